@@ -1,0 +1,135 @@
+"""The command line: argument parsing, and one function a command. Heavy imports stay inside the commands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from dpbench import __version__
+from dpbench.errors import UserError
+
+OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
+EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER, EXIT_INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command. Exit codes: 0 all well, 1 trials failed, 2 the user's mistake, 130 interrupted."""
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")  # before numpy is imported: one thread, and no sum in another order
+    arguments = _parse(sys.argv[1:] if argv is None else argv)
+    try:
+        command: Callable[[argparse.Namespace], int] = arguments.command
+        return command(arguments)
+    except UserError as error:
+        if arguments.debug:
+            raise
+        print(f"dpbench: {error}", file=sys.stderr)
+        return EXIT_USER
+    except KeyboardInterrupt:
+        print("\ndpbench: interrupted; what was finished is stored, the same line goes on from there", file=sys.stderr)
+        return EXIT_INTERRUPTED
+
+
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    parser = _parser()
+    arguments, rest = parser.parse_known_args(argv)
+    if hasattr(arguments, "overrides"):  # settings may stand between the options
+        unknown = [item for item in rest if item.startswith("--") or "=" not in item]
+        arguments.overrides += [item for item in rest if item not in unknown]
+    else:
+        unknown = rest
+    if unknown:
+        parser.error(f"unknown argument {unknown[0]!r}; settings look like name=value (see dpbench --help)")
+    config_dir: Path | None = getattr(arguments, "config_dir", None)
+    if config_dir is not None:  # a user's own mechanisms lie beside their configs
+        sys.path.insert(0, str(config_dir.resolve()))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(config_dir.resolve()), os.environ.get("PYTHONPATH")]))
+    return arguments
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="dpbench", description="Benchmark differentially private regression.")
+    parser.add_argument("--version", action="version", version=f"dpbench {__version__}")
+    common = argparse.ArgumentParser(add_help=False)
+    common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    grid = argparse.ArgumentParser(add_help=False, parents=[common])
+    grid.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help=OVERRIDES)
+    grid.add_argument("--config-dir", type=Path, help="a folder with your own configs (dataset/, mechanism/, ...)")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(
+        name: str, command: Callable[[argparse.Namespace], int], text: str, parent: argparse.ArgumentParser = grid
+    ) -> argparse.ArgumentParser:
+        sub = commands.add_parser(name, help=text, description=text, parents=[parent])
+        sub.set_defaults(command=command)
+        return sub
+
+    run = add("run", _run, "Run a grid: what is stored already stays, what is missing runs.")
+    run.add_argument("--dry-run", action="store_true", help="say what would run")
+    run.add_argument("--show", action="store_true", help="print the composed configuration and stop")
+    run.add_argument("--force", action="store_true", help="run everything again")
+    run.add_argument("--retry-failed", action="store_true", help="run failed trials again")
+    run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
+    run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
+    run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one)")
+    add("status", _status, "Say what is stored, for every experiment of a results folder.")
+    add("figures", _figures, "Draw the figures and write the tables of what is stored.")
+    slurm = add("slurm", _slurm, "Write a frozen plan and a SLURM array script, and submit it.")
+    slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
+    listing = add("list", _list, "List the names of a config group.", common)
+    listing.add_argument("group", choices=["datasets", "mechanisms", "models", "metrics", "experiments", "limits"])
+    listing.add_argument("--config-dir", type=Path, help="a folder with your own configs")
+    add("show", _show, "Show a mechanism, model or metric: source, privacy, parameters (mechanism=aim).")
+    data = add("data", _data, "Fetch, verify, describe and check data sets.", common)
+    data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
+    data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help="a data set, or its settings")
+    data.add_argument("--config-dir", type=Path, help="a folder with your own configs")
+    data.add_argument("--offline", action="store_true", help="download nothing")
+    return parser
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from dpbench.commands.run import dry_run, run, show
+
+    if arguments.show:
+        return show(arguments)
+    return dry_run(arguments) if arguments.dry_run else run(arguments)
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    from dpbench.commands.report import status
+
+    return status(arguments)
+
+
+def _figures(arguments: argparse.Namespace) -> int:
+    from dpbench.commands.report import figures
+
+    return figures(arguments)
+
+
+def _slurm(arguments: argparse.Namespace) -> int:
+    from dpbench.commands.run import slurm
+
+    return slurm(arguments)
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    from dpbench.commands.registry import listing
+
+    return listing(arguments)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from dpbench.commands.registry import show
+
+    return show(arguments)
+
+
+def _data(arguments: argparse.Namespace) -> int:
+    from dpbench.commands.data import data
+
+    return data(arguments)

@@ -1,0 +1,64 @@
+"""`dpbench data`: fetch, verify, describe and check data sets."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from typing import Any
+
+from dpbench.config import choices, composed
+from dpbench.data.fetch import fetch, sources_of, verify
+from dpbench.data.load import card, check
+from dpbench.errors import UserError, unknown
+
+
+def data(arguments: argparse.Namespace) -> int:
+    """Run one action on the data sets named (all of them, if none is)."""
+    names = [item for item in arguments.overrides if "=" not in item]
+    settings = [item for item in arguments.overrides if "=" in item]
+    known = choices("dataset", arguments.config_dir)
+    for name in names:
+        if name not in known:
+            raise unknown("dataset", name, known)
+    if arguments.action == "check":
+        dataset = f"dataset={names[0]}" if names else "dataset=csv"
+        print(check(composed([dataset, *settings], arguments.config_dir)["dataset"]))
+        return 0
+    chosen = names or [name for name in known if name != "csv"]
+    if arguments.action == "card" and not names:
+        raise UserError(f"say whose card, such as dpbench data card adult; known: {', '.join(sorted(known))}")
+    healthy = True
+    for name in chosen:
+        config = composed([f"dataset={name}", *settings], arguments.config_dir)["dataset"]
+        healthy &= ACTIONS[arguments.action](config, arguments.offline)
+    return 0 if healthy else 1
+
+
+def _fetch(config: Mapping[str, Any], offline: bool) -> bool:
+    for source in sources_of(config):
+        path = fetch(source, offline=offline, alternative=config.get("alternative"))
+        print(f"{config['name']}: {source.file} is {path}")
+    if not sources_of(config):
+        print(f"{config['name']}: nothing to fetch")
+    return True
+
+
+def _verify(config: Mapping[str, Any], offline: bool) -> bool:
+    states = verify(sources_of(config))
+    for file, state, where in states:
+        print(f"{config['name']}: {file}: {state} {where}".rstrip())
+    return all(state == "ok" for _, state, _ in states)
+
+
+def _card(config: Mapping[str, Any], offline: bool) -> bool:
+    print(card(config))
+    return True
+
+
+def _list(config: Mapping[str, Any], offline: bool) -> bool:
+    print(f"{config['name']}: {config['card']['title']}")
+    return True
+
+
+ACTIONS = {"fetch": _fetch, "verify": _verify, "card": _card, "list": _list}
+

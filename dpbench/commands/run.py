@@ -1,0 +1,120 @@
+"""`dpbench run` and `dpbench slurm`."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from typing import Any
+
+from dpbench.commands.progress import Progress
+from dpbench.config import Experiment, compose
+from dpbench.errors import UserError
+from dpbench.grid.plan import Plan, make_plan, read_plan
+from dpbench.grid.runner import DONE, Options, default_jobs, missing
+from dpbench.grid.runner import run as run_plan
+from dpbench.grid.store import Store
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing, with a live line; then the table. 1 if any trial of the plan failed."""
+    plan, store, experiment = _plan_and_store(arguments)
+    store.prepare()
+    store.write_text(store.plan_file, plan.lines())
+    if arguments.shard:
+        plan = plan.shard(*_shard(arguments.shard))
+    options = Options(
+        jobs=experiment.jobs or default_jobs(),
+        force=arguments.force,
+        retry_failed=arguments.retry_failed,
+        fail_fast=arguments.fail_fast,
+    )
+    with Progress(sys.stderr) as progress:
+        summary = run_plan(plan, store, options, progress.show)
+    trials = store.read_trials(plan.trial_ids)
+    failed = [trial for trial in trials if trial["status"] != DONE]
+    _print_table(trials, experiment)
+    print(f"{len(trials)} of {summary.planned} trials are stored in {store.folder}; {summary.ran} ran now")
+    _print_failures(failed)
+    return 1 if failed else 0
+
+
+def dry_run(arguments: argparse.Namespace) -> int:
+    """Say how many trials and releases there are, and how many are stored."""
+    plan, store, _ = _plan_and_store(arguments)
+    if arguments.shard:
+        plan = plan.shard(*_shard(arguments.shard))
+    stored = store.trial_ids()
+    releases = sum(store.release_folder(item.id).exists() for item in plan.releases)
+    print(f"experiment {plan.name}: limits {plan.limits.name}, results in {store.folder}")
+    print(f"trials:   {len(plan.trial_ids)} planned, {len(stored & set(plan.trial_ids))} stored")
+    print(f"releases: {len(plan.releases)} planned, {releases} stored")
+    counts = Counter(item.key["mechanism"]["name"] for item in missing(plan, store, force=arguments.force))
+    for mechanism, count in counts.items():
+        print(f"  to run: {mechanism}, {count} releases")
+    return 0
+
+
+def show(arguments: argparse.Namespace) -> int:
+    """Print the composed configuration."""
+    import yaml
+
+    from dpbench.config import composed
+
+    print(yaml.safe_dump(composed(arguments.overrides, arguments.config_dir), sort_keys=False), end="")
+    return 0
+
+
+def slurm(arguments: argparse.Namespace) -> int:
+    """Write the frozen plan and the array script, and submit it unless --print."""
+    from dpbench.grid.slurm import submit, write_array
+
+    experiment = compose(arguments.overrides, arguments.config_dir)
+    store = Store(experiment.results, experiment.name)
+    script = write_array(
+        make_plan(experiment),
+        store,
+        shards=experiment.shards,
+        options=experiment.slurm,
+        config_dir=arguments.config_dir,
+    )
+    if arguments.print_only:
+        print(script.read_text(), end="")
+        return 0
+    print(submit(script))
+    print(f"the script is {script}; dpbench status results={experiment.results} tells how far it is")
+    return 0
+
+
+def _plan_and_store(arguments: argparse.Namespace) -> tuple[Plan, Store, Experiment]:
+    experiment = compose(arguments.overrides, arguments.config_dir)
+    plan = read_plan(arguments.plan) if arguments.plan else make_plan(experiment)
+    store = Store(experiment.results, plan.name)
+    return plan, store, experiment
+
+
+def _shard(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d+)/(\d+)", text)
+    i, n = (int(match[1]), int(match[2])) if match else (0, 0)
+    if not 1 <= i <= n:
+        raise UserError(f"--shard takes I/N with 1 <= I <= N, such as 1/4, not {text!r}")
+    return i, n
+
+
+def _print_table(trials: list[dict[str, Any]], experiment: Experiment) -> None:
+    from dpbench.report.frame import trial_frame
+    from dpbench.report.tables import terminal_table
+
+    if trials:
+        report = experiment.report
+        print(terminal_table(trial_frame(trials), report["labels"], report["metrics"][0]))
+
+
+def _print_failures(failed: list[dict[str, Any]]) -> None:
+    """The distinct messages of failed trials, each once with its count."""
+    messages = Counter((trial["status"], trial["phase"], trial["error"]["message"]) for trial in failed)
+    for (status, phase, message), count in messages.most_common():
+        print(f"dpbench: {count} trials {status} in {phase}: {message}", file=sys.stderr)
+    if failed:
+        print("dpbench: --retry-failed runs them again", file=sys.stderr)

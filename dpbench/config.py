@@ -1,0 +1,286 @@
+"""Composing a line such as `experiment=linreg_adult epsilon=[0.1,1]` into one validated `Experiment`."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from dpbench.errors import UserError, unknown
+from dpbench.resources import conf_dir
+
+
+@dataclass(frozen=True)
+class Part:
+    """A mechanism, model or metric of the registry: its name, function, parameters and what the grid knows of it.
+
+    `offers`: kinds of release a mechanism makes. `needs`: the kind a model or metric reads ("" for any). `version`
+    changes when the same parameters give another result; it is part of a trial's identity.
+    """
+
+    name: str
+    target: str
+    parameters: Mapping[str, Any]
+    version: int = 1
+    offers: tuple[str, ...] = ()
+    needs: str = ""
+    private: bool = True
+
+    def takes(self, parameter: str) -> bool:
+        """Whether the function has this parameter."""
+        return parameter in inspect.signature(resolve(self.target)).parameters
+
+    def key(self) -> dict[str, Any]:
+        """The part as it stands in a trial's key."""
+        return {
+            "name": self.name,
+            "target": self.target,
+            "version": self.version,
+            "parameters": dict(self.parameters),
+        }
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Rows of a split, and the most seconds and MB of memory for a release or a trial on it."""
+
+    name: str
+    train_rows: int
+    test_rows: int
+    seconds: float
+    memory_mb: float
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A grid: dataset x mechanism x calibration x epsilon x repetition, and models and metrics on each release."""
+
+    name: str
+    title: str
+    dataset: Mapping[str, Any]
+    mechanisms: tuple[Part, ...]
+    models: tuple[Part, ...]
+    metrics: tuple[Part, ...]
+    epsilons: tuple[float, ...]
+    delta: float
+    repetitions: int
+    seed: int
+    calibrations: tuple[str, ...]
+    design: Mapping[str, Any]
+    limits: Limits
+    jobs: int | None
+    results: Path
+    shards: int
+    slurm: Mapping[str, Any]
+    report: Mapping[str, Any] = field(default_factory=dict)
+
+
+def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experiment:
+    """The experiment of these overrides in Hydra's syntax, over the project's configs and those of `config_dir`.
+
+    Raises `UserError` for whatever the user can mend: an unknown name, a wrong type, a value out of range.
+    """
+    config = composed(overrides, config_dir)
+    limits = config["limits"]
+    experiment = Experiment(
+        name=_name(config["name"]),
+        title=str(config["title"]),
+        dataset=config["dataset"],
+        mechanisms=_parts("mechanism", config),
+        models=_parts("model", config),
+        metrics=_parts("metric", config),
+        epsilons=tuple(_number("epsilon", value, above=0) for value in _listed(config["epsilon"])),
+        delta=_number("delta", config["delta"], above=0, below=1),
+        repetitions=_integer("repetitions", config["repetitions"], 1),
+        seed=_integer("seed", config["seed"], 0),
+        calibrations=tuple(str(value) for value in _listed(config["calibration"])),
+        design=config["design"],
+        limits=Limits(
+            name=str(limits["name"]),
+            train_rows=_integer("limits.train_rows", limits["train_rows"], 1),
+            test_rows=_integer("limits.test_rows", limits["test_rows"], 1),
+            seconds=_number("limits.seconds", limits["seconds"], above=0),
+            memory_mb=_number("limits.memory_mb", limits["memory_mb"], above=0),
+        ),
+        jobs=None if config["jobs"] is None else _integer("jobs", config["jobs"], 1),
+        results=Path(str(config["results"])),
+        shards=_integer("shards", config["shards"], 1),
+        slurm=config["slurm"],
+        report=config["report"],
+    )
+    _check(experiment)
+    return experiment
+
+
+def resolve(target: str) -> Callable[..., Any]:
+    """The function that a `_target_` names, such as dpbench.mechanisms.aim.aim."""
+    module, _, name = target.rpartition(".")
+    try:
+        function: Callable[..., Any] = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"_target_ {target!r} cannot be imported: {error}") from error
+    return function
+
+
+def choices(group: str, config_dir: Path | None = None) -> dict[str, Path]:
+    """The configs of a group, by name; those of `config_dir` come over the project's."""
+    folders = [conf_dir(), *([config_dir] if config_dir else [])]
+    return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
+
+
+def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:
+    """One mechanism, model or metric with its default parameters."""
+    if name not in choices(group, config_dir):
+        raise unknown(group, name, choices(group, config_dir))
+    (part,) = _parts(group, composed([f"{group}=[{name}]"], config_dir))
+    return part
+
+
+# --- Hydra ---------------------------------------------------------------------------------------------------------
+
+
+def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
+    """What Hydra makes of the overrides, as plain data. Raises `UserError` if it cannot."""
+    from hydra import compose as hydra_compose
+    from hydra import initialize_config_dir
+    from hydra.errors import HydraException
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    if config_dir is not None:
+        if not config_dir.is_dir():
+            raise UserError(f"--config-dir {config_dir}: no such folder")
+        overrides = [*overrides, f"hydra.searchpath=[file://{config_dir.resolve()}]"]
+    try:
+        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+            composed = hydra_compose("config", overrides=list(overrides))
+        config = OmegaConf.to_container(composed, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        raise _explained(error, overrides, config_dir) from error
+    assert isinstance(config, dict)
+    return {str(key): value for key, value in config.items()}
+
+
+def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | None) -> UserError:
+    """Hydra's complaint in one line, with the nearest known names."""
+    text = str(error)
+    missing = re.search(r"Could not find '(\w+)/([^']+)'", text) or re.search(r"In '.*': Could not find '(\w+)/([^']+)'", text)
+    if missing:
+        return unknown(missing[1], missing[2], choices(missing[1], config_dir))
+    key = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
+    if key:
+        given = next((item for item in overrides if key[1] in item), key[1])
+        known = [*composed([], config_dir), "experiment"]
+        if key[1].split(".")[0] not in known:
+            return unknown("setting", key[1], known)
+        return UserError(f"cannot set {given!r}: this configuration has no {key[1]!r} (dpbench run --show prints it)")
+    first = " ".join(line.strip() for line in text.splitlines()[:2])
+    return UserError(f"the overrides cannot be read: {first}")
+
+
+# --- validation ----------------------------------------------------------------------------------------------------
+
+
+def _parts(group: str, config: Mapping[str, Any]) -> tuple[Part, ...]:
+    nodes = config.get(group) or {}
+    if not nodes:
+        raise UserError(f"name at least one {group}, such as {group}=[{next(iter(choices(group)))}]")
+    return tuple(_part(group, name, node) for name, node in nodes.items())
+
+
+def _part(group: str, name: str, node: Any) -> Part:
+    if not isinstance(node, dict) or "_target_" not in node:
+        raise unknown(group, str(name), choices(group))
+    reserved = {key: value for key, value in node.items() if key.startswith("_")}
+    parameters = {key: value for key, value in node.items() if key not in reserved}
+    _check_parameters(f"{group}.{name}", resolve(node["_target_"]), parameters)
+    return Part(
+        name=str(name),
+        target=str(node["_target_"]),
+        parameters=parameters,
+        version=int(reserved.get("_version_", 1)),
+        offers=tuple(reserved.get("_offers_", ())),
+        needs=str(reserved.get("_needs_", "")),
+        private=bool(reserved.get("_private_", True)),
+    )
+
+
+def _check_parameters(where: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Every parameter is one of the function's, and of the type that its annotation names."""
+    known = {
+        name: parameter
+        for name, parameter in inspect.signature(function).parameters.items()
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name != "design"
+    }
+    for name, value in given.items():
+        if name not in known:
+            raise unknown(f"parameter of {where}", name, known)
+        _check_type(f"{where}.{name}", value, str(known[name].annotation))
+
+
+def _check_type(where: str, value: Any, annotation: str) -> None:
+    simple: dict[str, Any] = {"int": int, "float": (int, float), "str": str, "bool": bool}
+    kinds = [kind.strip() for kind in annotation.split("|")]
+    if any(kind not in simple and kind != "None" for kind in kinds) and not isinstance(value, str):
+        return  # a richer type: the function checks it
+    fits = (value is None and "None" in kinds) or any(
+        isinstance(value, simple[kind]) and (kind == "bool") == isinstance(value, bool)
+        for kind in kinds
+        if kind in simple
+    )
+    if not fits:
+        raise UserError(f"{where} must be {annotation.replace(' | ', ' or ')}, not {value!r}")
+
+
+def _check(experiment: Experiment) -> None:
+    """What must hold before a plan is made: budget, calibrations, and a model for every mechanism."""
+    from dpbench.privacy.accounting import check_calibration
+    from dpbench.privacy.budget import Budget
+
+    for epsilon in experiment.epsilons:
+        Budget(epsilon, experiment.delta)
+    for calibration in experiment.calibrations:
+        check_calibration(calibration)
+    for label, values in (("epsilon", experiment.epsilons), ("calibration", experiment.calibrations)):
+        if not values or len(set(values)) != len(values):
+            raise UserError(f"{label} must list at least one value, and none twice: {list(values)}")
+    kinds = {model.needs for model in experiment.models}
+    for mechanism in experiment.mechanisms:
+        if not kinds & set(mechanism.offers):
+            fitting = [name for name in choices("mechanism") if kinds & set(part_of("mechanism", name).offers)]
+            models = ", ".join(model.name for model in experiment.models)
+            raise UserError(
+                f"no model given ({models}) can read what {mechanism.name} offers ({', '.join(mechanism.offers)}); "
+                f"mechanisms that offer {' or '.join(sorted(kinds))}: {', '.join(fitting)}"
+            )
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _number(name: str, value: Any, *, above: float, below: float = math.inf) -> float:
+    """A float within (above, below)."""
+    bounds = f"greater than {above:g}" if math.isinf(below) else f"between {above:g} and {below:g}, both excluded"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise UserError(f"{name} must be a number {bounds}, not {value!r}")
+    if not above < value < below:
+        raise UserError(f"{name} must be {bounds}, not {value}")
+    return float(value)
+
+
+def _integer(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        raise UserError(f"{name} must be a whole number of at least {least}, not {value!r}")
+    return value
+
+
+def _name(value: Any) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", str(value)):
+        raise UserError(f"name must consist of letters, digits, '_', '.' and '-', not {value!r}: it names a folder")
+    return str(value)

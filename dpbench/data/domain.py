@@ -1,0 +1,161 @@
+"""Public declarations of what a table may contain: `Attribute` and `Domain`.
+
+Nothing here is computed from rows. Paper 0, Definition 2.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.errors import UserError, unknown
+
+Clique = tuple[str, ...]
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """One attribute: categorical with named levels, or numeric with public bounds cut into bins.
+
+    Made by `categorical`, `binned`, `from_edges` or `discrete`. A code is an integer in [0, size): the index of a
+    level, or of a bin [edges[k], edges[k + 1]) for which the number values[k] stands. `bounds` is the public range
+    of a numeric attribute; a number outside it is outside the domain.
+    """
+
+    name: str
+    levels: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+    values: tuple[float, ...] = ()
+    bounds: tuple[float, float] | None = None
+    unit: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.levels) == bool(self.edges):
+            raise UserError(f"attribute {self.name!r}: declare levels (categorical), or bounds and bins (numeric)")
+        if len(set(self.levels)) != len(self.levels):
+            raise UserError(f"attribute {self.name!r}: a level is listed twice")
+        if self.edges:
+            self._check_bins(np.asarray(self.edges, float), np.asarray(self.values, float))
+
+    def _check_bins(self, edges: Floats, values: Floats) -> None:
+        if len(edges) < 2 or not np.all(np.isfinite(edges)) or not np.all(np.diff(edges) > 0):
+            raise UserError(f"attribute {self.name!r}: bin edges must be finite and increasing, at least two of them")
+        if len(values) != len(edges) - 1 or np.any(values < edges[:-1]) or np.any(values > edges[1:]):
+            raise UserError(f"attribute {self.name!r}: each bin needs one value inside it")
+        if self.bounds is None or not edges[0] <= self.bounds[0] < self.bounds[1] <= edges[-1]:
+            raise UserError(f"attribute {self.name!r}: bounds must be increasing and within the bins")
+
+    @classmethod
+    def categorical(cls, name: str, levels: Iterable[object]) -> Attribute:
+        """An attribute with the given levels, coded in this order."""
+        return cls(name, levels=tuple(str(level) for level in levels))
+
+    @classmethod
+    def binned(cls, name: str, lower: float, upper: float, bins: int, unit: str = "") -> Attribute:
+        """A numeric attribute on [lower, upper] in `bins` equal-width bins, each stood for by its midpoint."""
+        if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
+            raise UserError(f"attribute {name!r}: bounds must be finite with lower < upper, not [{lower}, {upper}]")
+        if bins < 1:
+            raise UserError(f"attribute {name!r}: bins must be at least 1, not {bins}")
+        return cls.from_edges(name, np.linspace(lower, upper, bins + 1).tolist(), unit)
+
+    @classmethod
+    def from_edges(cls, name: str, edges: Iterable[float], unit: str = "") -> Attribute:
+        """A numeric attribute with the given bin edges, each bin stood for by its midpoint."""
+        cut = tuple(float(edge) for edge in edges)
+        middles = tuple((a + b) / 2 for a, b in zip(cut[:-1], cut[1:], strict=True))
+        return cls(name, edges=cut, values=middles, bounds=(cut[0], cut[-1]) if cut else None, unit=unit)
+
+    @classmethod
+    def discrete(cls, name: str, values: Iterable[float], unit: str = "") -> Attribute:
+        """A numeric attribute that takes just these increasing values (at least two); its bounds are the outer two.
+
+        A bin reaches half-way to the neighbouring values.
+        """
+        points = tuple(float(value) for value in values)
+        if len(points) < 2 or any(b <= a for a, b in zip(points[:-1], points[1:], strict=True)):
+            raise UserError(f"attribute {name!r}: values must be increasing, and at least two")
+        middles = [(a + b) / 2 for a, b in zip(points[:-1], points[1:], strict=True)]
+        edges = (2 * points[0] - middles[0], *middles, 2 * points[-1] - middles[-1])
+        return cls(name, edges=edges, values=points, bounds=(points[0], points[-1]), unit=unit)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the codes stand for numbers."""
+        return bool(self.edges)
+
+    @property
+    def size(self) -> int:
+        """m_j, the number of levels or bins."""
+        return len(self.levels) or len(self.values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The declaration as plain data (JSON-ready); `from_dict` reads it back."""
+        full: dict[str, Any] = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}
+        full |= {"values": list(self.values), "bounds": list(self.bounds or ()), "unit": self.unit}
+        return {key: value for key, value in full.items() if value}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Attribute:
+        """The attribute that `to_dict` described."""
+        fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in data.items()}
+        return cls(**fields)
+
+
+@dataclass(frozen=True)
+class Domain:
+    """The attributes of a table, in column order."""
+
+    attributes: tuple[Attribute, ...]
+
+    def __post_init__(self) -> None:
+        names = [attribute.name for attribute in self.attributes]
+        if not names:
+            raise UserError("a domain needs at least one attribute")
+        if len(set(names)) != len(names):
+            raise UserError(f"an attribute is declared twice: {', '.join(names)}")
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes' names, in column order."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Attribute name -> number of levels or bins, in column order."""
+        return {attribute.name: attribute.size for attribute in self.attributes}
+
+    def __getitem__(self, name: str) -> Attribute:
+        return self.attributes[self.index(name)]
+
+    def index(self, name: str) -> int:
+        """The column of the attribute; `UserError` with the known names if there is none."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise unknown("attribute", name, self.names) from None
+
+    def project(self, names: Iterable[str]) -> Domain:
+        """The domain of these attributes only, in this domain's order."""
+        keep = {self.index(name) for name in names}
+        return Domain(tuple(attribute for i, attribute in enumerate(self.attributes) if i in keep))
+
+    def shape(self, clique: Clique) -> tuple[int, ...]:
+        """The shape of the marginal table of `clique`."""
+        return tuple(self.sizes[name] for name in clique)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """The declaration as plain data (JSON-ready); `from_list` reads it back."""
+        return [attribute.to_dict() for attribute in self.attributes]
+
+    @classmethod
+    def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Domain:
+        """The domain that `to_list` described."""
+        return cls(tuple(Attribute.from_dict(item) for item in data))

@@ -1,0 +1,195 @@
+"""Numerical encodings of coded attributes, and second moments from marginals (Paper 0, sections 3.1 and 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+
+from dpbench.data.domain import Attribute, Clique, Domain, Floats
+from dpbench.data.table import Table
+from dpbench.errors import UserError, unknown
+
+# Each encoding is the matrix A_j of z[j] = A_j psi_j(chi_j), of shape (p_j, m_j).
+
+
+def scalar(attribute: Attribute) -> Floats:
+    """A_j = v_j' (1, m): the numbers of the bins, scaled so that the public bounds go to [-1, 1]."""
+    if attribute.bounds is None:
+        raise UserError(f"attribute {attribute.name!r} is categorical: it has no scalar encoding")
+    lower, upper = attribute.bounds
+    return (2 * (np.array(attribute.values) - lower) / (upper - lower) - 1)[None, :]
+
+
+def one_hot(attribute: Attribute) -> Floats:
+    """A_j = I (m, m)."""
+    return np.eye(attribute.size)
+
+
+def reduced_one_hot(attribute: Attribute) -> Floats:
+    """A_j = I without its first row (m - 1, m): the first level is the reference."""
+    return np.eye(attribute.size)[1:]
+
+
+CATEGORICAL: Mapping[str, Callable[[Attribute], Floats]] = {"reduced_one_hot": reduced_one_hot, "one_hot": one_hot}
+
+
+@dataclass(frozen=True)
+class Design:
+    """How rows become features x (p,) and a target y: numeric attributes as scalars, categorical ones one-hot.
+
+    A numeric target is scaled to [-1, 1] over its declared bounds. The features are, in this order, the encoded
+    attributes of `domain` without the target, and a constant 1 if `intercept`. `categorical` names the encoding of
+    categorical features: `reduced_one_hot` or `one_hot`.
+
+    Raises `UserError` for a target that is not a numeric attribute of at least two bins.
+    """
+
+    domain: Domain
+    target: str
+    intercept: bool = True
+    categorical: str = "reduced_one_hot"
+
+    def __post_init__(self) -> None:
+        if not self.domain[self.target].numeric:
+            numeric = [attribute.name for attribute in self.domain.attributes if attribute.numeric]
+            raise UserError(
+                f"linear regression needs a numeric target, and {self.target!r} is categorical; "
+                f"numeric attributes: {', '.join(numeric) or 'none'}"
+            )
+        if self.domain[self.target].size < 2:
+            raise UserError(f"the target {self.target!r} has only one bin: there is nothing to predict")
+        if self.categorical not in CATEGORICAL:
+            raise unknown("encoding", self.categorical, CATEGORICAL)
+
+    @cached_property
+    def features(self) -> tuple[str, ...]:
+        """The attributes behind the features."""
+        return tuple(name for name in self.domain.names if name != self.target)
+
+    @cached_property
+    def matrices(self) -> dict[str, Floats]:
+        """Attribute -> A_j (p_j, m_j), the target's included."""
+        encode = CATEGORICAL[self.categorical]
+        return {
+            attribute.name: scalar(attribute) if attribute.numeric else encode(attribute)
+            for attribute in self.domain.attributes
+        }
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the p features."""
+        names: list[str] = []
+        for name in self.features:
+            attribute = self.domain[name]
+            first = attribute.size - len(self.matrices[name])
+            names += [name] if attribute.numeric else [f"{name}={level}" for level in attribute.levels[first:]]
+        return (*names, "(intercept)") if self.intercept else tuple(names)
+
+    @property
+    def x_bound(self) -> float:
+        """||X||: the least upper bound of ||x||_2 over the domain (Paper 0, Proposition 3.1).
+
+        One attribute adds the largest squared norm of any of its encoded values: 1 if one-hot, max_s v_j(s)^2 if
+        scalar; an intercept adds 1.
+        """
+        squares = sum(float(np.max((self.matrices[name] ** 2).sum(axis=0))) for name in self.features)
+        return float(np.sqrt(squares + self.intercept))
+
+    @property
+    def triangle_sensitivity(self) -> float:
+        """The least upper bound over the domain of the l2 norm of the upper triangle of x x'.
+
+        sum_{i <= j} (x_i x_j)^2 = (||x||^4 + sum_i x_i^4) / 2, and both terms are largest where each attribute takes
+        the value with the largest entry, because an encoded value has at most one non-zero entry.
+        """
+        fourth = sum(float(np.max((self.matrices[name] ** 4).sum(axis=0))) for name in self.features)
+        return float(np.sqrt((self.x_bound**4 + fourth + self.intercept) / 2))
+
+    @property
+    def y_bound(self) -> float:
+        """||Y||: the least upper bound of |y| over the domain."""
+        return float(np.abs(self.matrices[self.target]).max())
+
+    @property
+    def target_scale(self) -> float:
+        """Units of the target for one unit of the scaled y."""
+        lower, upper = self.domain[self.target].bounds or (-1.0, 1.0)
+        return (upper - lower) / 2
+
+    def encode(self, table: Table) -> tuple[Floats, Floats]:
+        """X (n, p) and y (n,) of the rows of a table over this domain."""
+        blocks = [self.matrices[name].T[table.column(name)] for name in self.features]
+        if self.intercept:
+            blocks.append(np.ones((len(table), 1)))
+        return np.hstack(blocks), self.matrices[self.target][0][table.column(self.target)]
+
+    def moments(self, marginals: Mapping[Clique, Floats]) -> tuple[Floats, Floats]:
+        """X'X (p, p) and X'y (p,) from pairwise marginals (Paper 0, Proposition 3.2 and Algorithm 1).
+
+        Block (j, k) of Z'Z is A_j <mu_jk> A_k'. `marginals` holds every pair of the domain's attributes in the
+        domain's order; single marginals and the total follow from them by summation.
+
+        Raises `UserError` naming a pair that is missing.
+        """
+        names = (*self.features, self.target)
+        single = singles(self.domain, marginals)
+        maps = {name: self.matrices[name] for name in names}
+        if self.intercept:  # a constant feature is an attribute of one level
+            names = (*self.features, "", self.target)
+            maps[""] = np.ones((1, 1))
+        start = np.cumsum([0, *(len(maps[name]) for name in names)])
+        gram = np.zeros((start[-1], start[-1]))
+        for (j, one), (k, two) in combinations(enumerate(names), 2):
+            block = maps[one] @ self._joint(one, two, marginals, single) @ maps[two].T
+            gram[start[j] : start[j + 1], start[k] : start[k + 1]] = block
+        gram += gram.T
+        for j, name in enumerate(names):  # <mu_jj> = diag(mu_j)
+            mu = single[name] if name else np.atleast_1d(next(iter(single.values())).sum())
+            gram[start[j] : start[j + 1], start[j] : start[j + 1]] = (maps[name] * mu) @ maps[name].T
+        return gram[:-1, :-1], gram[:-1, -1]
+
+    def _joint(
+        self, one: str, two: str, marginals: Mapping[Clique, Floats], single: Mapping[str, Floats]
+    ) -> Floats:
+        """<mu_jk> (m_j, m_k), where the name of the constant feature is empty."""
+        if not one:
+            return single[two][None, :]
+        if not two:
+            return single[one][:, None]
+        if (one, two) in marginals:
+            return marginals[one, two]
+        if (two, one) in marginals:
+            return marginals[two, one].T
+        raise UserError(f"the release has no marginal of ({one}, {two}); regression needs every pair")
+
+
+def pairs(domain: Domain) -> tuple[Clique, ...]:
+    """Every pair of attributes, in the domain's order."""
+    return tuple(combinations(domain.names, 2))
+
+
+def singles(domain: Domain, marginals: Mapping[Clique, Floats]) -> dict[str, Floats]:
+    """The one-way marginals: those given, else the mean of the sums of all tables that hold the attribute.
+
+    On consistent marginals each table gives the same sums.
+    """
+    sums: dict[str, list[Floats]] = {name: [] for name in domain.names}
+    for clique, table in marginals.items():
+        for axis, name in enumerate(clique):
+            sums[name].append(table.sum(axis=tuple(i for i in range(len(clique)) if i != axis)))
+    missing = [name for name, tables in sums.items() if not tables]
+    if missing:
+        raise UserError(f"the release has no marginal with {', '.join(missing)}")
+    return {
+        name: marginals[(name,)] if (name,) in marginals else np.mean(tables, axis=0)
+        for name, tables in sums.items()
+    }
+
+
+def second_moments(X: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """X'X (p, p) and X'y (p,) of the rows X (n, p), y (n,)."""
+    return X.T @ X, X.T @ y

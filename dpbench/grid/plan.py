@@ -1,0 +1,140 @@
+"""The plan: every release and trial of an experiment, fully resolved, with an identity that holds no path or time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from dpbench.config import Experiment, Limits, Part
+from dpbench.data.encode import Design
+from dpbench.data.load import declared_domain, fingerprint
+from dpbench.errors import UserError
+from dpbench.grid.seeds import digest
+from dpbench.mechanisms.release import json_number
+from dpbench.privacy.accounting import CALIBRATIONS
+
+FORMAT = 1
+Key = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class TrialItem:
+    """One model on one release. `key` holds what is not in the release's key: model, design and metrics."""
+
+    id: str
+    key: Key
+
+
+@dataclass(frozen=True)
+class ReleaseItem:
+    """One run of a mechanism, and the trials on its release."""
+
+    id: str
+    key: Key
+    trials: tuple[TrialItem, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All releases of an experiment, and what a worker needs besides the keys: the dataset's config and the limits."""
+
+    name: str
+    dataset: Mapping[str, Any]
+    limits: Limits
+    releases: tuple[ReleaseItem, ...]
+
+    @property
+    def trial_ids(self) -> list[str]:
+        """The ids of all trials, in the plan's order."""
+        return [trial.id for release in self.releases for trial in release.trials]
+
+    def shard(self, i: int, n: int) -> Plan:
+        """The i-th (from 1) of n parts; a release and its trials stay together."""
+        return replace(self, releases=self.releases[i - 1 :: n])
+
+    def lines(self) -> Iterator[str]:
+        """The plan as JSON lines: a header, then one line a release; `read_plan` reads them back."""
+        header = {"format": FORMAT, "name": self.name, "dataset": dict(self.dataset), "limits": asdict(self.limits)}
+        yield json.dumps(header, sort_keys=True) + "\n"
+        for release in self.releases:
+            yield json.dumps(asdict(release), sort_keys=True) + "\n"
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a file that `Plan.lines` wrote. Raises `UserError` if it is not one."""
+    try:
+        with path.open() as file:
+            header = json.loads(next(file))
+            if header["format"] != FORMAT:
+                raise UserError(f"{path} is a plan of format {header['format']}; this version reads format {FORMAT}")
+            return Plan(
+                name=header["name"],
+                dataset=header["dataset"],
+                limits=Limits(**header["limits"]),
+                releases=tuple(_release_item(json.loads(line)) for line in file),
+            )
+    except (OSError, StopIteration, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path} cannot be read as a plan: {error!r}") from error
+
+
+def _release_item(data: Mapping[str, Any]) -> ReleaseItem:
+    return ReleaseItem(data["id"], data["key"], tuple(TrialItem(**trial) for trial in data["trials"]))
+
+
+def make_plan(experiment: Experiment) -> Plan:
+    """Multiply out the axes: mechanism x calibration x epsilon x repetition, and on each release the fitting models.
+
+    Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once a repetition,
+    at epsilon = inf. A release's key names the design only if the mechanism takes one, so that one release serves
+    every target. Raises `UserError` for a target that the data do not have.
+    """
+    Design(declared_domain(experiment.dataset), **experiment.design)
+    dataset = fingerprint(experiment.dataset)
+    dataset["domain"] = digest(dataset.pop("attributes"))
+    base: Key = {
+        "dataset": dataset,
+        "split": {"train_rows": experiment.limits.train_rows, "test_rows": experiment.limits.test_rows},
+        "seed": experiment.seed,
+    }
+    stage_two = {
+        mechanism.name: list(_stage_two(experiment, mechanism)) for mechanism in experiment.mechanisms
+    }
+    releases = []
+    for mechanism in experiment.mechanisms:
+        axes = product(_variants(mechanism, experiment.calibrations), _epsilons(mechanism, experiment))
+        for (variant, epsilon), repetition in product(axes, range(experiment.repetitions)):
+            key = {**base, "mechanism": variant.key(), "repetition": repetition}
+            key["budget"] = {"epsilon": json_number(epsilon), "delta": experiment.delta, "relation": "add_remove"}
+            if mechanism.takes("design"):
+                key["design"] = dict(experiment.design)
+            identity = digest(key)
+            trials = (TrialItem(digest({"release": identity, **rest}), rest) for rest in stage_two[mechanism.name])
+            releases.append(ReleaseItem(identity, key, tuple(trials)))
+    return Plan(experiment.name, experiment.dataset, experiment.limits, tuple(releases))
+
+
+def _stage_two(experiment: Experiment, mechanism: Part) -> Iterable[Key]:
+    for model in experiment.models:
+        if model.needs in mechanism.offers:
+            metrics = [part for part in experiment.metrics if part.needs in ("", *mechanism.offers)]
+            yield {
+                "model": model.key(),
+                "design": dict(experiment.design),
+                "metrics": {part.name: part.target for part in metrics},
+            }
+
+
+def _variants(mechanism: Part, calibrations: Sequence[str]) -> list[Part]:
+    """The mechanism under each calibration, if it prints constants; a calibration set on it alone holds."""
+    if not mechanism.takes("calibration") or "calibration" in mechanism.parameters:
+        return [mechanism]
+    ordered = [name for name in CALIBRATIONS if name in calibrations]
+    return [replace(mechanism, parameters={**mechanism.parameters, "calibration": name}) for name in ordered]
+
+
+def _epsilons(mechanism: Part, experiment: Experiment) -> tuple[float, ...]:
+    return experiment.epsilons if mechanism.private else (float("inf"),)

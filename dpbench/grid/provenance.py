@@ -1,0 +1,59 @@
+"""What made a result: commit, versions, threads and processor. No host, user, path or time."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from dpbench import __version__
+from dpbench.resources import PACKAGE
+
+LIBRARIES = ("numpy", "scipy", "mbi", "jax", "dp-accounting", "hydra-core", "joblib")
+SOURCES = ("dpbench", "conf", "data", "pyproject.toml", "requirements.lock")
+
+
+@lru_cache(maxsize=1)
+def provenance() -> dict[str, Any]:
+    """Commit and whether the sources differ from it, versions, Python, processor model."""
+    versions = {"dpbench": __version__, "python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            versions[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    commit, dirty = _commit()
+    return {"commit": commit, "dirty": dirty, "versions": versions, "cpu": _cpu()}
+
+
+def threads() -> int:
+    """Threads that numerical libraries may use in one worker: OMP_NUM_THREADS, else 1."""
+    return int(os.environ.get("OMP_NUM_THREADS") or 1)
+
+
+def _commit() -> tuple[str | None, bool | None]:
+    """The checkout's commit and whether its sources were changed since; (None, None) outside a checkout."""
+    root = PACKAGE.parent
+    if not (root / ".git").exists():
+        return None, None
+    try:
+        commit = _git("rev-parse", "HEAD")
+        return commit, bool(_git("status", "--porcelain", "--", *SOURCES))
+    except (OSError, subprocess.CalledProcessError):
+        return None, None
+
+
+def _git(*arguments: str) -> str:
+    command = ["git", "-C", str(PACKAGE.parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo") as file:
+            return next(line.split(":", 1)[1].strip() for line in file if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

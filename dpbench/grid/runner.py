@@ -1,0 +1,117 @@
+"""Running a plan with joblib: what is stored stays, what is missing runs, and a dead worker is one failed trial."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from dpbench.grid.plan import Plan, ReleaseItem
+from dpbench.grid.provenance import provenance, threads
+from dpbench.grid.store import Store
+from dpbench.grid.trial import Context, Result, check_data, record_lost, result_of, run_item
+
+DONE = "done"
+
+
+@dataclass
+class Summary:
+    """What a run did: trials planned, stored before, run now, and the failures with their messages."""
+
+    planned: int
+    stored: int
+    ran: int = 0
+    failures: list[Result] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a plan is run; nothing here changes a result."""
+
+    jobs: int
+    force: bool = False
+    retry_failed: bool = False
+    fail_fast: bool = False
+
+
+def missing(plan: Plan, store: Store, *, force: bool = False, retry_failed: bool = False) -> list[ReleaseItem]:
+    """The releases with the trials on them that are still to run."""
+    if force:
+        return list(plan.releases)
+    stored = store.trial_ids()
+    if retry_failed:
+        kept = (store.read_trial(identity) for identity in plan.trial_ids if identity in stored)
+        stored = {trial["id"] for trial in kept if trial is not None and trial["status"] == DONE}
+    items = (replace(item, trials=tuple(t for t in item.trials if t.id not in stored)) for item in plan.releases)
+    return [item for item in items if item.trials]
+
+
+def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary], None]) -> Summary:
+    """Run what is missing of the plan; `progress` is called after each release.
+
+    Raises `StoreError` if the results cannot be written, `UserError` if the data cannot be used.
+    """
+    items = missing(plan, store, force=options.force, retry_failed=options.retry_failed)
+    if items:
+        check_data(plan)
+    waiting = sum(len(item.trials) for item in items)
+    summary = Summary(planned=len(plan.trial_ids), stored=len(plan.trial_ids) - waiting)
+    context = Context(store, plan.dataset, plan.limits, provenance(), options.force, options.retry_failed)
+    progress(summary)
+    for results in _execute(_longest_first(items), context, options.jobs):
+        summary.ran += len(results)
+        summary.failures += [result for result in results if result[1] != DONE]
+        progress(summary)
+        if options.fail_fast and summary.failures:
+            break
+    return summary
+
+
+def _longest_first(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
+    """Larger budgets first: adaptive mechanisms run longer with them, and a long job at the end leaves workers idle."""
+    return sorted(items, key=lambda item: -float(item.key["budget"]["epsilon"]))
+
+
+def _execute(items: Sequence[ReleaseItem], context: Context, jobs: int) -> Iterator[list[Result]]:
+    """The results of each item as they come, in fresh worker processes if jobs > 1."""
+    if jobs == 1 or len(items) <= 1:
+        yield from (run_item(item, context) for item in items)
+        return
+    from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    left = {item.id: item for item in items}
+    while left:
+        try:
+            with parallel_config(backend="loky", inner_max_num_threads=threads()):
+                work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
+                for identity, results in work(delayed(_named)(item, context) for item in list(left.values())):
+                    del left[identity]
+                    yield results
+        except TerminatedWorkerError:  # the system killed a worker, most often for memory
+            suspects = [left.pop(identity) for identity in context.store.started(left)]
+            if not suspects:
+                raise
+            yield from (_isolated(item, context) for item in suspects)
+
+
+def _named(item: ReleaseItem, context: Context) -> tuple[str, list[Result]]:
+    with context.store.running(item.id):
+        return item.id, run_item(item, context)
+
+
+def _isolated(item: ReleaseItem, context: Context) -> list[Result]:
+    """The item in a process of its own; if that dies too, its trials are stored as out of memory."""
+    spawn = multiprocessing.get_context("spawn")
+    process = spawn.Process(target=run_item, args=(item, context))
+    process.start()
+    process.join()
+    if process.exitcode != 0:
+        return record_lost(item, context)
+    return [result_of(trial) for trial in context.store.read_trials(trial.id for trial in item.trials)]
+
+
+def default_jobs() -> int:
+    """One worker a core that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

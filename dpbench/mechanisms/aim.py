@@ -1,0 +1,147 @@
+"""AIM, the adaptive and iterative mechanism for marginals (Paper 0, Algorithms 2 to 4; McKenna et al. 2022)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dpbench.data.domain import Clique, Floats
+from dpbench.data.table import Table
+from dpbench.errors import UserError, unknown
+from dpbench.inference import MarkovModel, Measurement, candidate_mb, model_mb
+from dpbench.mechanisms.release import Release
+from dpbench.mechanisms.workload import cliques_of, closure, weights
+from dpbench.privacy.accounting import zcdp_rho
+from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.noise import exponential_mechanism, gaussian
+
+ENGINES = {"native": "dpbench.inference", "mbi": "dpbench.inference.mbi_engine"}
+
+
+def aim(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    *,
+    workload: int | Sequence[Sequence[str]] = 2,
+    max_model_mb: float = 80,
+    iterations: int = 1000,
+    rounds: int | None = None,
+    alpha: float = 0.9,
+    engine: str = "native",
+) -> Release:
+    """Measure the marginals that the current model answers worst, one a round, and fit a graphical model to them.
+
+    **Source** Paper 0, Algorithms 2, 3 and 4 (McKenna, Mullins, Sheldon and Miklau 2022).
+    **Privacy** Add/remove. A marginal has l2 sensitivity 1 and costs 1/(2 sigma^2) zCDP; a selection's score
+    changes by at most max_r w_r and costs eps^2/8. The rounds are adaptive and their sum stays within the rho that
+    (eps, delta) allows (tight conversion). n is not used: the total is estimated from the measurements.
+    **Shapes** A marginal on r has the shape `domain.shape(r)`.
+    **Departures** 1. The estimate weighs squared errors by 1/sigma^2, not by the printed 1/sigma, which belongs to
+    a norm. 2. A candidate inside a clique that the model already holds stays a candidate whatever the model's size,
+    so that there always is one (as in the authors' code). 3. The last round spends what is left and ends the loop
+    there, so that rounding cannot start another.
+
+    `workload` is k for all k-way marginals or a list of cliques, `max_model_mb` the limit on the junction tree,
+    `iterations` the most steps of one estimate, `rounds` the T of the algorithm (None: 16 d), `engine` who fits the
+    model: `native` or `mbi`. The release holds the workload's marginals and synthetic rows.
+    """
+    domain, sizes = train.domain, train.domain.sizes
+    cliques = cliques_of(domain, workload)
+    estimate = _estimator(engine)
+    _check(budget, alpha, rounds, iterations)
+    ledger = Ledger()
+    noise_rng, rows_rng = rng.spawn(2)
+
+    rho = zcdp_rho(budget.epsilon, budget.delta)
+    T = 16 * len(sizes) if rounds is None else rounds
+    sigma, epsilon = math.sqrt(T / (2 * alpha * rho)), math.sqrt(8 * (1 - alpha) * rho / T)  # Alg. 2, lines 4, 9
+    candidates = closure(cliques)
+    w = weights(candidates, cliques)  # line 8
+    sensitivity = float(max(w.values()))
+    singles = [r for r in candidates if len(r) == 1]
+    _check_start(len(singles), sigma, rho, model_mb(sizes, singles), max_model_mb)
+    truth = {r: train.marginal(r) for r in candidates}
+
+    def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
+        label = f"marginal {','.join(r)}"
+        noisy = gaussian(noise_rng, ledger, truth[r], sensitivity=1.0, multiplier=sigma, label=label)
+        return Measurement(r, noisy, sigma)
+
+    measured = [measure(r) for r in singles]  # Alg. 3
+    rho_used = len(singles) / (2 * sigma**2)
+    model = estimate(sizes, measured, iterations=iterations)
+    answers = model.answer(candidates)
+    trace: list[dict[str, Any]] = []
+    last = False
+    while not last:
+        rho_left = rho - rho_used
+        if rho_left <= 2 * (1 / (2 * sigma**2) + epsilon**2 / 8):  # Alg. 4, lines 8 to 11
+            epsilon, sigma = math.sqrt(8 * (1 - alpha) * rho_left), math.sqrt(1 / (2 * alpha * rho_left))
+            last = True
+        rho_used += epsilon**2 / 8 + 1 / (2 * sigma**2)  # Alg. 2, line 12
+        allowed = _allowed(sizes, [m.clique for m in measured], candidates, model, rho_used / rho * max_model_mb)
+        scores = [w[r] * (_l1(truth[r] - answers[r]) - math.sqrt(2 / math.pi) * sigma * truth[r].size) for r in allowed]
+        pick = exponential_mechanism(  # line 14
+            noise_rng, ledger, scores, sensitivity=sensitivity, epsilon=epsilon, label="selection"
+        )
+        r = allowed[pick]
+        measured.append(measure(r))
+        model = estimate(sizes, measured, warm_start=model, iterations=iterations)  # line 16
+        before, answers = answers[r], model.answer(candidates)
+        trace.append({"clique": list(r), "sigma": sigma, "epsilon": epsilon, "model_mb": model.size_mb})
+        if _l1(answers[r] - before) <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
+            epsilon, sigma = 2 * epsilon, sigma / 2
+
+    rows = Table(domain, model.sample(max(round(model.total), 1), rows_rng))  # Alg. 2, line 19
+    diagnostics = {"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine}
+    marginals = {r: answers[r] for r in cliques}
+    return Release(domain, budget, ledger, marginals=marginals, rows=rows, diagnostics=diagnostics)
+
+
+def _allowed(
+    sizes: dict[str, int], measured: list[Clique], candidates: Sequence[Clique], model: MarkovModel, limit: float
+) -> list[Clique]:
+    """C_t (Alg. 2, line 13): candidates that keep the model within the limit, or that it holds already."""
+    held = [set(clique) for clique in model.cliques]
+    size = candidate_mb(sizes, measured, candidates)
+    return [
+        r for r, mb in zip(candidates, size, strict=True) if mb <= limit or any(held_in >= set(r) for held_in in held)
+    ]
+
+
+def _l1(difference: Floats) -> float:
+    return float(np.abs(difference).sum())
+
+
+def _estimator(engine: str) -> Callable[..., MarkovModel]:
+    if engine not in ENGINES:
+        raise unknown("engine", engine, ENGINES)
+    estimate: Callable[..., MarkovModel] = import_module(ENGINES[engine]).estimate
+    return estimate
+
+
+def _check(budget: Budget, alpha: float, rounds: int | None, iterations: int) -> None:
+    if not math.isfinite(budget.epsilon):
+        raise UserError("aim needs a finite epsilon; use a large one, such as 1e6, to see its limit without noise")
+    if not 0 < alpha < 1:
+        raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
+    if (rounds is not None and rounds < 1) or iterations < 1:
+        raise UserError(f"aim: rounds and iterations must be at least 1, not {rounds} and {iterations}")
+
+
+def _check_start(singles: int, sigma: float, rho: float, smallest_mb: float, max_model_mb: float) -> None:
+    """Refuse, before any noise is drawn, what cannot even begin."""
+    if smallest_mb > max_model_mb:
+        raise UserError(
+            f"aim: a model of the one-way marginals alone has {smallest_mb:.3g} MB, the limit is {max_model_mb:g} MB; "
+            "raise mechanism.aim.max_model_mb or declare fewer bins"
+        )
+    if not (math.isfinite(sigma) and 1e-150 < sigma < 1e150):
+        raise UserError(f"aim: this epsilon gives sigma = {sigma:g}, outside the range of the arithmetic")
+    if singles / (2 * sigma**2) >= rho:
+        raise UserError(f"aim: {singles} one-way marginals spend the whole budget; raise rounds above {singles}")

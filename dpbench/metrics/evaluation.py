@@ -1,0 +1,67 @@
+"""What a metric sees: a fit, the release behind it, and the real rows. Only metrics see real rows again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from dpbench.data.domain import Clique, Floats
+from dpbench.data.encode import Design, second_moments
+from dpbench.data.table import Split
+from dpbench.mechanisms.release import Release
+from dpbench.models.fit import Fit
+from dpbench.models.linear import solve
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number: its name, unit, and which direction is better (`lower`, `higher` or `none`)."""
+
+    name: str
+    value: float
+    unit: str
+    direction: str
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The real rows of one split under one design, and what follows from them without noise; computed once."""
+
+    split: Split
+    design: Design
+
+    @cached_property
+    def train_moments(self) -> tuple[Floats, Floats]:
+        """X'X (p, p) and X'y (p,) of the training rows."""
+        return second_moments(*self.design.encode(self.split.train))
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """The least-squares solution of least norm on the training rows (p,)."""
+        return solve(*self.train_moments).coefficients
+
+    @cached_property
+    def test(self) -> tuple[Floats, Floats]:
+        """X (m, p) and y (m,) of the test rows."""
+        return self.design.encode(self.split.test)
+
+    @cached_property
+    def _marginals(self) -> dict[Clique, Floats]:
+        return {}
+
+    def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Floats]:
+        """The training rows' marginals of these cliques."""
+        for clique in cliques:
+            if clique not in self._marginals:
+                self._marginals[clique] = self.split.train.marginal(clique)
+        return {clique: self._marginals[clique] for clique in cliques}
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """One fit of one release, to be held against the real rows."""
+
+    fit: Fit
+    release: Release
+    reference: Reference

@@ -1,0 +1,99 @@
+"""`Budget` (what may be spent) and `Ledger` (the noise that was really drawn)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from dpbench.errors import UserError
+
+RELATIONS = ("add_remove", "replace")
+NORMS = {"gaussian": "l2", "laplace": "l1", "exponential": "linf", "permute_and_flip": "linf", "exact": "none"}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """(epsilon, delta)-DP between neighbouring tables; epsilon = inf asks for no privacy at all.
+
+    `relation`: `add_remove` one record (n is private) or `replace` one (n is public).
+    """
+
+    epsilon: float
+    delta: float = 1e-5
+    relation: str = "add_remove"
+
+    def __post_init__(self) -> None:
+        if not self.epsilon > 0:
+            raise UserError(f"epsilon must be greater than 0, not {self.epsilon}")
+        if not 0 < self.delta < 1:
+            raise UserError(f"delta must lie between 0 and 1, both excluded, not {self.delta}")
+        if self.relation not in RELATIONS:
+            raise UserError(f"relation must be one of {', '.join(RELATIONS)}, not {self.relation!r}")
+
+    @property
+    def n_public(self) -> bool:
+        """Whether a mechanism may use the exact number of rows."""
+        return self.relation == "replace"
+
+
+@dataclass(frozen=True)
+class Event:
+    """`count` draws of one kind of noise.
+
+    `sensitivity` bounds the change of the noised quantity between neighbours, in the norm of the kind (`NORMS`).
+    `multiplier` is the noise's scale divided by the sensitivity: the standard deviation (gaussian), the scale b
+    (laplace), or 2/eps (exponential mechanism and permute-and-flip with weights exp(eps u / (2 sensitivity))).
+    `exact` is a value that was read without noise.
+    """
+
+    kind: str
+    label: str
+    sensitivity: float
+    multiplier: float
+    count: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in NORMS:
+            raise ValueError(f"unknown kind of noise {self.kind!r}")
+        if not (self.sensitivity > 0 and math.isfinite(self.sensitivity)):
+            raise ValueError(f"{self.label}: sensitivity must be positive and finite, not {self.sensitivity}")
+        if self.kind != "exact" and not self.multiplier > 0:
+            raise ValueError(f"{self.label}: noise multiplier must be positive, not {self.multiplier}")
+
+    @property
+    def rho(self) -> float:
+        """The zCDP cost of one draw (Bun and Steinke 2016; Cesar and Rogers 2021 for the exponential mechanism)."""
+        if self.kind == "exact":
+            return math.inf
+        return (0.5 if self.kind != "permute_and_flip" else 2.0) / self.multiplier**2
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data, the norm written out."""
+        return {**asdict(self), "norm": NORMS[self.kind]}
+
+
+class Ledger:
+    """The events of one release, in the order in which they were drawn. Only `privacy.noise` adds to it."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events = list(events)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All that was drawn so far."""
+        return tuple(self._events)
+
+    def record(self, event: Event) -> None:
+        """Append one event."""
+        self._events.append(event)
+
+    def to_list(self) -> list[dict[str, Any]]:
+        """As plain data (JSON-ready); `from_list` reads it back."""
+        return [event.to_dict() for event in self._events]
+
+    @classmethod
+    def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Ledger:
+        """The ledger that `to_list` described."""
+        return cls(Event(**{key: value for key, value in item.items() if key != "norm"}) for item in data)

@@ -1,0 +1,127 @@
+"""AIM: its limit without noise, its budget, its independence of the process, and what it refuses."""
+
+import hashlib
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+from dpbench.mechanisms.aim import aim
+from dpbench.privacy.accounting import spent, zcdp_rho
+from dpbench.privacy.budget import Budget
+
+DELTA = 1e-5
+
+
+def test_a_huge_budget_reproduces_every_pair(small_table):
+    release = aim(small_table, Budget(1e6, DELTA), np.random.default_rng(0))
+    for clique, table in release.marginals.items():
+        assert np.abs(table - small_table.marginal(clique)).max() < 1, clique
+    assert len(release.rows) == len(small_table)
+    for clique in release.marginals:
+        assert np.abs(release.rows.marginal(clique) - small_table.marginal(clique)).sum() < 0.05 * len(small_table)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.3, 3.0])
+def test_every_round_is_in_the_ledger_and_the_sum_stays_within_rho(small_table, epsilon):
+    release = aim(small_table, Budget(epsilon, DELTA), np.random.default_rng(1))
+    rho = zcdp_rho(epsilon, DELTA)
+    cost = spent(release.ledger, DELTA)
+    rounds = release.diagnostics["rounds"]
+    kinds = [event.kind for event in release.ledger.events]
+    assert kinds.count("exponential") == len(rounds) >= 1
+    assert kinds.count("gaussian") == len(rounds) + 4
+    assert cost.rho == pytest.approx(rho, rel=1e-9)
+    assert cost.rho <= rho * (1 + 1e-9)
+    assert cost.epsilon <= epsilon * (1 + 1e-9)
+    scores = [event.sensitivity for event in release.ledger.events if event.kind == "exponential"]
+    assert set(scores) == {6.0}  # max_r w_r: a pair shares 2 attributes with itself and 1 with each of 4 others
+    assert {event.sensitivity for event in release.ledger.events if event.kind == "gaussian"} == {1.0}
+
+
+def test_better_budgets_answer_better(small_table):
+    """Mean over 5 seeds; the errors differ by factors, so that a reversal has odds far below 1e-6."""
+
+    def error(epsilon: float) -> float:
+        releases = [aim(small_table, Budget(epsilon, DELTA), np.random.default_rng(seed)) for seed in range(5)]
+        return float(
+            np.mean(
+                [np.abs(t - small_table.marginal(c)).sum() for release in releases for c, t in release.marginals.items()]
+            )
+        )
+
+    assert error(0.05) > 2 * error(1.0) > 4 * error(20.0)
+
+
+def test_model_stays_within_its_limit(small_table):
+    """A limit of 60 cells; the joint table of the four attributes has 180."""
+    release = aim(small_table, Budget(2.0, DELTA), np.random.default_rng(0), max_model_mb=60 * 8 / 2**20)
+    assert release.diagnostics["model_mb"] <= 60 * 8 / 2**20
+
+
+def test_n_is_not_used(small_table):
+    """The released total is an estimate: over 20 seeds it is never n, and its error is of the size of its noise."""
+    totals = [aim(small_table, Budget(0.1, DELTA), np.random.default_rng(s)).diagnostics["total"] for s in range(20)]
+    assert all(total != len(small_table) for total in totals)
+    assert len(set(totals)) == 20
+
+
+SCRIPT = """
+import hashlib, numpy as np
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.table import Table
+from dpbench.mechanisms.aim import aim
+from dpbench.privacy.budget import Budget
+domain = Domain(tuple(Attribute.categorical(name, range(size)) for name, size in [("c", 3), ("a", 4), ("b", 2), ("d", 5)]))
+rows = np.random.default_rng(3).integers(0, [3, 4, 2, 5], size=(500, 4))
+rows[:, 1] = (rows[:, 0] + rows[:, 1] // 3) % 4
+release = aim(Table(domain, rows), Budget(1.0), np.random.default_rng(11))
+data, arrays = release.to_parts()
+print(hashlib.sha256(repr(data).encode() + b"".join(a.tobytes() for a in arrays.values())).hexdigest())
+"""
+
+
+def test_same_seed_same_release_in_any_process():
+    digests = set()
+    for hash_seed in ("0", "1", "4242"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": "1"}
+        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+        digests.add(done.stdout.strip())
+    assert len(digests) == 1
+    assert len(digests.pop()) == len(hashlib.sha256().hexdigest())
+
+
+def test_what_cannot_begin_is_refused_before_any_noise(small_table):
+    rng = np.random.default_rng(0)
+    before = rng.bit_generator.state["state"]
+    cases = [
+        ({"max_model_mb": 1e-6}, "one-way marginals alone"),
+        ({"rounds": 2}, "raise rounds above 4"),
+        ({"alpha": 1.0}, "alpha must lie between"),
+        ({"iterations": 0}, "at least 1"),
+        ({"engine": "fast"}, "unknown engine 'fast'"),
+        ({"workload": 9}, "k between 1 and 4"),
+    ]
+    for parameters, message in cases:
+        with pytest.raises(UserError, match=message):
+            aim(small_table, Budget(1.0), rng, **parameters)
+    with pytest.raises(UserError, match="finite epsilon"):
+        aim(small_table, Budget(float("inf")), rng)
+    assert rng.bit_generator.state["state"] == before
+
+
+def test_odd_tables_give_an_answer():
+    """One level, no rows, equal rows, and a budget too small for any signal: finite answers that sum to the total."""
+    domain = Domain((Attribute.categorical("one", ["x"]), Attribute.categorical("b", "uv"), Attribute.categorical("c", "uvw")))
+    for codes in (np.zeros((0, 3), int), np.zeros((50, 3), int)):
+        for epsilon in (1e-4, 1.0, 1e5):
+            release = aim(Table(domain, codes), Budget(epsilon), np.random.default_rng(0))
+            for table in release.marginals.values():
+                assert np.isfinite(table).all()
+                assert table.min() >= 0
+                assert table.sum() == pytest.approx(release.diagnostics["total"])

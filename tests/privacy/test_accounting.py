@@ -1,0 +1,121 @@
+"""Conversions and ledgers against closed forms, dp-accounting, and the published constants of SSP and AdaSSP."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpbench.privacy.accounting import (
+    gaussian_delta,
+    gaussian_epsilon,
+    gaussian_mu,
+    spent,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+from dpbench.privacy.budget import Event, Ledger
+
+DELTA = 1e-5
+budgets = st.tuples(st.floats(1e-3, 50), st.sampled_from([1e-10, 1e-5, 1e-2, 0.3]))
+
+
+@given(budgets)
+def test_gaussian_calibration_keeps_its_claim_and_wastes_nothing(budget):
+    epsilon, delta = budget
+    mu = gaussian_mu(epsilon, delta)
+    assert gaussian_delta(epsilon, mu) <= delta
+    assert gaussian_delta(epsilon, mu * (1 + 1e-6)) > delta
+    assert gaussian_epsilon(mu, delta) == pytest.approx(epsilon, rel=1e-8)
+
+
+@given(budgets)
+def test_zcdp_conversion_keeps_its_claim_and_wastes_nothing(budget):
+    epsilon, delta = budget
+    rho = zcdp_rho(epsilon, delta)
+    assert zcdp_delta(rho, epsilon) <= delta
+    assert zcdp_delta(rho * (1 + 1e-6), epsilon) > delta
+    assert zcdp_epsilon(rho, delta) == pytest.approx(epsilon, rel=1e-8)
+
+
+def test_zcdp_delta_is_the_minimum_over_alpha():
+    alpha = 1 + np.geomspace(1e-3, 1e4, 200_001)
+    for rho, epsilon in [(0.01, 0.8), (0.1, 3.0), (1.0, 9.5)]:
+        log = (alpha - 1) * (alpha * rho - epsilon) + alpha * np.log1p(-1 / alpha) - np.log(alpha - 1)
+        assert zcdp_delta(rho, epsilon) == pytest.approx(np.exp(log.min()), rel=1e-6)
+
+
+@given(budgets)
+def test_paper_conversion_is_the_printed_one_and_never_the_tighter(budget):
+    epsilon, delta = budget
+    rho = zcdp_rho(epsilon, delta, "paper")
+    assert rho + 2 * math.sqrt(rho * math.log(1 / delta)) == pytest.approx(epsilon, rel=1e-9)
+    assert rho <= zcdp_rho(epsilon, delta)
+
+
+def test_gaussian_agrees_with_dp_accounting():
+    from dp_accounting import get_epsilon_gaussian
+
+    for multiplier in (0.5, 2.0, 20.0):
+        assert gaussian_epsilon(1 / multiplier, DELTA) == pytest.approx(get_epsilon_gaussian(multiplier, DELTA), rel=1e-4)
+
+
+def test_infinite_budgets_are_infinite_both_ways():
+    assert gaussian_mu(math.inf, DELTA) == math.inf == gaussian_epsilon(math.inf, DELTA)
+    assert zcdp_rho(math.inf, DELTA) == math.inf == zcdp_epsilon(math.inf, DELTA)
+
+
+def gaussians(*multipliers: float) -> Ledger:
+    return Ledger(Event("gaussian", "x", 1.0, m) for m in multipliers)
+
+
+@pytest.mark.parametrize(("epsilon", "actual"), [(0.1, 0.045), (1, 0.56), (2, 1.20)])
+def test_printed_constants_of_adassp_spend_about_half(epsilon, actual):
+    multiplier = math.sqrt(math.log(6 / DELTA)) * 3 / epsilon
+    assert spent(gaussians(*[multiplier] * 3), DELTA).epsilon == pytest.approx(actual, abs=0.005)
+
+
+@pytest.mark.parametrize(("epsilon", "actual"), [(0.1, 0.13), (1, 1.61), (2, 3.51)])
+def test_printed_constants_of_ssp_break_their_claim(epsilon, actual):
+    multiplier = math.sqrt(math.log(1.25 / DELTA)) / epsilon
+    assert spent(gaussians(multiplier, multiplier), DELTA).epsilon == pytest.approx(actual, abs=0.005)
+
+
+def test_gaussians_compose_as_one():
+    cost = spent(gaussians(3.0, 4.0), DELTA)
+    assert cost.mu == pytest.approx(5 / 12)
+    assert cost.rho == pytest.approx(25 / 288)
+    assert cost.epsilon == gaussian_epsilon(5 / 12, DELTA)
+
+
+def test_costs_of_the_two_selections_differ():
+    exponential = Event("exponential", "select", 1.0, 2 / 0.1)
+    flip = Event("permute_and_flip", "select", 1.0, 2 / 0.1)
+    assert exponential.rho == pytest.approx(0.1**2 / 8)
+    assert flip.rho == pytest.approx(0.1**2 / 2)
+
+
+def test_one_pure_event_costs_its_own_epsilon():
+    for kind, multiplier in [("laplace", 1 / 0.3), ("permute_and_flip", 2 / 0.3), ("exponential", 2 / 0.3)]:
+        cost = spent(Ledger([Event(kind, "x", 1.0, multiplier)]), 1e-12)
+        assert cost.epsilon == pytest.approx(0.3, rel=1e-3)
+        assert cost.mu is None
+
+
+def test_mixed_ledger_is_at_most_its_zcdp_cost_and_at_least_its_gaussian_part():
+    gaussian_part = gaussians(*[40.0] * 10)
+    selections = [Event("exponential", "select", 1.0, 2 / 0.05, count=10)]
+    cost = spent(Ledger([*gaussian_part.events, *selections]), DELTA)
+    assert spent(gaussian_part, DELTA).epsilon < cost.epsilon <= zcdp_epsilon(10 / 3200 + 10 * 0.05**2 / 8, DELTA)
+
+
+def test_reading_without_noise_costs_everything():
+    ledger = Ledger([Event("exact", "X'X", 1.0, 0.0), *gaussians(5.0).events])
+    assert spent(ledger, DELTA).epsilon == math.inf
+
+
+def test_count_means_repetition():
+    many = Ledger([Event("gaussian", "x", 1.0, 7.0, count=9)])
+    assert spent(many, DELTA) == spent(gaussians(*[7.0] * 9), DELTA)
