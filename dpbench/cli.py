@@ -37,8 +37,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _parser()
     arguments, rest = parser.parse_known_args(argv)
     if hasattr(arguments, "overrides"):  # settings may stand between the options
-        unknown = [item for item in rest if item.startswith("--") or "=" not in item]
-        arguments.overrides += [item for item in rest if item not in unknown]
+        given = [*arguments.overrides, *rest]
+        names = arguments.command is _data
+        unknown = [item for item in given if item.startswith("-") or not (names or "=" in item or item[0] == "~")]
+        arguments.overrides = [item for item in given if item not in unknown]
     else:
         unknown = rest
     if unknown:
@@ -46,7 +48,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     config_dir: Path | None = getattr(arguments, "config_dir", None)
     if config_dir is not None:  # a user's own mechanisms lie beside their configs
         sys.path.insert(0, str(config_dir.resolve()))
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(config_dir.resolve()), os.environ.get("PYTHONPATH")]))
+        os.environ["PYTHONPATH"] = os.pathsep.join(
+            filter(None, [str(config_dir.resolve()), os.environ.get("PYTHONPATH")])
+        )
     return arguments
 
 
@@ -85,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
     add("show", _show, "Show a mechanism, model or metric: source, privacy, parameters (mechanism=aim).")
     data = add("data", _data, "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
-    data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help="a data set, or its settings")
+    data.add_argument(
+        "overrides", nargs="*", default=[], metavar="NAME|setting=value", help="a data set, or its settings"
+    )
     data.add_argument("--config-dir", type=Path, help="a folder with your own configs")
     data.add_argument("--offline", action="store_true", help="download nothing")
     return parser

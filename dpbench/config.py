@@ -169,7 +169,7 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
 def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | None) -> UserError:
     """Hydra's complaint in one line, with the nearest known names."""
     text = str(error)
-    missing = re.search(r"Could not find '(\w+)/([^']+)'", text) or re.search(r"In '.*': Could not find '(\w+)/([^']+)'", text)
+    missing = re.search(r"Could not (?:find|load) '(\w+)/([^']+)'", text)
     if missing:
         return unknown(missing[1], missing[2], choices(missing[1], config_dir))
     key = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
@@ -178,7 +178,10 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
         known = [*composed([], config_dir), "experiment"]
         if key[1].split(".")[0] not in known:
             return unknown("setting", key[1], known)
-        return UserError(f"cannot set {given!r}: this configuration has no {key[1]!r} (dpbench run --show prints it)")
+        return UserError(
+            f"cannot set {given!r}: this configuration has no {key[1]!r}; `dpbench run --show` prints what "
+            f"it has, and a + in front (+{given}) adds a parameter that it leaves at its default"
+        )
     first = " ".join(line.strip() for line in text.splitlines()[:2])
     return UserError(f"the overrides cannot be read: {first}")
 
@@ -220,7 +223,12 @@ def _check_parameters(where: str, function: Callable[..., Any], given: Mapping[s
     for name, value in given.items():
         if name not in known:
             raise unknown(f"parameter of {where}", name, known)
-        _check_type(f"{where}.{name}", value, str(known[name].annotation))
+        _check_type(f"{where}.{name}", value, _written(known[name].annotation))
+
+
+def _written(annotation: Any) -> str:
+    """An annotation as it stands in the source, whether or not its module postpones annotations."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
 def _check_type(where: str, value: Any, annotation: str) -> None:

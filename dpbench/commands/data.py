@@ -61,4 +61,3 @@ def _list(config: Mapping[str, Any], offline: bool) -> bool:
 
 
 ACTIONS = {"fetch": _fetch, "verify": _verify, "card": _card, "list": _list}
-

@@ -18,7 +18,8 @@ from dpbench.grid.store import Store
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run what is missing, with a live line; then the table. 1 if any trial of the plan failed."""
+    """Run what is missing, with a live line; then the table. 1 if any trial of the plan failed, 2 if all the failed
+    ones were refused for the user's settings."""
     plan, store, experiment = _plan_and_store(arguments)
     store.prepare()
     store.write_text(store.plan_file, plan.lines())
@@ -37,7 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     _print_table(trials, experiment)
     print(f"{len(trials)} of {summary.planned} trials are stored in {store.folder}; {summary.ran} ran now")
     _print_failures(failed)
-    return 1 if failed else 0
+    if not failed:
+        return 0
+    return 2 if {trial["error"]["type"] for trial in failed} == {UserError.__name__} else 1
 
 
 def dry_run(arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -70,7 +71,7 @@ class Attribute:
     def from_edges(cls, name: str, edges: Iterable[float], unit: str = "") -> Attribute:
         """A numeric attribute with the given bin edges, each bin stood for by its midpoint."""
         cut = tuple(float(edge) for edge in edges)
-        middles = tuple((a + b) / 2 for a, b in zip(cut[:-1], cut[1:], strict=True))
+        middles = tuple((a + b) / 2 for a, b in pairwise(cut))
         return cls(name, edges=cut, values=middles, bounds=(cut[0], cut[-1]) if cut else None, unit=unit)
 
     @classmethod
@@ -80,9 +81,9 @@ class Attribute:
         A bin reaches half-way to the neighbouring values.
         """
         points = tuple(float(value) for value in values)
-        if len(points) < 2 or any(b <= a for a, b in zip(points[:-1], points[1:], strict=True)):
+        if len(points) < 2 or any(b <= a for a, b in pairwise(points)):
             raise UserError(f"attribute {name!r}: values must be increasing, and at least two")
-        middles = [(a + b) / 2 for a, b in zip(points[:-1], points[1:], strict=True)]
+        middles = [(a + b) / 2 for a, b in pairwise(points)]
         edges = (2 * points[0] - middles[0], *middles, 2 * points[-1] - middles[-1])
         return cls(name, edges=edges, values=points, bounds=(points[0], points[-1]), unit=unit)
 
@@ -90,6 +91,11 @@ class Attribute:
     def numeric(self) -> bool:
         """Whether the codes stand for numbers."""
         return bool(self.edges)
+
+    @property
+    def discrete_values(self) -> bool:
+        """Whether only `values` are in the domain (made by `discrete`), not the whole of `bounds`."""
+        return self.numeric and self.bounds == (self.values[0], self.values[-1])
 
     @property
     def size(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -152,9 +152,7 @@ class Design:
             gram[start[j] : start[j + 1], start[j] : start[j + 1]] = (maps[name] * mu) @ maps[name].T
         return gram[:-1, :-1], gram[:-1, -1]
 
-    def _joint(
-        self, one: str, two: str, marginals: Mapping[Clique, Floats], single: Mapping[str, Floats]
-    ) -> Floats:
+    def _joint(self, one: str, two: str, marginals: Mapping[Clique, Floats], single: Mapping[str, Floats]) -> Floats:
         """<mu_jk> (m_j, m_k), where the name of the constant feature is empty."""
         if not one:
             return single[two][None, :]
@@ -185,8 +183,7 @@ def singles(domain: Domain, marginals: Mapping[Clique, Floats]) -> dict[str, Flo
     if missing:
         raise UserError(f"the release has no marginal with {', '.join(missing)}")
     return {
-        name: marginals[(name,)] if (name,) in marginals else np.mean(tables, axis=0)
-        for name, tables in sums.items()
+        name: marginals[(name,)] if (name,) in marginals else np.mean(tables, axis=0) for name, tables in sums.items()
     }
 
 

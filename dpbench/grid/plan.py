@@ -100,9 +100,7 @@ def make_plan(experiment: Experiment) -> Plan:
         "split": {"train_rows": experiment.limits.train_rows, "test_rows": experiment.limits.test_rows},
         "seed": experiment.seed,
     }
-    stage_two = {
-        mechanism.name: list(_stage_two(experiment, mechanism)) for mechanism in experiment.mechanisms
-    }
+    stage_two = {mechanism.name: list(_stage_two(experiment, mechanism)) for mechanism in experiment.mechanisms}
     releases = []
     for mechanism in experiment.mechanisms:
         axes = product(_variants(mechanism, experiment.calibrations), _epsilons(mechanism, experiment))

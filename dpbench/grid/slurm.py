@@ -41,7 +41,9 @@ def script(folder: Path, store: Store, shards: int, options: Mapping[str, Any], 
     command += [f"results={store.root.resolve()}"]
     if config_dir is not None:
         command += ["--config-dir", str(config_dir.resolve())]
-    lines.append(f'exec {shlex.join(command)} --shard "$SLURM_ARRAY_TASK_ID/{shards}" jobs="${{SLURM_CPUS_PER_TASK:-1}}"')
+    lines.append(
+        f'exec {shlex.join(command)} --shard "$SLURM_ARRAY_TASK_ID/{shards}" jobs="${{SLURM_CPUS_PER_TASK:-1}}"'
+    )
     return "\n".join(lines) + "\n"
 
 
@@ -49,7 +51,7 @@ def submit(path: Path) -> str:
     """Hand the script to sbatch; what sbatch answered."""
     if shutil.which("sbatch") is None:
         raise UserError(f"sbatch is not on the PATH; the script is {path}: submit it on a SLURM login node")
-    done = subprocess.run(["sbatch", str(path)], capture_output=True, text=True)
+    done = subprocess.run(["sbatch", str(path)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"sbatch refused {path}: {done.stderr.strip() or done.stdout.strip()}")
     return done.stdout.strip()

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -166,7 +167,7 @@ class Store:
             record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
             with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
                 return Release.from_parts(record.pop("release"), dict(arrays)), record
-        except (OSError, ValueError, KeyError, EOFError):
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             return None
 
     def discard_release(self, identity: str) -> None:

@@ -219,7 +219,7 @@ def _run_trial(
 
 def _score(fit: Fit, release: Release, trial: Key, item: Key, context: Context) -> list[dict[str, Any]]:
     evaluation = Evaluation(fit, release, _reference_of(item, trial["design"], context))
-    scores = [asdict(resolve(target)(evaluation)) for target in trial["metrics"].values()]
+    scores = [asdict(resolve(target)(evaluation)) for _, target in sorted(trial["metrics"].items())]
     return [{**score, "value": json_number(score["value"])} for score in scores]
 
 

@@ -31,6 +31,7 @@ def aim(
     max_model_mb: float = 80,
     iterations: int = 1000,
     rounds: int | None = None,
+    rows: int | None = None,
     alpha: float = 0.9,
     engine: str = "native",
 ) -> Release:
@@ -47,13 +48,13 @@ def aim(
     there, so that rounding cannot start another.
 
     `workload` is k for all k-way marginals or a list of cliques, `max_model_mb` the limit on the junction tree,
-    `iterations` the most steps of one estimate, `rounds` the T of the algorithm (None: 16 d), `engine` who fits the
-    model: `native` or `mbi`. The release holds the workload's marginals and synthetic rows.
+    `iterations` the most steps of one estimate, `rounds` the T of the algorithm (None: 16 d), `rows` the number of
+    synthetic rows (None: the estimated total), `engine` who fits the model: `native` or `mbi`. The release holds the workload's marginals and synthetic rows.
     """
     domain, sizes = train.domain, train.domain.sizes
     cliques = cliques_of(domain, workload)
     estimate = _estimator(engine)
-    _check(budget, alpha, rounds, iterations)
+    _check(budget, alpha, rounds, iterations, rows)
     ledger = Ledger()
     noise_rng, rows_rng = rng.spawn(2)
 
@@ -97,10 +98,10 @@ def aim(
         if _l1(answers[r] - before) <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
             epsilon, sigma = 2 * epsilon, sigma / 2
 
-    rows = Table(domain, model.sample(max(round(model.total), 1), rows_rng))  # Alg. 2, line 19
+    synthetic = Table(domain, model.sample(rows or max(round(model.total), 1), rows_rng))  # Alg. 2, line 19
     diagnostics = {"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine}
     marginals = {r: answers[r] for r in cliques}
-    return Release(domain, budget, ledger, marginals=marginals, rows=rows, diagnostics=diagnostics)
+    return Release(domain, budget, ledger, marginals=marginals, rows=synthetic, diagnostics=diagnostics)
 
 
 def _allowed(
@@ -125,13 +126,13 @@ def _estimator(engine: str) -> Callable[..., MarkovModel]:
     return estimate
 
 
-def _check(budget: Budget, alpha: float, rounds: int | None, iterations: int) -> None:
+def _check(budget: Budget, alpha: float, *counts: int | None) -> None:
     if not math.isfinite(budget.epsilon):
         raise UserError("aim needs a finite epsilon; use a large one, such as 1e6, to see its limit without noise")
     if not 0 < alpha < 1:
         raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
-    if (rounds is not None and rounds < 1) or iterations < 1:
-        raise UserError(f"aim: rounds and iterations must be at least 1, not {rounds} and {iterations}")
+    if any(count is not None and count < 1 for count in counts):
+        raise UserError("aim: rounds, iterations and rows must each be at least 1")
 
 
 def _check_start(singles: int, sigma: float, rho: float, smallest_mb: float, max_model_mb: float) -> None:

@@ -1,8 +1,7 @@
-"""`Release`: what a mechanism makes public, with the ledger of the noise behind it. It holds no true value and not n."""
+"""`Release`: what a mechanism makes public, with the ledger of its noise. It holds no true value and not n."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

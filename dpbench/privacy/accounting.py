@@ -145,9 +145,7 @@ def _pld_epsilon(events: Sequence[Event], delta: float) -> float:
             counts[key] = counts.get(key, 0) + event.count
     for (laplace, multiplier), count in counts.items():
         pure = pld.common.DifferentialPrivacyParameters(2 / multiplier, 0.0)
-        parts.append(
-            (pld.from_laplace_mechanism(multiplier) if laplace else pld.from_privacy_parameters(pure), count)
-        )
+        parts.append((pld.from_laplace_mechanism(multiplier) if laplace else pld.from_privacy_parameters(pure), count))
     whole = parts[0][0].self_compose(parts[0][1])
     for part, count in parts[1:]:
         whole = whole.compose(part.self_compose(count))

@@ -51,7 +51,11 @@ def test_better_budgets_answer_better(small_table):
         releases = [aim(small_table, Budget(epsilon, DELTA), np.random.default_rng(seed)) for seed in range(5)]
         return float(
             np.mean(
-                [np.abs(t - small_table.marginal(c)).sum() for release in releases for c, t in release.marginals.items()]
+                [
+                    np.abs(t - small_table.marginal(c)).sum()
+                    for release in releases
+                    for c, t in release.marginals.items()
+                ]
             )
         )
 
@@ -77,7 +81,8 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.mechanisms.aim import aim
 from dpbench.privacy.budget import Budget
-domain = Domain(tuple(Attribute.categorical(name, range(size)) for name, size in [("c", 3), ("a", 4), ("b", 2), ("d", 5)]))
+sizes = {"c": 3, "a": 4, "b": 2, "d": 5}
+domain = Domain(tuple(Attribute.categorical(name, range(size)) for name, size in sizes.items()))
 rows = np.random.default_rng(3).integers(0, [3, 4, 2, 5], size=(500, 4))
 rows[:, 1] = (rows[:, 0] + rows[:, 1] // 3) % 4
 release = aim(Table(domain, rows), Budget(1.0), np.random.default_rng(11))
@@ -90,10 +95,20 @@ def test_same_seed_same_release_in_any_process():
     digests = set()
     for hash_seed in ("0", "1", "4242"):
         environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "OMP_NUM_THREADS": "1"}
-        done = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True, check=True
+        )
         digests.add(done.stdout.strip())
     assert len(digests) == 1
     assert len(digests.pop()) == len(hashlib.sha256().hexdigest())
+
+
+def test_the_number_of_synthetic_rows_can_be_asked_for(small_table):
+    """And does not change the noise."""
+    asked, estimated = (aim(small_table, Budget(1.0), np.random.default_rng(0), rows=n) for n in (123, None))
+    assert len(asked.rows) == 123
+    assert len(estimated.rows) == round(estimated.diagnostics["total"])
+    assert all(np.array_equal(asked.marginals[c], estimated.marginals[c]) for c in asked.marginals)
 
 
 def test_what_cannot_begin_is_refused_before_any_noise(small_table):
@@ -104,6 +119,7 @@ def test_what_cannot_begin_is_refused_before_any_noise(small_table):
         ({"rounds": 2}, "raise rounds above 4"),
         ({"alpha": 1.0}, "alpha must lie between"),
         ({"iterations": 0}, "at least 1"),
+        ({"rows": 0}, "at least 1"),
         ({"engine": "fast"}, "unknown engine 'fast'"),
         ({"workload": 9}, "k between 1 and 4"),
     ]
@@ -117,7 +133,9 @@ def test_what_cannot_begin_is_refused_before_any_noise(small_table):
 
 def test_odd_tables_give_an_answer():
     """One level, no rows, equal rows, and a budget too small for any signal: finite answers that sum to the total."""
-    domain = Domain((Attribute.categorical("one", ["x"]), Attribute.categorical("b", "uv"), Attribute.categorical("c", "uvw")))
+    domain = Domain(
+        (Attribute.categorical("one", ["x"]), Attribute.categorical("b", "uv"), Attribute.categorical("c", "uvw"))
+    )
     for codes in (np.zeros((0, 3), int), np.zeros((50, 3), int)):
         for epsilon in (1e-4, 1.0, 1e5):
             release = aim(Table(domain, codes), Budget(epsilon), np.random.default_rng(0))

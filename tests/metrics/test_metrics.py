@@ -49,9 +49,7 @@ def test_error_on_the_test_rows_in_both_units(reference):
 def test_workload_error_by_hand(reference):
     train = reference.split.train
     half = evaluation(reference, train.take(np.arange(1000)))
-    expected = [
-        np.abs(train.marginal(c) - half.release.marginals[c]).sum() / 2000 for c in pairs(train.domain)
-    ]
+    expected = [np.abs(train.marginal(c) - half.release.marginals[c]).sum() / 2000 for c in pairs(train.domain)]
     assert queries.workload_error_mean(half).value == pytest.approx(np.mean(expected))
     assert queries.workload_error_max(half).value == pytest.approx(max(expected))
     assert min(expected) >= 0.5 - 1e-12

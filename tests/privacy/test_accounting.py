@@ -59,7 +59,9 @@ def test_gaussian_agrees_with_dp_accounting():
     from dp_accounting import get_epsilon_gaussian
 
     for multiplier in (0.5, 2.0, 20.0):
-        assert gaussian_epsilon(1 / multiplier, DELTA) == pytest.approx(get_epsilon_gaussian(multiplier, DELTA), rel=1e-4)
+        assert gaussian_epsilon(1 / multiplier, DELTA) == pytest.approx(
+            get_epsilon_gaussian(multiplier, DELTA), rel=1e-4
+        )
 
 
 def test_infinite_budgets_are_infinite_both_ways():

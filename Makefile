@@ -1,0 +1,54 @@
+# Everything runs in a virtual environment that the first target makes from locked versions.
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+
+.PHONY: quickstart test test-slow lint figures smoke bench install clean
+
+install: $(STAMP)
+
+# uv installs the lock in seconds; pip alone would do. PIP_* settings that pip knows are handed on to it.
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+# A real grid on data that ship with the project, and its figure.
+quickstart: $(STAMP)
+	$(BIN)/dpbench run experiment=quickstart
+	$(BIN)/dpbench figures experiment=quickstart
+	@echo "The figure is results/quickstart/figures/quickstart.png"
+
+test: $(STAMP)
+	$(THREADS) $(BIN)/python -m pytest -n 2
+
+# Slow and statistical suites.
+test-slow: $(STAMP)
+	$(THREADS) $(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Figures and tables of every experiment that has results, from what is stored (or from the committed export).
+figures: $(STAMP)
+	$(BIN)/dpbench figures
+
+# Every experiment at a tiny size, in a folder of its own.
+smoke: $(STAMP)
+	@set -e; folder=$$(mktemp -d); for experiment in quickstart linreg_adult; do \
+	  data=$$(if [ $$experiment = quickstart ]; then echo; else echo dataset=adult_synth; fi); \
+	  settings="experiment=$$experiment $$data limits=smoke repetitions=2 epsilon=[0.1,1] results=$$folder"; \
+	  $(BIN)/dpbench run $$settings && $(BIN)/dpbench figures $$settings; done; rm -r $$folder
+
+bench: $(STAMP)
+	$(THREADS) $(BIN)/python -m benchmarks.harness
+	$(THREADS) $(BIN)/python -m benchmarks.engine
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

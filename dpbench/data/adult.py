@@ -1,0 +1,52 @@
+"""UCI Adult (Becker and Kohavi 1996), DOI 10.24432/C5XW20."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpbench.data.coding import code_frame
+from dpbench.data.declare import domain_from_config
+from dpbench.data.fetch import fetch, open_binary, sources_of
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# adult.names, in the order of the files; the label has no name there.
+COLUMNS = [
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
+    *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country"),
+    "income>50K",
+]
+
+
+def load(config: Mapping[str, Any]) -> Table:
+    """All rows of adult.data, then those of adult.test.
+
+    **Shapes** 32,561 + 16,281 = 48,842 rows. A missing value is the level "?".
+
+    Raises `UserError` if a file cannot be had.
+    """
+    import pandas as pd
+
+    sources = sources_of(config)
+    if len(sources) != 2:
+        raise UserError("Adult is read from two sources, adult.data and adult.test, in this order")
+    offline, alternative = bool(config.get("offline")), config.get("alternative")
+    train, test = (fetch(source, offline=offline, alternative=alternative) for source in sources)
+    frame = pd.concat([_read(train, skip=0), _read(test, skip=1)], ignore_index=True)
+    domain = domain_from_config(config["attributes"])
+    return code_frame(frame, domain, config.get("outside", "error"), "Adult", config.get("drop") or ())
+
+
+def _read(path: Path, skip: int) -> pd.DataFrame:
+    """One file: fields apart by ", ", no header, `skip` lines before the rows, labels with or without a dot."""
+    import pandas as pd
+
+    with open_binary(path) as stream:
+        frame = pd.read_csv(stream, header=None, names=COLUMNS, skiprows=skip, na_filter=False)
+    frame[COLUMNS[-1]] = frame[COLUMNS[-1]].str.rstrip(".")
+    return frame

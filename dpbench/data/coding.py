@@ -1,0 +1,203 @@
+"""A data frame of level names and numbers, held against its declared domain and coded."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.data.domain import Attribute, Codes, Domain, Floats
+from dpbench.data.table import Table
+from dpbench.errors import UserError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+OUTSIDE = ("error", "clip", "drop")
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A table, the number of rows dropped for a value outside its domain, and attribute -> values clipped."""
+
+    table: Table
+    dropped: int
+    clipped: dict[str, int]
+
+
+def code_frame(
+    frame: pd.DataFrame, domain: Domain, outside: str = "error", where: str = "", ignore: Iterable[str] = ()
+) -> Table:
+    """The frame's rows over the domain; see `code_counted`."""
+    return code_counted(frame, domain, outside, where, ignore).table
+
+
+def code_counted(
+    frame: pd.DataFrame, domain: Domain, outside: str = "error", where: str = "", ignore: Iterable[str] = ()
+) -> Coded:
+    """The frame's rows over the domain, and how many were changed to fit.
+
+    Columns are found by name and may be text or numbers; the level "3" is also written 3 or 3.0. `outside` says
+    what happens to a value outside its domain: `error`; `clip`, which moves a number to the nearest that is
+    allowed (an unknown level, an empty value or text in place of a number has none: still an error); or `drop`
+    its row. `where` names the data in messages. Columns named in `ignore` may be there without being declared.
+
+    Raises `UserError` for a missing or undeclared column, values outside their domain, or no row left.
+    """
+    if outside not in OUTSIDE:
+        raise unknown("dataset.outside", str(outside), OUTSIDE)
+    prefix = f"{where}: " if where else ""
+    _check_columns([str(name) for name in frame.columns], domain, prefix, set(ignore))
+    columns = [_code(frame[attribute.name], attribute) for attribute in domain.attributes]
+    faults = [column.beyond_repair if outside == "clip" else column.outside for column in columns]
+    if outside != "drop":
+        _raise_faults(frame, domain, faults, prefix, outside)
+    drop = np.any(faults, axis=0)
+    if drop.all():
+        raise UserError(f"{prefix}there is no row" + (f" left of {len(frame)}" if len(frame) else ""))
+    table = Table(domain, np.column_stack([column.codes for column in columns]), _numbers(domain, columns))
+    if drop.any():
+        table = table.take(np.flatnonzero(~drop))
+    clipped = {name: int(column.outside.sum()) for name, column in zip(domain.names, columns, strict=True)}
+    return Coded(
+        table=table,
+        dropped=int(drop.sum()),
+        clipped={name: count for name, count in clipped.items() if count and outside == "clip"},
+    )
+
+
+# --- one column ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Column:
+    """Codes (n,), 0 where there is none; the numbers moved into the domain; which rows are outside of it."""
+
+    codes: Codes
+    numbers: Floats | None
+    outside: Mask
+    beyond_repair: Mask  # outside, and no nearest value
+
+
+def _numbers(domain: Domain, columns: list[_Column]) -> dict[str, Floats]:
+    return {
+        name: column.numbers for name, column in zip(domain.names, columns, strict=True) if column.numbers is not None
+    }
+
+
+def _code(column: pd.Series[Any], attribute: Attribute) -> _Column:
+    return _code_numbers(column, attribute) if attribute.numeric else _code_levels(column, attribute)
+
+
+def _code_levels(column: pd.Series[Any], attribute: Attribute) -> _Column:
+    """Each distinct value is looked up once."""
+    import pandas as pd
+
+    exact = {level.strip(): code for code, level in enumerate(attribute.levels)}
+    loose = {_whole(level): code for level, code in exact.items()}
+    which, distinct = pd.factorize(column)  # -1 for a missing value
+    found = [*(_level(value, exact, loose) for value in distinct), exact.get("", -1)]
+    codes = np.array(found, dtype=np.int64)[which]
+    return _Column(np.maximum(codes, 0), None, codes < 0, codes < 0)
+
+
+def _level(value: Any, exact: dict[str, int], loose: dict[str, int]) -> int:
+    text = str(value).strip()
+    code = exact.get(text)
+    return loose.get(_whole(text), -1) if code is None else code
+
+
+def _whole(text: str) -> str:
+    """A whole number without its decimal point: 3.0 -> 3; other text as it is."""
+    match = re.fullmatch(r"([+-]?\d+)\.0*", text)
+    return match[1] if match else text
+
+
+def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
+    import pandas as pd
+
+    assert attribute.bounds is not None
+    raw = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    values, edges = np.array(attribute.values), np.array(attribute.edges)
+    no_number = np.isnan(raw)
+    numbers = np.clip(np.where(no_number, values[0], raw), *attribute.bounds)
+    # The bin [edges[k], edges[k + 1]) of each; the upper bound belongs to the last.
+    codes = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, attribute.size - 1).astype(np.int64)
+    if attribute.discrete_values:
+        numbers = values[codes]
+    return _Column(codes, numbers, numbers != raw, no_number)  # no number differs from every number
+
+
+# --- messages --------------------------------------------------------------------------------------------
+
+
+def _check_columns(columns: list[str], domain: Domain, prefix: str, ignore: set[str]) -> None:
+    missing = [name for name in domain.names if name not in columns]
+    extra = [name for name in columns if name not in domain.names and name not in ignore]
+    stray = sorted(name for name in ignore if name not in columns and name not in domain.names)
+    twice = sorted({name for name in columns if columns.count(name) > 1})
+    if twice:
+        raise UserError(f"{prefix}a column is there twice: {', '.join(twice)}")
+    if missing:
+        raise UserError(
+            f"{prefix}declared but missing: {_some(missing)}. Columns found: {_some(columns)}. "
+            "Add the column, or take its attribute out of the domain"
+        )
+    if extra:
+        raise UserError(
+            f"{prefix}in the data but not declared: {_some(extra)}. "
+            f"Declare each in the domain, or leave it out with dataset.drop=[{','.join(extra)}]"
+        )
+    if stray:
+        raise unknown("column in dataset.drop:", stray[0], [*domain.names, *columns])
+
+
+def _raise_faults(frame: pd.DataFrame, domain: Domain, faults: list[Mask], prefix: str, outside: str) -> None:
+    found = [(a, rows) for a, rows in zip(domain.attributes, faults, strict=True) if rows.any()]
+    if not found:
+        return
+    clip = "dataset.outside=clip moves numbers to the nearest allowed value"
+    if outside == "clip" or not any(attribute.numeric for attribute, _ in found):
+        clip = "dataset.outside=clip has no nearest value for an unknown level, an empty value or text as a number"
+    raise UserError(
+        f"{prefix}values outside the declared domain\n  "
+        + "\n  ".join(_fault(frame[attribute.name], attribute, rows) for attribute, rows in found)
+        + f"\nMend the data or the domain, or leave such rows out with dataset.outside=drop; {clip}."
+    )
+
+
+def _fault(column: pd.Series[Any], attribute: Attribute, rows: Mask) -> str:
+    first = int(np.flatnonzero(rows)[0])
+    value: Any = column.iloc[first]
+    count = int(rows.sum())
+    return (
+        f"attribute {attribute.name!r}, row {first + 1}: {_shown(value)} is not {_allowed(attribute)} "
+        f"({count} such {'value' if count == 1 else 'values'} of {len(rows)})"
+    )
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    if value is None or text.strip() in ("", "<NA>") or (isinstance(value, float) and math.isnan(value)):
+        return "an empty value"
+    return repr(text if len(text) <= 60 else text[:57] + "...")
+
+
+def _allowed(attribute: Attribute) -> str:
+    if not attribute.numeric:
+        return f"one of its levels {_some(attribute.levels)}"
+    assert attribute.bounds is not None
+    if attribute.discrete_values:
+        return f"one of its values {_some([f'{value:g}' for value in attribute.values])}"
+    return f"a number in [{attribute.bounds[0]:g}, {attribute.bounds[1]:g}]"
+
+
+def _some(names: Iterable[str], most: int = 8) -> str:
+    names = list(names)
+    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")

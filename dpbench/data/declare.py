@@ -1,0 +1,165 @@
+"""A `Domain` from plain data: a dataset's config node, a user's YAML, or private-pgm's JSON of sizes."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpbench.data.domain import Attribute, Domain
+from dpbench.errors import UserError
+
+FORMS = """allowed forms:
+  {levels: [a, b, c]}                          categorical
+  {bounds: [lower, upper], bins: k}            numeric, k equal-width bins
+  {edges: [e0, e1, ..., ek]}                   numeric, bins with these edges
+  {values: [v1, v2, ...]} or {values: {from: 1, to: 16}}   numeric, just these values
+  k                                            integer codes 0 .. k-1 (categorical)
+numeric forms may also have unit: text"""
+# Far above what a marginal can be counted over; stops a slip of the pen from filling the memory.
+SIZE_LIMIT = 1_000_000
+
+
+def domain_from_config(attributes: Mapping[str, Any]) -> Domain:
+    """The domain that a mapping from attribute names to declarations describes, in the mapping's order.
+
+    Raises `UserError` naming the attribute and the allowed forms.
+    """
+    if not isinstance(attributes, Mapping) or not attributes:
+        raise UserError(f"a domain must map attribute names to declarations, not {attributes!r}; {FORMS}")
+    return Domain(tuple(_attribute(_name(name), given) for name, given in attributes.items()))
+
+
+def read_domain_file(path: str | Path) -> Domain:
+    """The domain that a user's YAML or JSON file declares, under `attributes:` or at its top.
+
+    Raises `UserError` if it cannot be read, or names an attribute twice.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"the domain file {path} cannot be read: {error}") from error
+    given = _parsed(path, text)
+    if isinstance(given, Mapping) and isinstance(given.get("attributes"), Mapping):
+        given = given["attributes"]
+    try:
+        return domain_from_config(given)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+# --- one attribute ---------------------------------------------------------------------------------------
+
+
+def _name(name: object) -> str:
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise UserError(f"attribute name {name!r}: put it in quotes, so that it is read as text")
+    return str(name)
+
+
+def _attribute(name: str, given: Any) -> Attribute:
+    if isinstance(given, int) and not isinstance(given, bool):
+        return Attribute.categorical(name, range(_size(name, "size", given)))
+    if not isinstance(given, Mapping):
+        raise _wrong(name, f"cannot be declared as {given!r}")
+    keys = set(given)
+    unit = given.get("unit") or ""
+    if not isinstance(unit, str):
+        raise _wrong(name, f"unit must be text, not {unit!r}")
+    match sorted(keys - {"unit"}):
+        case ["levels"] if "unit" not in keys:
+            return Attribute.categorical(name, _levels(name, given["levels"]))
+        case ["bins", "bounds"]:
+            bounds = _numbers(name, "bounds", given["bounds"])
+            if len(bounds) != 2:
+                raise _wrong(name, f"bounds must be two numbers, not {given['bounds']!r}")
+            return Attribute.binned(name, bounds[0], bounds[1], _size(name, "bins", given["bins"]), unit)
+        case ["edges"]:
+            return Attribute.from_edges(name, _numbers(name, "edges", given["edges"]), unit)
+        case ["values"]:
+            return Attribute.discrete(name, _values(name, given["values"]), unit)
+        case _:
+            raise _wrong(name, f"cannot be declared with {', '.join(sorted(map(str, keys))) or 'nothing'}")
+
+
+def _levels(name: str, given: Any) -> list[str]:
+    if not _listed(given) or not given:
+        raise _wrong(name, f"levels must be a list, not {given!r}")
+    for level in given:
+        if level is None or isinstance(level, bool) or not isinstance(level, (str, int, float)):
+            raise _wrong(name, f"level {level!r} is neither text nor a number; put quotes round such as no, null")
+    return [str(level) for level in given]
+
+
+def _values(name: str, given: Any) -> list[float]:
+    if not isinstance(given, Mapping):
+        return _numbers(name, "values", given)
+    first, last = given.get("from"), given.get("to")
+    if set(given) != {"from", "to"} or type(first) is not int or type(last) is not int or first >= last:
+        raise _wrong(name, f"values must be a list, or {{from: 1, to: 16}} in whole numbers, not {dict(given)!r}")
+    _size(name, "the number of values", last - first + 1)
+    return [float(value) for value in range(first, last + 1)]
+
+
+def _numbers(name: str, key: str, given: Any) -> list[float]:
+    """A list of finite numbers. Text such as 1e5, which YAML does not take for a number, is one too."""
+    if not _listed(given) or not given:
+        raise _wrong(name, f"{key} must be a list of numbers, not {given!r}")
+    numbers: list[float] = []
+    for value in given:
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise _wrong(name, f"{key} must be finite numbers, not {value!r}")
+        numbers.append(number)
+    return numbers
+
+
+def _size(name: str, key: str, given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= SIZE_LIMIT:
+        raise _wrong(name, f"{key} must be a whole number from 1 to {SIZE_LIMIT:,}, not {given!r}")
+    return given
+
+
+def _listed(given: Any) -> bool:
+    return isinstance(given, Sequence) and not isinstance(given, str)
+
+
+def _wrong(name: str, what: str) -> UserError:
+    return UserError(f"attribute {name!r}: {what}; {FORMS}")
+
+
+# --- files -----------------------------------------------------------------------------------------------
+
+
+def _parsed(path: Path, text: str) -> Any:
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """YAML that refuses a key given twice, where the plain loader would keep the last."""
+
+    def pairs(items: list[tuple[Any, Any]]) -> dict[Any, Any]:
+        keys = [key for key, _ in items]
+        twice = [key for key in keys if keys.count(key) > 1]
+        if twice:
+            raise UserError(f"the domain file {path} gives {twice[0]!r} twice")
+        return dict(items)
+
+    def mapping(loader: Loader, node: yaml.MappingNode) -> dict[Any, Any]:
+        both = [[loader.construct_object(part, deep=True) for part in item] for item in node.value]
+        return pairs([(key, value) for key, value in both])
+
+    Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    try:
+        if path.suffix == ".json":
+            return json.loads(text, object_pairs_hook=pairs)
+        return yaml.load(text, Loader)
+    except (yaml.YAMLError, ValueError, TypeError) as error:
+        kind = "JSON" if path.suffix == ".json" else "YAML"
+        what = " ".join(str(error).split())
+        raise UserError(f"the domain file {path} is not valid {kind}: {what}") from error

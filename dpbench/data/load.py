@@ -1,0 +1,185 @@
+"""The one door to data: a dataset's config node -> its rows, its domain, its identity, its card.
+
+A node is a plain mapping: `_target_` (a function of the node that returns a `Table`), `name`, `attributes` or
+`domain` (a file), `target`, `drop`, `outside`, `sources`, `card`, and whatever else its function reads.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Mapping
+from typing import Any
+
+from dpbench.data.coding import Coded
+from dpbench.data.declare import domain_from_config, read_domain_file
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.fetch import sha256_of, sources_of
+from dpbench.data.table import Table
+from dpbench.data.tabular import code_csv, csv_path, load_csv, shipped_facts
+from dpbench.errors import UserError, unknown
+
+# Keys that do not change the rows, or that stand in the fingerprint in another form.
+NOT_PARAMETERS = frozenset(
+    {"_target_", "name", "attributes", "domain", "target", "drop", "outside", "sources", "path", "shipped"}
+    | {"card", "alternative", "offline"}
+)
+
+
+def load_dataset(config: Mapping[str, Any]) -> Table:
+    """The rows of a dataset, without the attributes of `drop`.
+
+    Raises `UserError` if the data cannot be had or do not fit their declaration.
+    """
+    declared = declared_domain(config)
+    table = _loader(config)(config)
+    if not isinstance(table, Table):
+        given = type(table).__name__
+        raise UserError(f"dataset={_name(config)}: {config['_target_']} returned {given}, not a Table")
+    return table.project(declared.names)
+
+
+def declared_domain(config: Mapping[str, Any]) -> Domain:
+    """The declared domain of a dataset, without the attributes of `drop`; needs no data.
+
+    Raises `UserError` for a bad declaration, an unknown name in `drop`, or a target that is no attribute.
+    """
+    full, drop = _full_domain(config), _drop(config)
+    if "attributes" in config:  # else `drop` may name columns that are not declared: the loader looks
+        for name in drop:
+            full.index(name)
+    kept = [name for name in full.names if name not in drop]
+    if not kept:
+        raise UserError(f"dataset={_name(config)}: dataset.drop leaves no attribute")
+    target = config.get("target")
+    if target in drop:
+        raise UserError(f"dataset.target={target} is also in dataset.drop; take it out of one of them")
+    if target is not None and target not in kept:
+        raise unknown("target", str(target), kept)
+    return full.project(kept)
+
+
+def fingerprint(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What identifies the rows, JSON-ready: the checksums of their files, declaration and parameters; never a path.
+
+    A user's file is read for its checksum; other data need not be present.
+    """
+    return {
+        "name": _name(config),
+        "_target_": str(config["_target_"]),
+        "sources": _checksums(config),
+        "attributes": _full_domain(config).to_list(),
+        "outside": config.get("outside", "error"),
+        "drop": sorted(_drop(config)),
+        "parameters": {key: value for key, value in config.items() if key not in NOT_PARAMETERS},
+    }
+
+
+def card(config: Mapping[str, Any]) -> str:
+    """The text of `dpbench data card NAME`."""
+    facts: Mapping[str, Any] = config.get("card") or {}
+    lines = [f"{_name(config)}: {facts.get('title', '')}".rstrip(": ")]
+    lines += [f"  {key}: {facts[key]}" for key in ("source", "licence") if facts.get(key)]
+    if isinstance(facts.get("rows"), int):
+        lines.append(f"  rows: {facts['rows']:,}")
+    lines += [f"  {key}: {config[key]}" for key in ("target", "outside") if config.get(key)]
+    lines += [f"  drop: {', '.join(_drop(config))}"] if _drop(config) else []
+    if config.get("attributes") or config.get("domain"):
+        lines += ["", "Domain (declared, not computed from rows)", *_domain_lines(_full_domain(config))]
+    if facts.get("notes"):
+        lines += ["", "Notes", *(f"  - {note}" for note in facts["notes"])]
+    return "\n".join([*lines, *_file_lines(config)])
+
+
+def check(config: Mapping[str, Any]) -> str:
+    """The text of `dpbench data check`: the rows fit their declaration, perhaps after clipping or dropping.
+
+    Raises `UserError` if they do not.
+    """
+    domain = declared_domain(config)
+    coded = code_csv(config) if _loader(config) is load_csv else Coded(load_dataset(config), 0, {})
+    label = config.get("path") or _name(config)
+    lines = [f"{label}: {len(coded.table):,} rows x {len(domain.names)} attributes fit their declaration"]
+    if coded.dropped:
+        lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,}")
+    lines += [f"  values of {name} moved into its bounds: {count:,}" for name, count in coded.clipped.items()]
+    return "\n".join([*lines, *_domain_lines(domain)])
+
+
+# --- pieces of a node ------------------------------------------------------------------------------------
+
+
+def _loader(config: Mapping[str, Any]) -> Any:
+    target = config.get("_target_")
+    if not target:
+        raise UserError(f"dataset={_name(config)} has no _target_, the function that loads it")
+    try:
+        loader = pkgutil.resolve_name(str(target))
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"dataset={_name(config)}: _target_ {target!r} cannot be imported: {error}") from error
+    if not callable(loader):
+        raise UserError(f"dataset={_name(config)}: _target_ {target!r} is not a function")
+    return loader
+
+
+def _name(config: Mapping[str, Any]) -> str:
+    return str(config.get("name") or "?")
+
+
+def _drop(config: Mapping[str, Any]) -> list[str]:
+    drop = config.get("drop") or []
+    if isinstance(drop, str) or not all(isinstance(name, str) for name in drop):
+        raise UserError(f"dataset.drop must be a list, such as dataset.drop=[education], not {drop!r}")
+    return list(drop)
+
+
+def _full_domain(config: Mapping[str, Any]) -> Domain:
+    if "attributes" in config:
+        return domain_from_config(config["attributes"])
+    if not config.get("domain"):
+        raise UserError(
+            f"dataset={_name(config)} needs dataset.domain, a YAML or JSON file that declares each attribute"
+        )
+    return read_domain_file(str(config["domain"]))
+
+
+def _checksums(config: Mapping[str, Any]) -> dict[str, str]:
+    if config.get("shipped"):
+        return {f"{config['shipped']}.csv": str(shipped_facts(config)["sha256"])}
+    if "path" in config:
+        path = csv_path(config)
+        try:
+            return {"csv": sha256_of(path)}
+        except (OSError, EOFError) as error:
+            raise UserError(f"{path} cannot be read: {error}") from error
+    return {source.file: source.sha256 for source in sources_of(config)}
+
+
+# --- text ------------------------------------------------------------------------------------------------
+
+
+def _domain_lines(domain: Domain) -> list[str]:
+    rows = [("attribute", "size", "kind", "values"), *map(_domain_row, domain.attributes)]
+    one, two, three = (max(len(row[i]) for row in rows) for i in range(3))
+    return [f"  {name:<{one}}  {size:>{two}}  {kind:<{three}}  {values}" for name, size, kind, values in rows]
+
+
+def _domain_row(attribute: Attribute) -> tuple[str, str, str, str]:
+    if attribute.bounds is None:
+        shown = ", ".join(attribute.levels[:6]) + (", ..." if attribute.size > 6 else "")
+        return attribute.name, str(attribute.size), "levels", shown
+    lower, upper = attribute.bounds
+    shown = f"[{lower:.12g}, {upper:.12g}]" + (f" {attribute.unit}" if attribute.unit else "")
+    return attribute.name, str(attribute.size), "bins", shown
+
+
+def _file_lines(config: Mapping[str, Any]) -> list[str]:
+    """Where the bytes come from, by checksum."""
+    if config.get("shipped"):
+        try:
+            facts = shipped_facts(config)
+        except UserError as error:
+            return ["", f"Not usable: {error}"]
+        keys = ("mechanism", "epsilon", "delta", "seed", "commit", "command", "rows", "sha256")
+        return ["", "How it was made", *(f"  {key}: {facts[key]}" for key in keys)]
+    sources = sources_of(config)
+    return ["", "Files", *(f"  {s.file}  sha256 {s.sha256}\n    {s.url}" for s in sources)] if sources else []

@@ -1,0 +1,168 @@
+"""Plain tables: a user's own CSV, and the coded data sets that ship with the project."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import os
+import tempfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpbench.data.coding import Coded, code_counted
+from dpbench.data.declare import domain_from_config, read_domain_file
+from dpbench.data.fetch import open_binary
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FACTS = {"mechanism", "epsilon", "delta", "seed", "commit", "rows", "sha256", "command"}
+
+
+# --- a user's own table ----------------------------------------------------------------------------------
+
+
+def load_csv(config: Mapping[str, Any]) -> Table:
+    """The rows of the CSV file `config.path` over the domain declared in the file `config.domain`.
+
+    The file is UTF-8, separated by commas, with the attributes' names in its first line; it may end in .gz.
+
+    Raises `UserError` if it cannot be read or does not fit its declaration.
+    """
+    return code_csv(config).table
+
+
+def code_csv(config: Mapping[str, Any]) -> Coded:
+    """`load_csv`, with the numbers of rows dropped and values clipped."""
+    path = csv_path(config)
+    domain = read_domain_file(_given(config, "domain", "my.yaml, a file that declares its attributes"))
+    frame, outside = _read_csv(path), config.get("outside", "error")
+    return code_counted(frame, domain, outside, str(path), config.get("drop") or ())
+
+
+def csv_path(config: Mapping[str, Any]) -> Path:
+    """The user's file; `UserError` if none is named or there."""
+    path = Path(_given(config, "path", "my.csv"))
+    if not path.is_file():
+        raise UserError(f"dataset.path={path}: no such file")
+    return path
+
+
+def _given(config: Mapping[str, Any], key: str, example: str) -> str:
+    value = config.get(key)
+    if not isinstance(value, str) or not value:
+        raise UserError(f"dataset={config['name']} needs dataset.{key}, such as dataset.{key}={example}")
+    return value
+
+
+def _read_csv(path: Path) -> pd.DataFrame:
+    """Every field as text; an empty one is empty text."""
+    import pandas as pd
+
+    try:
+        with open_binary(path) as stream:
+            frame = pd.read_csv(stream, dtype=str, na_filter=False)
+    except pd.errors.EmptyDataError as error:
+        raise UserError(f"{path} is empty; its first line must name the columns") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from error
+    except pd.errors.ParserError as error:
+        raise UserError(f"{path} cannot be read as CSV: {' '.join(str(error).split())}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+    if not isinstance(frame.index, pd.RangeIndex):
+        raise UserError(f"{path}: the rows have more fields than the first line has names")
+    frame.columns = [str(name).strip() for name in frame.columns]
+    if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ";\t|"):
+        raise UserError(f"{path}: columns must be separated by commas; the first line is {frame.columns[0]!r}")
+    return frame
+
+
+# --- tables that ship ------------------------------------------------------------------------------------
+
+
+def load_shipped(config: Mapping[str, Any]) -> Table:
+    """The coded table <config.shipped>.csv.gz of the project's data folder, over the domain `config.attributes`.
+
+    Its codes are integers, its first line names the attributes. There are no numbers beside the codes.
+
+    Raises `UserError` if it is missing, or not the file that <config.shipped>.json describes.
+    """
+    facts = shipped_facts(config)
+    path = _shipped(config, ".csv.gz")
+    domain = domain_from_config(config["attributes"])
+    again = f"restore it from the project's files, or make it again with `{facts['command']}`"
+    try:
+        content = gzip.decompress(path.read_bytes())
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"the data file {path} cannot be read ({error}); {again}") from error
+    if hashlib.sha256(content).hexdigest() != facts["sha256"]:
+        raise UserError(f"the data file {path} has another sha256 than {path.name[:-7]}.json states; {again}")
+    names = content.split(b"\n", 1)[0].decode().split(",")
+    if set(names) != set(domain.names):
+        raise UserError(f"the data file {path} has other attributes than its domain declares; {again}")
+    rows = np.loadtxt(io.BytesIO(content), dtype=np.int64, delimiter=",", skiprows=1, ndmin=2)
+    codes = np.ascontiguousarray(rows[:, [names.index(name) for name in domain.names]])
+    if np.any(codes < 0) or np.any(codes.max(axis=0) >= list(domain.sizes.values())):
+        raise UserError(f"the data file {path} holds codes outside the domain declared for it; {again}")
+    return Table(domain, codes)
+
+
+def write_shipped(table: Table, folder: Path, name: str, facts: Mapping[str, Any]) -> None:
+    """Write <name>.csv.gz and <name>.json, which `load_shipped` reads; the same rows give the same bytes.
+
+    `facts` says how the rows were made: mechanism, epsilon, delta, seed, commit and command.
+    """
+    content = io.BytesIO()
+    names = ",".join(table.domain.names)
+    np.savetxt(content, table.codes, fmt="%d", delimiter=",", header=names, comments="")
+    packed = gzip.compress(content.getvalue(), mtime=0)
+    full = {**facts, "rows": len(table), "sha256": hashlib.sha256(content.getvalue()).hexdigest()}
+    _check_facts(full, folder / f"{name}.json")
+    _write(folder / f"{name}.csv.gz", packed)
+    _write(folder / f"{name}.json", (json.dumps(full, indent=2, sort_keys=True) + "\n").encode())
+
+
+def shipped_facts(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What <config.shipped>.json says of a shipped table: how it was made, its rows and its sha256 (uncompressed).
+
+    Raises `UserError` if it is missing or incomplete.
+    """
+    path = _shipped(config, ".json")
+    try:
+        facts = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"the file {path}, which describes dataset={config['name']}, cannot be read ({error}); restore it from "
+            "the project's files, or make the data again (scripts/)"
+        ) from error
+    _check_facts(facts, path)
+    return dict(facts)
+
+
+def _check_facts(facts: Any, path: Path) -> None:
+    missing = sorted(FACTS - set(facts)) if isinstance(facts, dict) else sorted(FACTS)
+    if missing:
+        raise UserError(f"{path} lacks {', '.join(missing)}; it must state {', '.join(sorted(FACTS))}")
+
+
+def _shipped(config: Mapping[str, Any], suffix: str) -> Path:
+    from dpbench.resources import data_dir
+
+    return data_dir() / f"{config['shipped']}{suffix}"
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Written aside, then renamed."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
+        stream.write(content)
+    os.chmod(stream.name, 0o644)
+    os.replace(stream.name, path)

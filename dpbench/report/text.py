@@ -1,0 +1,92 @@
+"""Numbers and names as a reader sees them: plain, Markdown and LaTeX."""
+
+from __future__ import annotations
+
+import math
+
+_POWERS = {"^2": "²", "^3": "³"}
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "|": r"$|$",
+    "±": r"$\pm$",
+    "²": r"$^2$",
+    "³": r"$^3$",
+    "ε": r"$\varepsilon$",
+    "δ": r"$\delta$",
+    "∞": r"$\infty$",
+    "·": r"$\cdot$",
+}
+
+
+def number(value: float) -> str:
+    """Up to six significant digits, "inf" for infinity.
+
+    >>> number(0.05), number(50000), number(float("inf"))
+    ('0.05', '50000', 'inf')
+    """
+    return format(value, ".6g")
+
+
+def mean_and_error(mean: float, se: float) -> str:
+    """The mean to the second digit of its standard error; four digits where the error is 0 or unknown (NaN).
+
+    >>> mean_and_error(0.081234, 0.00112), mean_and_error(1234.5, 56.7)
+    ('0.0812 ± 0.0011', '1234 ± 57')
+    >>> mean_and_error(0.0812345, float("nan"))
+    '0.08123'
+    >>> mean_and_error(12345678.0, 34567.0)
+    '(1.2346 ± 0.0035)e+07'
+    """
+    if math.isnan(mean):
+        return "no value"
+    if not 1e-4 <= abs(mean) < 1e6 and mean != 0:
+        power = math.floor(math.log10(abs(mean)))
+        scaled = _fixed(mean / 10.0**power, se / 10.0**power)
+        return f"({scaled})e{power:+03d}" if "±" in scaled else f"{scaled}e{power:+03d}"
+    return _fixed(mean, se)
+
+
+def _fixed(mean: float, se: float) -> str:
+    """Both numbers with the same decimals, at most seven significant digits of the larger one."""
+    size = max(abs(mean), 0.0 if math.isnan(se) else se)
+    leading = math.floor(math.log10(size)) if size > 0 else 0
+    if math.isnan(se) or se == 0:
+        decimals = max(0, 3 - leading)
+    else:
+        decimals = max(0, min(1 - math.floor(math.log10(se)), 6 - leading))
+    if math.isnan(se):
+        return f"{mean:.{decimals}f}"
+    return f"{mean:.{decimals}f} ± {'0' if se == 0 else format(se, f'.{decimals}f')}"
+
+
+def powers(text: str) -> str:
+    """Plain "^2" and "^3" as raised digits: "scaled target^2" -> "scaled target²"."""
+    for plain, raised in _POWERS.items():
+        text = text.replace(plain, raised)
+    return text
+
+
+def latex(text: str) -> str:
+    r"""The text with LaTeX's special characters escaped.
+
+    >>> print(latex("DD_SSP & 5%"))
+    DD\_SSP \& 5\%
+    """
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def markdown(text: str) -> str:
+    """The text as it may stand in a cell of a Markdown table."""
+    escaped = "".join(f"\\{character}" if character in "\\|*_`[]<>" else character for character in text)
+    return escaped.replace("\n", " ")

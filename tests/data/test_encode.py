@@ -1,0 +1,166 @@
+"""Encodings: second moments from marginals, and the norms that sensitivities rest on, against brute force."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.encode import Design, pairs, second_moments, singles
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+
+
+@st.composite
+def numeric(draw, name, least=1):
+    """Bounds off zero, values off the middles of their bins, bounds narrower than the bins."""
+    edges = sorted(draw(st.lists(st.integers(-20, 20), min_size=least + 1, max_size=5, unique=True)))
+    place = draw(st.lists(st.floats(0, 1), min_size=len(edges) - 1, max_size=len(edges) - 1))
+    values = tuple(a + p * (b - a) for a, b, p in zip(edges[:-1], edges[1:], place, strict=True))
+    cut = draw(st.sampled_from([0.0, 0.1, 0.4])) * (edges[-1] - edges[0])
+    return Attribute(name, edges=tuple(edges), values=values, bounds=(edges[0] + cut, edges[-1] - cut))
+
+
+@st.composite
+def designs(draw):
+    size = draw(st.integers(1, 3))
+    features = [
+        draw(
+            st.one_of(
+                numeric(f"x{i}"), st.builds(Attribute.categorical, st.just(f"x{i}"), st.integers(1, 3).map(range))
+            )
+        )
+        for i in range(size)
+    ]
+    features.insert(draw(st.integers(0, size)), draw(numeric("y", least=2)))
+    encoding = draw(st.sampled_from(["reduced_one_hot", "one_hot"]))
+    return Design(Domain(tuple(features)), "y", intercept=draw(st.booleans()), categorical=encoding)
+
+
+def whole_domain(domain):
+    """A table with every possible row once."""
+    return Table(domain, np.array(list(product(*(range(size) for size in domain.sizes.values())))))
+
+
+def by_hand(design, table):
+    """X and y, one entry at a time, from the names of the columns alone."""
+
+    def scaled(attribute, code):
+        lower, upper = attribute.bounds
+        return (attribute.values[code] - (lower + upper) / 2) / ((upper - lower) / 2)
+
+    def entry(row, column):
+        if column == "(intercept)":
+            return 1.0
+        name, _, level = column.partition("=")
+        code, attribute = row[design.domain.index(name)], design.domain[name]
+        return float(attribute.levels[code] == level) if level else scaled(attribute, code)
+
+    X = np.array([[entry(row, column) for column in design.columns] for row in table.codes])
+    y = np.array([scaled(design.domain[design.target], row[design.domain.index(design.target)]) for row in table.codes])
+    return X.reshape(len(table), len(design.columns)), y
+
+
+@settings(deadline=None)
+@given(designs(), st.integers(0, 1000), st.integers(0, 30))
+def test_moments_from_pairwise_marginals_equal_the_product(design, seed, n):
+    sizes = list(design.domain.sizes.values())
+    table = Table(design.domain, np.random.default_rng(seed).integers(0, sizes, size=(n, len(sizes))))
+    X, y = by_hand(design, table)
+    encoded = design.encode(table)
+    np.testing.assert_allclose(encoded[0], X, atol=1e-12)
+    np.testing.assert_allclose(encoded[1], y, atol=1e-12)
+    for moments in (
+        design.moments({pair: table.marginal(pair) for pair in pairs(design.domain)}),
+        design.moments({pair[::-1]: table.marginal(pair[::-1]) for pair in pairs(design.domain)}),
+        second_moments(*encoded),
+    ):
+        np.testing.assert_allclose(moments[0], X.T @ X, atol=1e-9)
+        np.testing.assert_allclose(moments[1], X.T @ y, atol=1e-9)
+
+
+@settings(deadline=None)
+@given(designs())
+def test_bounds_are_the_largest_over_the_domain(design):
+    X, y = by_hand(design, whole_domain(design.domain))
+    upper = np.triu_indices(X.shape[1])
+    triangle = max(np.linalg.norm(np.outer(x, x)[upper]) for x in X)
+    assert design.x_bound == pytest.approx(np.linalg.norm(X, axis=1).max(), abs=1e-9)
+    assert design.triangle_sensitivity == pytest.approx(triangle, abs=1e-9)
+    assert design.y_bound == pytest.approx(np.abs(y).max(), abs=1e-9)
+    assert design.triangle_sensitivity <= design.x_bound**2 + 1e-9
+
+
+def test_bounds_by_hand():
+    # a: -1 and 0.2 (its bounds are 0 and 5); b: one of two indicators; the intercept.
+    a = Attribute("a", edges=(0, 1, 5), values=(0, 3), bounds=(0, 5))
+    domain = Domain((a, Attribute.categorical("b", "pqr"), Attribute.discrete("y", [2, 4, 10], "m")))
+    design = Design(domain, "y")
+    assert design.columns == ("a", "b=q", "b=r", "(intercept)")
+    np.testing.assert_allclose(design.matrices["a"], [[-1, 0.2]])
+    assert design.x_bound == pytest.approx(np.sqrt(3))
+    assert design.triangle_sensitivity == pytest.approx(np.sqrt(6))  # six entries of +-1
+    assert design.y_bound == 1
+    assert design.target_scale == 4
+
+
+def test_columns():
+    domain = Domain(
+        (
+            Attribute.categorical("c", ["p", "q", "r"]),
+            Attribute.binned("y", 0, 1, 2),
+            Attribute.categorical("one", ["only"]),
+            Attribute.binned("n", 0, 1, 2),
+        )
+    )
+    assert Design(domain, "y").columns == ("c=q", "c=r", "n", "(intercept)")
+    full = Design(domain, "y", intercept=False, categorical="one_hot")
+    assert full.columns == ("c=p", "c=q", "c=r", "one=only", "n")
+    assert Design(domain, "n").columns == ("c=q", "c=r", "y", "(intercept)")
+
+
+def test_target_in_its_own_unit():
+    target = Attribute.binned("y", 10, 30, 4)
+    design = Design(Domain((target, Attribute.categorical("c", "ab"))), "y")
+    _, y = design.encode(whole_domain(design.domain))
+    assert sorted(set(20 + design.target_scale * y)) == list(target.values)
+
+
+def test_marginals_of_three_serve_as_well():
+    domain = Domain(tuple(Attribute.binned(name, -1, 3, 3) for name in "aby"))
+    table = Table(domain, np.random.default_rng(0).integers(0, 3, size=(20, 3)))
+    triple = table.marginal(("a", "b", "y"))
+    given_tables = {("a", "b", "y"): triple}
+    single = singles(domain, given_tables)
+    assert all(np.array_equal(single[name], table.marginal((name,))) for name in domain.names)
+
+
+def test_a_given_single_comes_before_the_sums():
+    domain = Domain((Attribute.categorical("a", "xy"), Attribute.categorical("b", "xy")))
+    noisy = {("a", "b"): np.array([[1.0, 2], [3, 4]]), ("a",): np.array([5.0, 5.0])}
+    single = singles(domain, noisy)
+    assert single["a"].tolist() == [5, 5]
+    assert single["b"].tolist() == [4, 6]
+
+
+def test_what_is_missing_is_named():
+    domain = Domain(tuple(Attribute.binned(name, 0, 1, 2) for name in "aby"))
+    table = whole_domain(domain)
+    both = {pair: table.marginal(pair) for pair in pairs(domain)}
+    del both["a", "b"]
+    with pytest.raises(UserError, match=r"no marginal of \(a, b\)"):
+        Design(domain, "y").moments(both)
+    with pytest.raises(UserError, match="no marginal with a"):
+        Design(domain, "y").moments({("b", "y"): both["b", "y"]})
+
+
+def test_bad_design():
+    domain = Domain((Attribute.categorical("c", "ab"), Attribute.binned("y", 0, 1, 2)))
+    with pytest.raises(UserError, match=r"'c' is categorical; numeric attributes: y"):
+        Design(domain, "c")
+    with pytest.raises(UserError, match="unknown attribute 'z'"):
+        Design(domain, "z")
+    with pytest.raises(UserError, match="unknown encoding 'onehot'; did you mean 'one_hot'"):
+        Design(domain, "y", categorical="onehot")

@@ -1,0 +1,241 @@
+"""A user's own CSV, and the coded tables that ship."""
+
+import gzip
+import hashlib
+import json
+
+import numpy as np
+import pytest
+
+from dpbench.data.domain import Domain
+from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
+from dpbench.data.table import Table
+from dpbench.data.tabular import write_shipped
+from dpbench.errors import UserError
+
+CSV = "age,sex,income\n20,F,1.5\n40,M,99\n99,F,0\n"
+DOMAIN = "age: {bounds: [16, 100], bins: 4}\nsex: {levels: [F, M]}\nincome: {bounds: [0, 100], bins: 10, unit: k}\n"
+
+
+@pytest.fixture
+def own(tmp_path, node):
+    """own(csv, domain, **settings) -> the node of a user's files."""
+
+    def make(text=CSV, domain=DOMAIN, name="my.csv", domain_name="my.yaml", **settings):
+        content = text if isinstance(text, bytes) else text.encode()
+        (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+        (tmp_path / domain_name).write_text(domain)
+        paths = {"path": str(tmp_path / name), "domain": str(tmp_path / domain_name)}
+        return {**node("csv"), **paths, "target": "income", **settings}
+
+    return make
+
+
+def test_csv(own):
+    table = load_dataset(own())
+    assert table.domain.names == ("age", "sex", "income")
+    assert table.codes.tolist() == [[0, 0, 0], [1, 1, 9], [3, 0, 0]]
+    assert table.numbers["income"].tolist() == [1.5, 99, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        (CSV, "my.csv.gz"),
+        ("\ufeff" + CSV, "my.csv"),
+        (CSV.replace("\n", "\r\n"), "my.csv"),
+        (CSV.replace(",", " , "), "my.csv"),
+        (CSV.replace("F", '"F"'), "my.csv"),
+        (CSV + "\n\n", "my.csv"),
+    ],
+)
+def test_csv_as_programs_write_it(own, text, name):
+    plain, other = load_dataset(own()), load_dataset(own(text, name=name))
+    assert np.array_equal(plain.codes, other.codes)
+    assert plain.domain == other.domain
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "is empty"),
+        ("age,sex,income\n", "there is no row"),
+        (CSV.replace(",", ";"), "separated by commas"),
+        ("age,income\n20,1\n", "declared but missing: sex"),
+        (CSV.replace("age,", "id,age,"), "not declared: id"),
+        ("age,sex,income\n20,F,1,7\n30,F,1,8\n", "more fields than the first line has names"),
+        (CSV + "20,F,1,7\n", "cannot be read as CSV.*line 5"),
+        (CSV + "20,F\n", "'income', row 4: an empty value"),
+        (CSV + "20,NA,1\n", "'sex', row 4: 'NA'"),
+        (CSV.replace("F", "\xe9").encode("latin-1"), "not UTF-8"),
+        (CSV.replace("sex", "age"), "age"),
+        ("height," + CSV.replace("\n", "\n1,").removesuffix("1,"), r"not declared: height"),
+    ],
+)
+def test_bad_csv(own, text, reason):
+    with pytest.raises(UserError, match=reason) as caught:
+        load_dataset(own(text))
+    assert "my.csv" in str(caught.value)
+
+
+def test_broken_gz(own, tmp_path):
+    config = own(name="my.csv.gz")
+    path = tmp_path / "my.csv.gz"
+    path.write_bytes(path.read_bytes()[:-12])
+    for use in (load_dataset, fingerprint):
+        with pytest.raises(UserError, match="cannot be read"):
+            use(config)
+    path.write_text(CSV)
+    with pytest.raises(UserError, match="cannot be read"):
+        load_dataset(config)
+
+
+def test_undeclared_column_can_be_dropped(own):
+    text = "height," + CSV.replace("\n", "\n1,").removesuffix("1,")
+    config = own(text, drop=["height", "sex"])
+    assert load_dataset(config).domain.names == ("age", "income")
+    assert declared_domain(config).names == ("age", "income")
+    with pytest.raises(UserError, match="did you mean 'height'"):
+        load_dataset(own(text, drop=["heigth", "height"]))
+
+
+def test_private_pgm_files(own):
+    config = own("sex,age\n1,84\n0,0\n", '{"age": 85, "sex": 2}', domain_name="domain.json", target=None)
+    assert load_dataset(config).codes.tolist() == [[84, 1], [0, 0]]
+    with pytest.raises(UserError, match="'age', row 1: '85'"):
+        load_dataset(own("sex,age\n1,85\n", '{"age": 85, "sex": 2}', domain_name="domain.json", target=None))
+
+
+def test_outside(own):
+    text = CSV + "15,F,1\n200,M,101\n"
+    with pytest.raises(UserError, match=r"'age', row 4: '15'.*2 such(.|\n)*'income', row 5"):
+        load_dataset(own(text))
+    assert load_dataset(own(text, outside="clip")).numbers["age"].tolist() == [20, 40, 99, 16, 100]
+    assert len(load_dataset(own(text, outside="drop"))) == 3
+
+
+def test_check_counts(own):
+    text = CSV + "15,F,1\n200,M,101\n"
+    assert "3 rows x 3 attributes fit" in check(own())
+    assert "values of age moved into its bounds: 2" in check(own(text, outside="clip"))
+    assert "rows left out for a value outside its domain: 2" in check(own(text, outside="drop"))
+    assert "3 rows x 2 attributes" in check(own(drop=["sex"], target=None))
+    with pytest.raises(UserError, match="row 4"):
+        check(own(text))
+
+
+@pytest.mark.parametrize("key", ["path", "domain"])
+def test_what_is_not_given(own, key, tmp_path):
+    with pytest.raises(UserError, match=f"needs dataset.{key}"):
+        load_dataset({**own(), key: None})
+    with pytest.raises(UserError, match=r"no such file|cannot be read"):
+        load_dataset({**own(), key: str(tmp_path / "none")})
+
+
+def test_identity_of_a_csv_is_its_content_and_declaration(own):
+    def identity(*args, **settings):
+        return json.dumps(fingerprint(own(*args, **settings)), sort_keys=True)
+
+    first = identity()
+    assert identity(name="other.csv", domain_name="other.yaml") == first
+    assert identity(name="my.csv.gz") == first
+    assert "/" not in first.replace('"dpbench.data.tabular.load_csv"', "")
+    changed = [
+        identity(CSV + "20,F,1\n"),
+        identity(domain=DOMAIN.replace("bins: 4", "bins: 5")),
+        identity(outside="clip"),
+        identity(drop=["sex"]),
+    ]
+    assert len({first, *changed}) == 5
+
+
+# --- shipped -----------------------------------------------------------------------------------------------------
+
+FACTS = {"mechanism": "aim", "epsilon": 1.0, "delta": 1e-9, "seed": 0, "commit": "c0ffee", "command": "make it"}
+
+
+@pytest.fixture
+def shipped(tmp_path, monkeypatch, node):
+    """adult_synth's node over a small table of our own."""
+    monkeypatch.setattr("dpbench.resources.data_dir", lambda: tmp_path)
+    return node("adult_synth")
+
+
+@pytest.fixture
+def table(shipped):
+    domain = declared_domain(shipped)
+    codes = np.random.default_rng(0).integers(0, list(domain.sizes.values()), size=(50, len(domain.names)))
+    return Table(domain, codes)
+
+
+def test_shipped_round_trip(shipped, table, tmp_path):
+    write_shipped(table, tmp_path, "adult_synth", FACTS)
+    back = load_dataset({**shipped, "drop": ["education"]})
+    assert np.array_equal(back.codes, table.project(back.domain.names).codes)
+    assert not back.numbers
+    first = (tmp_path / "adult_synth.csv.gz").read_bytes()
+    assert first[4:8] == bytes(4)  # no time of writing
+    write_shipped(table, tmp_path, "adult_synth", FACTS)
+    assert (tmp_path / "adult_synth.csv.gz").read_bytes() == first
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["adult_synth.csv.gz", "adult_synth.json"]
+
+
+def test_shipped_columns_are_found_by_name(shipped, table, tmp_path):
+    turned = Table(Domain(table.domain.attributes[::-1]), table.codes[:, ::-1])
+    write_shipped(turned, tmp_path, "adult_synth", FACTS)
+    assert np.array_equal(load_dataset(shipped).codes, table.codes)
+
+
+def test_shipped_identity_does_not_read_the_rows(shipped, table, tmp_path):
+    write_shipped(table, tmp_path, "adult_synth", FACTS)
+    (tmp_path / "adult_synth.csv.gz").unlink()
+    sha256 = json.loads((tmp_path / "adult_synth.json").read_text())["sha256"]
+    assert fingerprint(shipped)["sources"] == {"adult_synth.csv": sha256}
+    assert f"sha256: {sha256}" in card(shipped)
+    with pytest.raises(UserError, match=r"adult_synth\.csv\.gz cannot be read .* `make it`"):
+        load_dataset(shipped)
+
+
+def test_shipped_missing(shipped):
+    for use in (load_dataset, fingerprint):
+        with pytest.raises(UserError, match=r"adult_synth\.json, which describes dataset=adult_synth, cannot be read"):
+            use(shipped)
+    assert "Not usable" in card(shipped)
+    assert declared_domain(shipped).names[0] == "age"
+
+
+def test_shipped_damaged(shipped, table, tmp_path):
+    write_shipped(table, tmp_path, "adult_synth", FACTS)
+    path = tmp_path / "adult_synth.csv.gz"
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    path.write_bytes(gzip.compress(b"".join(lines[:-1])))
+    with pytest.raises(UserError, match="another sha256"):
+        load_dataset(shipped)
+    path.write_bytes(b"\x1f\x8b")
+    with pytest.raises(UserError, match="cannot be read"):
+        load_dataset(shipped)
+    (tmp_path / "adult_synth.json").write_text('{"epsilon": 1}')
+    with pytest.raises(UserError, match="lacks command, commit, delta"):
+        load_dataset(shipped)
+
+
+def test_shipped_outside_its_declaration(shipped, table, tmp_path):
+    write_shipped(table, tmp_path, "adult_synth", FACTS)
+    shipped["attributes"]["age"]["bins"] = 3
+    with pytest.raises(UserError, match="codes outside the domain"):
+        load_dataset(shipped)
+    shipped |= {"attributes": {"age": 2}, "target": None}
+    text = b"age\n1\n-1\n"
+    (tmp_path / "adult_synth.csv.gz").write_bytes(gzip.compress(text))
+    facts = {**FACTS, "rows": 2, "sha256": hashlib.sha256(text).hexdigest()}
+    (tmp_path / "adult_synth.json").write_text(json.dumps(facts))
+    with pytest.raises(UserError, match="codes outside the domain"):
+        load_dataset(shipped)
+    shipped["attributes"] = {"height": 2}
+    with pytest.raises(UserError, match="other attributes"):
+        load_dataset(shipped)
+
+
+def test_shipped_needs_all_facts(table, tmp_path):
+    with pytest.raises(UserError, match="lacks seed"):
+        write_shipped(table, tmp_path, "adult_synth", {key: FACTS[key] for key in FACTS if key != "seed"})

@@ -1,0 +1,88 @@
+"""One message, exit code 2, no traceback, for what the user can mend."""
+
+import pytest
+
+from dpbench.cli import main
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["mechanism=[adasp]"], "unknown mechanism 'adasp'; did you mean 'adassp'?"),
+        (["experiment=linreg_adlt"], "did you mean 'linreg_adult'?"),
+        (["dataset=adlt"], "unknown dataset 'adlt'"),
+        (["epsilom=1"], "unknown setting 'epsilom'; did you mean 'epsilon'?"),
+        (["mechanism.adassp.failrue=0.1"], "failrue"),
+        (["+mechanism.adassp.failrue=0.1"], "did you mean 'failure'?"),
+        (["mechanism.adassp.failure=much"], "must be float, not 'much'"),
+        (["mechanism.adassp.failure=2"], "failure must lie between 0 and 1"),
+        (["epsilon=0"], "epsilon must be greater than 0, not 0"),
+        (["epsilon=[1,-2]"], "epsilon must be greater than 0, not -2"),
+        (["epsilon=[1,1]"], "none twice"),
+        (["epsilon=[]"], "at least one value"),
+        (["epsilon=high"], "epsilon must be a number greater than 0, not 'high'"),
+        (["delta=0"], "delta must be between 0 and 1"),
+        (["delta=1"], "delta must be between 0 and 1"),
+        (["repetitions=0"], "repetitions must be a whole number of at least 1"),
+        (["repetitions=2.5"], "repetitions must be a whole number"),
+        (["jobs=0"], "jobs must be a whole number of at least 1"),
+        (["calibration=[loose]"], "calibration must be one of tight, paper"),
+        (["dataset.target=height"], "unknown target 'height'"),
+        (["dataset.target=sex"], "numeric target"),
+        (["mechanism=[adassp]", "model=[linear_rows]"], "mechanisms that offer rows: aim"),
+        (["model=[]"], "at least one model"),
+        (["design.categorical=ordinal"], "unknown encoding 'ordinal'"),
+        (["design.slope=1"], "design.slope"),
+        (["name=../escape"], "name must consist of"),
+        (["limits.test_rows=400"], "cannot be split"),
+        (["limits.test_rows=0"], "limits.test_rows must be a whole number of at least 1"),
+        (["epsilon=[0.1"], "cannot be read"),
+        (["--shard", "3/2"], "--shard takes I/N"),
+        (["--plan", "none.jsonl"], "none.jsonl cannot be read as a plan"),
+        (["--config-dir", "nowhere"], "no such folder"),
+    ],
+)
+def test_the_message_names_what_is_wrong(bench, capsys, settings, message):
+    assert main(["run", *bench.settings("jobs=1", *settings)]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert "Traceback" not in error
+
+
+@pytest.mark.parametrize(
+    ("csv", "message"),
+    [
+        ("age,sex\n20,f\n", "grade"),
+        ("age,sex,grade,height\n20,f,1,170\n", "height"),
+        ("age,sex,grade\n20,x,1\n", "'x'"),
+        ("age,sex,grade\n" + "20,f,1\n" * 60 + "101,f,1\n", "61"),
+        ("age,sex,grade\n" + "20,f,1\n" * 60 + "old,f,1\n", "old"),
+    ],
+)
+def test_a_table_outside_its_domain_is_reported_before_anything_runs(bench, capsys, csv, message):
+    (bench.folder / "my.csv").write_text(csv)
+    assert bench.run() == 2
+    assert message in capsys.readouterr().err
+    assert not bench.trials()
+
+
+def test_clipping_and_dropping_are_offered_and_work(bench, capsys):
+    (bench.folder / "my.csv").write_text("age,sex,grade\n" + "20,f,1\n30,m,4\n" * 60 + "101,f,1\n")
+    assert bench.run() == 2
+    assert "dataset.outside" in capsys.readouterr().err
+    assert bench.run("dataset.outside=clip") == 0
+    assert bench.run("dataset.outside=drop") == 0
+
+
+def test_debug_shows_the_traceback(bench):
+    from dpbench.errors import UserError
+
+    with pytest.raises(UserError):
+        bench.run("--debug", "epsilon=0")
+
+
+def test_an_unknown_option_or_command_is_refused(capsys):
+    for line in (["run", "--forec"], ["rum"], ["list", "cars"], ["run", "adult"]):
+        with pytest.raises(SystemExit) as stop:
+            main(line)
+        assert stop.value.code == 2

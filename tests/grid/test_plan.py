@@ -1,0 +1,113 @@
+"""Plans: the axes, identities, seeds and shards."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dpbench.config import compose
+from dpbench.errors import UserError
+from dpbench.grid.plan import make_plan, read_plan
+from dpbench.grid.seeds import generator
+
+LINREG = ["experiment=linreg_adult"]
+
+
+def plan(*overrides: str):
+    return make_plan(compose([*LINREG, *overrides]))
+
+
+def test_the_main_job_has_the_papers_axes():
+    made = plan()
+    methods = [(item.key["mechanism"]["name"], item.key["budget"]["epsilon"]) for item in made.releases]
+    assert methods.count(("exact", "inf")) == 5
+    for epsilon in (0.05, 0.1, 0.5, 1.0, 2.0):
+        assert methods.count(("ssp", epsilon)) == 10  # both calibrations x 5 repetitions
+        assert methods.count(("adassp", epsilon)) == 10
+        assert methods.count(("aim", epsilon)) == 5
+    assert {item.key["budget"]["delta"] for item in made.releases} == {1e-5}
+    assert len(made.trial_ids) == len(set(made.trial_ids)) == 155
+
+
+def test_one_aim_release_serves_both_of_its_models():
+    (item,) = [item for item in plan("epsilon=1", "repetitions=1").releases if item.key["mechanism"]["name"] == "aim"]
+    assert [trial.key["model"]["name"] for trial in item.trials] == ["linear_marginals", "linear_rows"]
+
+
+def test_a_release_that_takes_no_design_is_shared_by_targets():
+    one, two = (
+        {item.id for item in plan("mechanism=[aim]", f"dataset.target={target}").releases}
+        for target in ("education-num", "age")
+    )
+    assert one == two
+    one, two = (
+        {item.id for item in plan("mechanism=[adassp]", f"dataset.target={target}").releases}
+        for target in ("education-num", "age")
+    )
+    assert not one & two
+
+
+def test_what_changes_a_result_changes_the_identity_and_nothing_else_does():
+    base = set(plan().trial_ids)
+    for same in ("jobs=2", "results=elsewhere", "limits.seconds=7", "title=other", "shards=3"):
+        assert set(plan(same).trial_ids) == base, same
+    for other in ("seed=1", "delta=1e-6", "limits.train_rows=100", "design.intercept=false"):
+        assert not set(plan(other).trial_ids) & base, other
+    assert base < set(plan("repetitions=6").trial_ids)
+    assert base > set(plan("epsilon=[0.1,1]").trial_ids)
+
+
+def test_identities_do_not_depend_on_the_process():
+    code = "from dpbench.config import compose; from dpbench.grid.plan import make_plan; "
+    code += "print(make_plan(compose(['experiment=linreg_adult'])).trial_ids)"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert outputs == {f"{plan().trial_ids}\n"}
+
+
+def test_keys_hold_no_path(tmp_path):
+    (tmp_path / "my.csv").write_text("a,b\n1,0\n")
+    (tmp_path / "my.json").write_text('{"a": 2, "b": 2}')
+    (tmp_path / "my.yaml").write_text("a: {values: [0, 1]}\nb: {levels: ['0', '1']}\n")
+    settings = [
+        "dataset=csv",
+        f"dataset.path={tmp_path}/my.csv",
+        f"dataset.domain={tmp_path}/my.yaml",
+        "dataset.target=a",
+    ]
+    made = make_plan(compose(settings))
+    assert str(tmp_path) not in str([(item.key, item.trials) for item in made.releases])
+
+
+def test_a_plan_comes_back_from_its_file(tmp_path):
+    made = plan("limits=smoke")
+    (tmp_path / "plan.jsonl").write_text("".join(made.lines()))
+    assert read_plan(tmp_path / "plan.jsonl") == made
+
+
+@pytest.mark.parametrize("text", ["", "{}\n", "not a plan", '{"format": 99}\n'])
+def test_a_file_that_is_no_plan_is_refused(tmp_path, text):
+    (tmp_path / "plan.jsonl").write_text(text)
+    with pytest.raises(UserError, match=r"plan\.jsonl"):
+        read_plan(tmp_path / "plan.jsonl")
+
+
+def test_shards_part_the_plan():
+    made = plan()
+    shards = [made.shard(i, 4) for i in range(1, 5)]
+    assert sorted(identity for shard in shards for identity in shard.trial_ids) == sorted(made.trial_ids)
+    assert max(len(shard.releases) for shard in shards) - min(len(shard.releases) for shard in shards) <= 1
+
+
+def test_generators_differ_by_axis_and_value_only():
+    def draw(axis, value):
+        return generator(axis, value).random()
+
+    assert draw("split", {"a": 1, "b": 2}) == draw("split", {"b": 2, "a": 1})
+    assert len({draw("split", 1), draw("noise", 1), draw("split", 2)}) == 3
+    assert isinstance(generator("split", 1), np.random.Generator)

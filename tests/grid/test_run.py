@@ -1,0 +1,234 @@
+"""Running, resuming, failing: what a user sees of `dpbench run`."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from dpbench.cli import main
+
+OWN = '''
+import os, time
+import numpy as np
+from dpbench.data.encode import Design
+from dpbench.mechanisms.exact import exact
+from dpbench.mechanisms.release import Release
+from dpbench.privacy.budget import Ledger
+
+def slow(train, budget, rng, *, design: Design, seconds: float = 0.2) -> Release:
+    """Waits, then adds its noise."""
+    time.sleep(seconds)
+    from dpbench.mechanisms.ssp import ssp
+    return ssp(train, budget, rng, design=design)
+
+def fragile(train, budget, rng, *, design: Design, how: str = "raise") -> Release:
+    """Fails in the way it is told."""
+    if how == "raise":
+        raise RuntimeError("the bottom is out")
+    if how == "memory":
+        np.ones(2**36)
+    if how == "killed":
+        os.kill(os.getpid(), 9)
+    if how == "hang":
+        time.sleep(60)
+    if how == "overspend":
+        from dpbench.mechanisms.ssp import ssp
+        from dpbench.privacy.budget import Budget
+        made = ssp(train, Budget(2 * budget.epsilon, budget.delta), rng, design=design)
+        return Release(made.domain, budget, made.ledger, made.statistics)
+    raise AssertionError(how)
+'''
+
+
+@pytest.fixture
+def own(bench):
+    """A folder of a user's own mechanisms, as --config-dir takes it."""
+    folder = bench.folder / "own"
+    (folder / "mechanism").mkdir(parents=True)
+    (folder / "own_mechanisms.py").write_text(OWN)
+    for name in ("slow", "fragile"):
+        parameter = "seconds: 0.2" if name == "slow" else "how: raise"
+        text = f"{name}:\n  _target_: own_mechanisms.{name}\n  _offers_: [statistics]\n  {parameter}\n"
+        (folder / "mechanism" / f"{name}.yaml").write_text(text)
+    return folder
+
+
+def command(bench, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "dpbench", "run", *bench.settings(*arguments)]
+
+
+def test_a_run_stores_its_trials_and_shows_the_table(bench, capsys):
+    assert bench.run("epsilon=[0.5,1]") == 0
+    out = capsys.readouterr().out
+    trials = bench.trials()
+    assert len(trials) == 3 + 2 * 3
+    assert {trial["status"] for trial in trials.values()} == {"done"}
+    assert re.search(r"public .* \(3\)", out)
+    assert re.search(r"AdaSSP .* ± .* \(3\)", out)
+    spent = {t["spent"]["epsilon"] for t in trials.values() if t["key"]["release"]["mechanism"]["name"] == "adassp"}
+    assert all(epsilon == pytest.approx(0.5) or epsilon == pytest.approx(1) for epsilon in spent)
+    assert all(json.dumps(trial).count(str(bench.folder)) == 0 for trial in trials.values())
+
+
+def test_the_same_line_again_runs_nothing_and_more_repetitions_run_the_difference(bench, capsys):
+    bench.run()
+    stamps = {path: path.stat().st_mtime_ns for path in bench.results.rglob("*.json")}
+    assert bench.run() == 0
+    assert "6 of 6 trials are stored" in capsys.readouterr().out
+    bench.run("repetitions=4")
+    assert {path: path.stat().st_mtime_ns for path in stamps} == stamps
+    assert len(bench.trials()) == 8
+
+
+def test_results_do_not_depend_on_workers_shards_or_order(bench):
+    bench.run()
+    expected = bench.trials()
+    for folder, arguments in [("two", [["jobs=2"]]), ("shards", [["--shard", "2/2"], ["--shard", "1/2"]])]:
+        bench.results = bench.folder / folder
+        for more in arguments:
+            assert main(["run", *bench.settings(*more)]) == 0
+        assert bench.trials() == expected
+
+
+def test_force_runs_everything_again_to_the_same_result(bench):
+    bench.run()
+    expected = bench.trials()
+    for path in (bench.results / "grid" / "trials").glob("*.json"):
+        path.write_text("{}")
+    assert main(["run", *bench.settings("--force", "jobs=1")]) == 0
+    assert bench.trials() == expected
+
+
+def test_dry_run_counts_and_writes_nothing(bench, capsys):
+    assert main(["run", *bench.settings("--dry-run")]) == 0
+    out = capsys.readouterr().out
+    assert "6 planned, 0 stored" in out
+    assert "to run: adassp, 3 releases" in out
+    assert not bench.results.exists()
+
+
+def test_killed_in_the_middle_the_same_line_ends_as_if_undisturbed(bench, own):
+    line = command(bench, "--config-dir", str(own), "mechanism=[slow]", "repetitions=12", "jobs=2")
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while len(bench.trials()) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    interrupted = bench.trials()
+    assert 3 <= len(interrupted) < 12
+    subprocess.run(line, check=True, capture_output=True)
+    resumed = bench.trials()
+    assert {identity: resumed[identity] for identity in interrupted} == interrupted
+    bench.results = bench.folder / "undisturbed"
+    line = command(bench, "--config-dir", str(own), "mechanism=[slow]", "repetitions=12", "jobs=2")
+    subprocess.run(line, check=True, capture_output=True)
+    assert bench.trials() == resumed
+    assert len(resumed) == 12
+
+
+def test_two_processes_on_one_folder_end_with_each_trial_once(bench, own):
+    line = command(bench, "--config-dir", str(own), "mechanism=[slow]", "repetitions=8", "jobs=1")
+    processes = [subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    outputs = [process.communicate(timeout=120) for process in processes]
+    assert [process.returncode for process in processes] == [0, 0], outputs
+    assert len(bench.trials()) == 8
+    assert all("(8)" in out for out, _ in outputs[-1:])
+    assert not list((bench.results / ".tmp").glob("running-*"))
+
+
+@pytest.mark.parametrize(
+    ("how", "status", "message", "more"),
+    [
+        ("raise", "failed", "the bottom is out", []),
+        ("memory", "oom", "allocate", ["limits.memory_mb=3000"]),
+        ("hang", "timeout", "limit of 0.5 s", ["limits.seconds=0.5"]),
+        ("overspend", "failed", "the budget was 1", []),
+    ],
+)
+def test_a_failure_is_a_status_in_the_table_and_stops_nothing(
+    bench, own, capsys, monkeypatch, how, status, message, more
+):
+    monkeypatch.syspath_prepend(str(own))
+    arguments = ["--config-dir", str(own), "mechanism=[exact,fragile]", f"mechanism.fragile.how={how}", "epsilon=1"]
+    assert bench.run(*arguments, *more) == 1
+    captured = capsys.readouterr()
+    states = sorted(trial["status"] for trial in bench.trials().values())
+    assert states == sorted(["done"] * 3 + [status] * 3)
+    assert "all 3 failed" in captured.out
+    assert message in captured.err
+    failed = next(trial for trial in bench.trials().values() if trial["status"] != "done")
+    assert failed["phase"] == ("budget" if how == "overspend" else "release")
+    assert str(bench.folder) not in failed["error"]["traceback"]
+    assert bench.run(*arguments, *more) == 1  # a stored failure is not run again, and not forgotten
+    assert "0 ran now" in capsys.readouterr().out
+    assert bench.run(*arguments, *more, "--retry-failed") == 1
+    assert "3 ran now" in capsys.readouterr().out
+
+
+def test_fail_fast_stops_at_the_first_failure(bench, own, monkeypatch):
+    monkeypatch.syspath_prepend(str(own))
+    assert bench.run("--config-dir", str(own), "mechanism=[fragile]", "--fail-fast") == 1
+    assert len(bench.trials()) == 1
+
+
+def test_a_worker_killed_by_the_system_is_one_failed_trial(bench, own):
+    arguments = ["--config-dir", str(own), "mechanism=[slow,fragile]", "mechanism.fragile.how=killed", "jobs=2"]
+    done = subprocess.run(command(bench, *arguments), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done.stderr
+    states = {}
+    for trial in bench.trials().values():
+        states.setdefault(trial["key"]["release"]["mechanism"]["name"], []).append(trial["status"])
+    assert states == {"slow": ["done"] * 3, "fragile": ["oom"] * 3}
+    assert "Traceback" not in done.stderr
+
+
+def test_damaged_files_are_made_again(bench):
+    bench.run()
+    expected = bench.trials()
+    for path in list((bench.results / "releases").glob("*/arrays.npz"))[:2]:
+        path.write_bytes(path.read_bytes()[:40])
+    for path in (bench.results / "grid" / "trials").glob("*.json"):
+        path.unlink()
+    assert bench.run() == 0
+    assert bench.trials() == expected
+
+
+def test_an_unwritable_results_folder_is_one_message(bench, capsys):
+    (bench.folder / "file").write_text("")
+    assert main(["run", *bench.settings(f"results={bench.folder}/file/results")]) == 2
+    assert "cannot write" in capsys.readouterr().err
+
+
+def test_a_full_disk_stops_the_run_and_loses_nothing(bench, monkeypatch, capsys):
+    from dpbench.grid import store
+
+    assert bench.run("repetitions=1") == 0
+    before = bench.trials()
+    replace, calls = os.replace, []
+
+    def full(source, target):
+        calls.append(target)
+        if Path(target).suffix == ".json" and "trials" in str(target):
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(store.os, "replace", full)
+    assert bench.run("repetitions=3") == 2
+    assert "No space left on device. What was stored before is untouched" in capsys.readouterr().err
+    assert bench.trials() == before
+    monkeypatch.undo()
+    assert bench.run("repetitions=3") == 0
+    assert len(bench.trials()) == 6
+
+
+def test_status_says_what_is_stored(bench, capsys):
+    bench.run()
+    assert main(["status", f"results={bench.results}"]) == 0
+    assert "grid: 6 trials planned (limits full), 6 done, 0 left" in capsys.readouterr().out

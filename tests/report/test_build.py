@@ -1,0 +1,82 @@
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from made_up import REPORT, make_grid, make_trial
+
+from dpbench.errors import UserError
+from dpbench.report.build import build_report, load_export
+
+HERE = Path(__file__).parent
+CHILD = """
+import sys
+from pathlib import Path
+from made_up import REPORT
+from dpbench.report.build import build_report, load_export
+build_report(load_export(Path(sys.argv[1])), REPORT, Path(sys.argv[2]), "limits: smoke")
+"""
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_the_same_trials_give_the_same_bytes(tmp_path):
+    trials = make_grid()
+    shuffled = random.Random(3).sample(trials, len(trials))
+    paths = build_report(trials, REPORT, tmp_path / "a", "limits: smoke")
+    build_report(shuffled, REPORT, tmp_path / "b", "limits: smoke")
+    seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parents[1]}"}
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "a" / "trials.jsonl"), str(tmp_path / "c")]
+    subprocess.run(command, check=True, env=environment)
+    expected = contents(tmp_path / "a")
+    assert sorted(expected) == sorted(str(path.relative_to(tmp_path / "a")) for path in paths)
+    for other in ("b", "c"):
+        found = contents(tmp_path / other)
+        assert list(found) == list(expected)
+        assert [name for name in expected if found[name] != expected[name]] == []
+
+
+def test_files_of_a_report(tmp_path):
+    names = [str(path.relative_to(tmp_path)) for path in build_report(make_grid(), REPORT, tmp_path)]
+    assert names == [
+        *(f"figures/mse.{suffix}" for suffix in ("pdf", "png", "csv")),
+        *(f"tables/linreg_adult.{suffix}" for suffix in ("csv", "md", "tex")),
+        "trials.jsonl",
+    ]
+
+
+def test_figures_carry_no_date(tmp_path):
+    build_report([make_trial()], REPORT, tmp_path)
+    assert b"CreationDate" not in (tmp_path / "figures/mse.pdf").read_bytes()
+    assert b"matplotlib" not in (tmp_path / "figures/mse.png").read_bytes().lower()
+
+
+def test_export_keeps_every_field(tmp_path):
+    trials = [make_trial(), make_trial(repetition=1, status="failed"), make_trial("exact", epsilon="inf")]
+    build_report(trials + trials[:1], REPORT, tmp_path)
+    assert load_export(tmp_path / "trials.jsonl") == sorted(trials, key=lambda trial: trial["id"])
+
+
+def test_no_trials_is_the_users_matter(tmp_path):
+    with pytest.raises(UserError, match="no stored trials"):
+        build_report([], REPORT, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_export_that_cannot_be_read(tmp_path):
+    with pytest.raises(UserError, match="cannot read"):
+        load_export(tmp_path / "absent.jsonl")
+    (tmp_path / "bad.jsonl").write_text('{"id": "a"}\n{"id":')
+    with pytest.raises(UserError, match="line 2 is not JSON"):
+        load_export(tmp_path / "bad.jsonl")
+
+
+def test_metrics_and_figures_may_be_left_out(tmp_path):
+    build_report([make_trial()], {}, tmp_path)
+    text = (tmp_path / "tables/linreg_adult.md").read_text()
+    assert "## mse" in text and "## r2" in text and "ssp / linear" in text.replace("\\", "")
