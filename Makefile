@@ -9,10 +9,10 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 install: $(STAMP)
 
-# uv installs the lock in seconds; pip alone would do. PIP_* settings that pip knows are handed on to it.
+# uv installs the lock in seconds; pip could do the same.
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)

@@ -47,9 +47,10 @@ def aim(
     so that there always is one (as in the authors' code). 3. The last round spends what is left and ends the loop
     there, so that rounding cannot start another.
 
-    `workload` is k for all k-way marginals or a list of cliques, `max_model_mb` the limit on the junction tree,
-    `iterations` the most steps of one estimate, `rounds` the T of the algorithm (None: 16 d), `rows` the number of
-    synthetic rows (None: the estimated total), `engine` who fits the model: `native` or `mbi`. The release holds the workload's marginals and synthetic rows.
+    `workload`: k for all k-way marginals, or a list of cliques. `max_model_mb`: the limit on the junction tree.
+    `iterations`: the most steps of one estimate. `rounds`: the T of the algorithm (None: 16 d). `rows`: the number
+    of synthetic rows (None: the estimated total). `engine`: who fits the model, `native` or `mbi`. The release holds
+    the workload's marginals and the synthetic rows.
     """
     domain, sizes = train.domain, train.domain.sizes
     cliques = cliques_of(domain, workload)

@@ -94,7 +94,7 @@ class Release:
 def json_number(value: float) -> float | str:
     """The number, or its name ('inf', 'nan') where JSON has none: `float` reads both back.
 
-    >>> json.dumps([json_number(0.5), json_number(float("inf"))])
-    '[0.5, "inf"]'
+    >>> json_number(0.5), json_number(float("inf"))
+    (0.5, 'inf')
     """
     return float(value) if np.isfinite(value) else str(float(value))

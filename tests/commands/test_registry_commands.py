@@ -76,5 +76,11 @@ def test_an_absent_download_names_file_places_command_and_alternative(monkeypatc
     monkeypatch.setenv("DPBENCH_CACHE", str(tmp_path))
     assert main(["data", "fetch", "adult", "--offline"]) == 2
     error = capsys.readouterr().err
-    for part in ("adult.data", str(tmp_path), "DPBENCH_DATA_MIRRORS", "dpbench data fetch adult", "dataset=adult_synth"):
+    for part in (
+        "adult.data",
+        str(tmp_path),
+        "DPBENCH_DATA_MIRRORS",
+        "dpbench data fetch adult",
+        "dataset=adult_synth",
+    ):
         assert part in error

@@ -1,0 +1,169 @@
+"""What the harness itself costs: start-up, overhead a trial, speed-up of two workers, planning, marginals.
+
+    python -m benchmarks.harness [--trials 1000] [--stored 100000]
+
+Prints one line a figure, with the bar it is held against. Run it on a quiet machine; nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+MECHANISM = '''
+import time
+import numpy as np
+from dpbench.data.encode import Design
+from dpbench.mechanisms.release import Release, SufficientStatistics
+from dpbench.privacy.budget import Ledger
+from dpbench.privacy.noise import gaussian
+
+def cheap(train, budget, rng, *, design: Design, seconds: float = 0.0) -> Release:
+    """As good as nothing, or a computation of a given number of CPU seconds."""
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+    ledger, p = Ledger(), len(design.columns)
+    xty = gaussian(rng, ledger, np.ones(p), sensitivity=1.0, multiplier=1000.0, label="nothing")
+    return Release(train.domain, budget, ledger, SufficientStatistics(np.eye(p), xty, 0.0, 1.0))
+'''
+
+
+class Workbench:
+    """A small table and a cheap mechanism in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        rows = "".join(f"{i % 5},{i % 2},{i % 3}\n" for i in range(200))
+        (folder / "my.csv").write_text("a,b,c\n" + rows)
+        (folder / "my.yaml").write_text("a: {values: [0, 1, 2, 3, 4]}\nb: {levels: [0, 1]}\nc: {levels: [0, 1, 2]}\n")
+        (folder / "mechanism").mkdir()
+        (folder / "cheap_mechanism.py").write_text(MECHANISM)
+        (folder / "mechanism" / "cheap.yaml").write_text(
+            "cheap: {_target_: cheap_mechanism.cheap, _offers_: [statistics], seconds: 0.0}\n"
+        )
+
+    def settings(self, *more: str) -> list[str]:
+        named = [f"dataset.path={self.folder}/my.csv", f"dataset.domain={self.folder}/my.yaml", "dataset.target=a"]
+        named += ["dataset=csv", "limits.test_rows=50", "mechanism=[cheap]", "metric=[mse]"]
+        return ["--config-dir", str(self.folder), *named, *more]
+
+
+def dpbench(*arguments: str) -> float:
+    """Wall seconds of one command in a fresh process."""
+    start = time.perf_counter()
+    done = subprocess.run([sys.executable, "-m", "dpbench", *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"dpbench {' '.join(arguments)} ended with {done.returncode}:\n{done.stderr}")
+    return time.perf_counter() - start
+
+
+def best(measure: Callable[[], float], times: int = 3) -> float:
+    return min(measure() for _ in range(times))
+
+
+def say(what: str, value: float, unit: str, bar: str) -> None:
+    print(f"{what:<58} {value:>9.3f} {unit:<8} (bar: {bar})", flush=True)
+
+
+def start_up() -> None:
+    say("dpbench --help", best(lambda: dpbench("--help")), "s", "0.3 s")
+    say("dpbench list mechanisms", best(lambda: dpbench("list", "mechanisms")), "s", "1 s")
+
+
+def overhead(bench: Workbench, trials: int) -> None:
+    """Seconds a trial at many cheap trials, start-up of the run included."""
+    settings = bench.settings(f"repetitions={trials}", "jobs=1", f"results={bench.folder}/cheap")
+    seconds = dpbench("run", *settings)
+    say(f"overhead a trial, {trials} cheap trials, 1 worker", 1e3 * seconds / trials, "ms", "10 ms")
+    say(f"the same line again, {trials} stored trials", dpbench("run", *settings), "s", "-")
+
+
+def speed_up(bench: Workbench) -> None:
+    """Trials of 0.5 CPU seconds: the work scales, start-up does not."""
+
+    def seconds(jobs: int) -> float:
+        shutil.rmtree(bench.folder / "busy", ignore_errors=True)
+        more = ["repetitions=60", "mechanism.cheap.seconds=0.5", f"jobs={jobs}", f"results={bench.folder}/busy"]
+        return dpbench("run", *bench.settings(*more))
+
+    one, two = seconds(1), seconds(2)
+    say("two workers against one, 60 trials of 0.5 s", one / two, "times", "1.8 times")
+
+
+def planning(bench: Workbench, stored: int) -> None:
+    """A rerun of a grid whose trials are all stored: plan, scan, read; in this process, for its memory."""
+    sys.path.insert(0, str(bench.folder))
+    from dpbench.config import compose
+    from dpbench.grid.plan import make_plan
+    from dpbench.grid.runner import missing
+    from dpbench.grid.store import Store
+
+    overrides = bench.settings(f"repetitions={stored}", f"results={bench.folder}/many")[2:]
+    store = Store(bench.folder / "many", "grid")
+    store.prepare()
+    plan = make_plan(compose(overrides, bench.folder))
+    template = json.loads(next((bench.folder / "cheap" / "grid" / "trials").glob("*.json")).read_text())
+    for identity in plan.trial_ids:
+        (store.trials_folder / f"{identity}.json").write_text(json.dumps({**template, "id": identity}, indent=1))
+    del plan
+    start = time.perf_counter()
+    plan = make_plan(compose(overrides, bench.folder))
+    left = missing(plan, store)
+    say(f"plan and scan {stored} stored trials ({len(left)} left)", time.perf_counter() - start, "s", "10 s")
+    start = time.perf_counter()
+    left = missing(plan, store, retry_failed=True)
+    say("  and read the status of each", time.perf_counter() - start, "s", "-")
+    say("  peak memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MB", "1000 MB")
+
+
+def adult(folder: Path) -> None:
+    """Figures that need the real table; skipped without it."""
+    from dpbench.config import composed
+    from dpbench.data.encode import pairs
+    from dpbench.data.load import load_dataset
+    from dpbench.errors import UserError
+
+    try:
+        table = load_dataset({**composed(["dataset=adult"])["dataset"], "offline": True})
+    except UserError as error:
+        print(f"without Adult: {str(error).splitlines()[0]}")
+        return
+
+    def marginals() -> float:
+        start = time.perf_counter()
+        for clique in pairs(table.domain):
+            table.marginal(clique)
+        return time.perf_counter() - start
+
+    say(f"all {len(pairs(table.domain))} pairwise marginals of Adult", best(marginals), "s", "0.5 s")
+    settings = ["experiment=linreg_adult", "mechanism=[exact,ssp,adassp]", f"results={folder}/adult"]
+    say("linreg_adult without AIM, 105 trials", dpbench("run", *settings), "s", "30 s")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=1000, help="cheap trials for the overhead")
+    parser.add_argument("--stored", type=int, default=100_000, help="stored trials for planning and scanning")
+    given = parser.parse_args()
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    with tempfile.TemporaryDirectory() as name:
+        bench = Workbench(Path(name))
+        start_up()
+        overhead(bench, given.trials)
+        speed_up(bench)
+        planning(bench, given.stored)
+        adult(Path(name))
+
+
+if __name__ == "__main__":
+    main()

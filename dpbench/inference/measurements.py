@@ -1,0 +1,142 @@
+"""Noisy marginals: what an estimate is made from, and how repeated and nested ones become one."""
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Clique = tuple[str, ...]
+LEAST_SIGMA, MOST_SIGMA = 1e-60, 1e60  # sigma**-4 times a squared count stays within float64
+Array = npt.NDArray[np.float64]
+
+
+class InferenceError(ValueError):
+    """A request that the estimation engine refuses; the message says what was given and what is allowed."""
+
+
+class ModelTooLarge(InferenceError):
+    """The junction tree of the measured cliques exceeds the limit, found before anything is allocated."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A marginal table with independent N(0, sigma^2) noise on every cell.
+
+    **Shapes**: `values` has the sizes of `clique`'s attributes, in that order; cells may be negative.
+    """
+
+    clique: Clique
+    values: Array
+    sigma: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """Sufficient statistics of a list of measurements: one consistent table and one weight per clique.
+
+    Up to a constant, sum_i ||M_i(p) - y_i||^2 / (2 sigma_i^2) equals
+    sum_C weights[C] ||M_C(p) - tables[C]||^2 / 2 for every p of this total; and the tables agree with
+    each other on what they share, which a noisy y_i does not.
+    """
+
+    cliques: tuple[Clique, ...]
+    tables: tuple[Array, ...]
+    weights: tuple[float, ...]
+    total: float
+
+
+def canonical(clique: Sequence[str], sizes: Mapping[str, int]) -> Clique:
+    """The clique itself, once its names are known to be attributes, each once, in the order of `sizes`."""
+    clique = tuple(clique)
+    unknown = [name for name in clique if name not in sizes]
+    if unknown:
+        raise InferenceError(f"clique {clique}: unknown attribute {unknown[0]!r}; known: {', '.join(sizes)}")
+    ordered = tuple(name for name in sizes if name in clique)
+    if ordered != clique:
+        raise InferenceError(f"clique {clique}: name each attribute once, in the order of the domain: {ordered}")
+    return clique
+
+
+def check_sizes(sizes: Mapping[str, int]) -> None:
+    """Refuse a domain that is empty or has a size below 1."""
+    if not sizes:
+        raise InferenceError("the domain has no attributes; give at least one name with its size")
+    for name, size in sizes.items():
+        if int(size) != size or size < 1:
+            raise InferenceError(f"attribute {name!r} has size {size}; a size is a whole number >= 1")
+
+
+def check_measurement(measurement: Measurement, sizes: Mapping[str, int]) -> None:
+    """Refuse a measurement that the engine could only answer with NaN, naming what is wrong."""
+    clique = canonical(measurement.clique, sizes)
+    shape = tuple(int(sizes[name]) for name in clique)
+    if measurement.values.shape != shape:
+        raise InferenceError(
+            f"measurement of {clique}: values have shape {measurement.values.shape}, its attributes {shape}"
+        )
+    if not np.all(np.isfinite(measurement.values)):
+        raise InferenceError(f"measurement of {clique}: values must be finite, some are NaN or infinite")
+    if not LEAST_SIGMA <= measurement.sigma <= MOST_SIGMA:
+        raise InferenceError(
+            f"measurement of {clique}: sigma is {measurement.sigma}; "
+            f"it must be > 0, between {LEAST_SIGMA} and {MOST_SIGMA}"
+        )
+
+
+def _components(table: Array) -> dict[tuple[int, ...], Array]:
+    """Orthogonal (ANOVA) parts: for each subset S of the axes, the table summed over the other axes and
+    centred along each axis of S. ||table||^2 = sum_S ||part_S||^2 / (cells of the other axes)."""
+    parts: dict[tuple[int, ...], Array] = {(): table}
+    for axis in range(table.ndim):
+        grown: dict[tuple[int, ...], Array] = {}
+        for kept, part in parts.items():
+            at = len(kept)
+            summed = part.sum(axis=at)
+            grown[kept] = summed
+            grown[(*kept, axis)] = part - np.expand_dims(summed / part.shape[at], at)
+        parts = grown
+    return parts
+
+
+def fold(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> Target:
+    """One consistent table per distinct clique, by inverse variance, and the total.
+
+    **Source**: every marginal table splits into orthogonal parts, one per subset of its attributes, and a
+    part has independent noise of one variance in each measurement that holds it; so the best linear unbiased
+    estimate is an inverse-variance mean part by part. For the empty subset this is the minimum-variance
+    unbiased total (variance of a table's sum = cells * sigma^2), floored at 1.
+    """
+    sums: dict[Clique, Array] = {}
+    weights: dict[Clique, float] = {}
+    at_clique: dict[Clique, float] = {}
+    for m in measurements:
+        weight = m.sigma**-2
+        at_clique[m.clique] = at_clique.get(m.clique, 0.0) + weight
+        for axes, part in _components(m.values).items():
+            subset = tuple(m.clique[a] for a in axes)
+            others = math.prod(sizes[name] for name in m.clique if name not in subset)
+            share = weight / others
+            sums[subset] = sums.get(subset, 0.0) + share * part
+            weights[subset] = weights.get(subset, 0.0) + share
+    means = {subset: total / weights[subset] for subset, total in sums.items()}
+    total = max(1.0, float(means[()])) if means else 1.0
+    means[()] = np.asarray(total, dtype=np.float64)
+    tables = []
+    for clique in at_clique:
+        shape = tuple(int(sizes[name]) for name in clique)
+        table = np.zeros(shape, dtype=np.float64)
+        for count in range(len(clique) + 1):
+            for subset in itertools.combinations(clique, count):
+                others = math.prod(sizes[name] for name in clique if name not in subset)
+                view = tuple(int(sizes[name]) if name in subset else 1 for name in clique)
+                table += means[subset].reshape(view) / others
+        tables.append(table)
+    return Target(tuple(at_clique), tuple(tables), tuple(at_clique.values()), total)
+
+
+def loss_of(measurements: Sequence[Measurement], answers: Mapping[Clique, Array]) -> float:
+    """sum_i ||M_i(p) - y_i||^2 / (2 sigma_i^2), the quantity that an estimate minimises."""
+    return float(sum(0.5 * np.sum(((answers[m.clique] - m.values) / m.sigma) ** 2) for m in measurements))

@@ -1,0 +1,175 @@
+"""The estimate: the minimum of its loss, the total, edge cases, refusals, repeatability."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.optimize import nnls
+
+from dpbench.inference import InferenceError, Measurement, ModelTooLarge, estimate
+from dpbench.inference.measurements import fold, loss_of
+
+from .helpers import marginal, measure, random_cliques, random_sizes, skewed_joint
+
+
+def test_exact_measurements_of_a_tree_are_reproduced():
+    rng = np.random.default_rng(10)
+    sizes = {"a": 4, "b": 3, "c": 5}
+    joint = rng.dirichlet(np.full(60, 2.0)).reshape(4, 3, 5) * 1000
+    model = estimate(sizes, measure(joint, sizes, [("a", "b"), ("b", "c")], 1e-3, rng), tolerance=1e-3)
+    for clique in (("a", "b"), ("b", "c"), ("b",)):
+        np.testing.assert_allclose(model.answer([clique])[clique], marginal(joint, list(sizes), clique), atol=0.01)
+
+
+def test_loss_is_the_least_of_all_distributions():
+    """Against non-negative least squares over the joint's cells, an exact method that knows no graphical model."""
+    rng = np.random.default_rng(11)
+    for _ in range(10):
+        sizes = random_sizes(rng, 4, 4)
+        names = list(sizes)
+        cliques = [(n,) for n in names] + random_cliques(rng, names, 5, [2, 2, 3])
+        ms = measure(skewed_joint(rng, sizes, 300.0), sizes, cliques, 15.0, rng)
+        model = estimate(sizes, ms, tolerance=1e-6, iterations=20_000)
+        shape = tuple(sizes.values())
+        cells = np.eye(int(np.prod(shape))).reshape(-1, *shape)
+        rows = [np.stack([marginal(c, names, m.clique).ravel() for c in cells], axis=1) / m.sigma for m in ms]
+        rows.append(np.full((1, len(cells)), 1e4))  # the total, so heavy that it holds to 1e-6
+        right = np.concatenate([*(m.values.ravel() / m.sigma for m in ms), [1e4 * model.total]])
+        _, norm = nnls(np.concatenate(rows), right, maxiter=100_000)
+        assert model.loss == pytest.approx(norm**2 / 2, rel=1e-3)
+
+
+def test_folding_keeps_differences_of_the_loss():
+    rng = np.random.default_rng(12)
+    sizes = {"a": 3, "b": 4, "c": 2}
+    cliques = [("a",), ("a", "b"), ("a", "b"), ("b", "c"), ("a", "b", "c"), ("c",), ()]
+    ms = [Measurement(c, rng.normal(10, 20, [sizes[n] for n in c]), float(rng.uniform(1, 9))) for c in cliques]
+    target = fold(sizes, ms)
+    differences = []
+    for _ in range(4):
+        joint = rng.dirichlet(np.ones(24)).reshape(3, 4, 2) * target.total
+        tables = {c: marginal(joint, list(sizes), c) for c in cliques}
+        folded = sum(
+            w / 2 * np.sum((tables[c] - t) ** 2)
+            for c, t, w in zip(target.cliques, target.tables, target.weights, strict=True)
+        )
+        differences.append(loss_of(ms, tables) - folded)
+    assert np.ptp(differences) < 1e-6 * max(differences)
+
+
+def test_total_is_the_minimum_variance_unbiased_one():
+    ms = [Measurement(("a",), np.array([10.0, 20.0]), 2.0), Measurement(("b",), np.array([9.0, 9.0, 9.0]), 1.0)]
+    model = estimate({"a": 2, "b": 3}, ms)
+    assert model.total == pytest.approx((30 / 8 + 27 / 3) / (1 / 8 + 1 / 3))
+
+
+def test_unmeasured_attributes_are_uniform_and_independent():
+    model = estimate({"a": 2, "b": 3, "c": 4}, [Measurement(("a",), np.array([30.0, 10.0]), 0.1)])
+    answers = model.answer([("a", "c"), ("b",)])
+    np.testing.assert_allclose(answers["a", "c"], np.array([[7.5] * 4, [2.5] * 4]), atol=0.05)
+    np.testing.assert_allclose(answers["b",], model.total / 3)
+
+
+def test_warm_start_ends_at_the_same_estimate_whatever_its_cliques():
+    rng = np.random.default_rng(13)
+    sizes = {"a": 4, "b": 3, "c": 5, "d": 2}
+    joint = skewed_joint(rng, sizes, 2000.0)
+    ms = measure(joint, sizes, [("a",), ("a", "b"), ("b", "c"), ("c", "d")], 10.0, rng)
+    cold = estimate(sizes, ms, tolerance=1e-5, iterations=20_000)
+    others = [ms[:2], ms[1:3], measure(joint, sizes, [("a", "c", "d")], 10.0, rng), []]
+    for other in others:
+        warm = estimate(sizes, ms, warm_start=estimate(sizes, other), tolerance=1e-5, iterations=20_000)
+        assert warm.loss == pytest.approx(cold.loss, rel=1e-3)
+        np.testing.assert_allclose(warm.answer([("a", "b")])["a", "b"], cold.answer([("a", "b")])["a", "b"], atol=1.0)
+
+
+@pytest.mark.parametrize("sigma", [1e-60, 1e-12, 1e-6, 1.0, 1e6, 1e60])
+def test_sigma_of_any_scale_gives_finite_answers(sigma):
+    rng = np.random.default_rng(14)
+    sizes = {"a": 5, "b": 4, "c": 3}
+    joint = skewed_joint(rng, sizes, 500.0)
+    ms = [Measurement(m.clique, m.values, sigma) for m in measure(joint, sizes, [("a", "b"), ("b", "c")], 3.0, rng)]
+    model = estimate(sizes, [*ms, Measurement(("a",), joint.sum(axis=(1, 2)), 1.0)])
+    tables = model.answer([("a", "b"), ("a", "c")])
+    assert model.iterations <= 1000
+    assert all(np.all(np.isfinite(t)) and t.sum() == pytest.approx(model.total) for t in tables.values())
+
+
+@pytest.mark.parametrize("value", [-50.0, 0.0])
+def test_marginals_below_or_at_zero_give_the_least_total(value):
+    ms = [Measurement(("a", "b"), np.full((3, 2), value), 1.0), Measurement(("a",), np.full(3, value), 2.0)]
+    model = estimate({"a": 3, "b": 2}, ms)
+    assert model.total == 1.0
+    np.testing.assert_allclose(model.answer([("a", "b")])["a", "b"], 1 / 6, atol=1e-6)
+
+
+def test_one_level_and_ten_thousand_levels():
+    rng = np.random.default_rng(15)
+    sizes = {"one": 1, "wide": 10_000, "two": 2}
+    truth = rng.multinomial(50_000, rng.dirichlet(np.full(20_000, 0.1))).reshape(10_000, 2).astype(float)
+    ms = [
+        Measurement(("wide", "two"), truth + rng.normal(0, 5, truth.shape), 5.0),
+        Measurement(("one", "two"), truth.sum(axis=0, keepdims=True), 5.0),
+        Measurement(("one",), np.array([50_000.0]), 5.0),
+    ]
+    # The tolerance is per cell: 20,000 noisy cells would let the two precise ones drift by several sigma.
+    model = estimate(sizes, ms, tolerance=1e-3)
+    answers = model.answer([("one", "wide"), ("two",)])
+    assert answers["one", "wide"].shape == (1, 10_000)
+    np.testing.assert_allclose(answers["two",], truth.sum(axis=0), atol=60)
+    assert model.sample(100, rng).max(axis=0)[0] == 0
+
+
+def test_bad_input_is_refused_in_words():
+    sizes, good = {"a": 2, "b": 3}, Measurement(("a",), np.array([1.0, 2.0]), 1.0)
+    for bad, words in [
+        (Measurement(("z",), np.ones(2), 1.0), "unknown attribute 'z'; known: a, b"),
+        (Measurement(("b", "a"), np.ones((3, 2)), 1.0), "in the order of the domain"),
+        (Measurement(("a",), np.ones(3), 1.0), r"shape \(3,\), its attributes \(2,\)"),
+        (Measurement(("a",), np.array([1.0, np.nan]), 1.0), "must be finite"),
+        (Measurement(("a",), np.ones(2), 0.0), "sigma is 0.0; it must be > 0"),
+        (Measurement(("a",), np.ones(2), 1e-200), "between 1e-60 and 1e"),
+    ]:
+        with pytest.raises(InferenceError, match=words):
+            estimate(sizes, [good, bad])
+    with pytest.raises(InferenceError, match="no attributes"):
+        estimate({}, [])
+    with pytest.raises(InferenceError, match="size 0"):
+        estimate({"a": 0}, [])
+    with pytest.raises(InferenceError, match="at least 1"):
+        estimate(sizes, [good], iterations=0)
+    with pytest.raises(InferenceError, match="must be > 0"):
+        estimate(sizes, [good], tolerance=0.0)
+    with pytest.raises(InferenceError, match="warm start has sizes"):
+        estimate(sizes, [good], warm_start=estimate({"a": 3}, []))
+    with pytest.raises(ModelTooLarge, match=r"needs 76.3 MB, over the limit of 10 MB"):
+        wide = {"p": 10_000, "q": 1_000}
+        estimate(wide, [Measurement(("p", "q"), np.zeros((10_000, 1_000)), 1.0)], max_mb=10)
+
+
+PROGRAM = """
+import numpy as np
+from dpbench.inference import Measurement, estimate
+rng = np.random.default_rng(16)
+sizes = dict(a=5, b=4, c=6, d=3)
+cliques = [("a",), ("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]
+model = estimate(sizes, [Measurement(c, rng.normal(20, 30, [sizes[n] for n in c]), 5.0) for c in cliques])
+print(model.cliques, model.iterations, model.loss.hex(), model.answer([("b", "d")])["b", "d"].sum(axis=1).tolist())
+print(model.sample(200, rng).sum(axis=0).tolist())
+"""
+
+
+def test_results_do_not_depend_on_the_hash_seed():
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", PROGRAM],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "12345")
+    }
+    assert len(outputs) == 1
