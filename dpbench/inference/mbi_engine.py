@@ -88,7 +88,7 @@ def estimate(
     """Private-PGM by `mbi.estimation.MirrorDescent`; the total is estimated, never given.
 
     **Source**: McKenna, Sheldon, Miklau 2019, algorithm 1, in mbi's implementation. `iterations` is rounded up to a
-    multiple of 50 there; `tolerance` is mbi's `tol` (relative gain of 50 steps), None: all iterations.
+    multiple of 50 there, and all of them are made: `tolerance` is read by the native engine only.
     **Shapes**: `measurements[i].values` has the sizes of its clique.
     """
     check_sizes(sizes)
@@ -106,7 +106,6 @@ def estimate(
         mbi.Domain.fromdict(sizes),
         linear,
         iters=iterations,
-        tol=tolerance,
         warm_start=warm_start.model if warm_start is not None else None,
     )
     index = {name: i for i, name in enumerate(sizes)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -30,6 +31,7 @@ def aim(
     workload: int | Sequence[Sequence[str]] = 2,
     max_model_mb: float = 80,
     iterations: int = 1000,
+    tolerance: float = 0.02,
     rounds: int | None = None,
     rows: int | None = None,
     alpha: float = 0.9,
@@ -48,14 +50,15 @@ def aim(
     there, so that rounding cannot start another.
 
     `workload`: k for all k-way marginals, or a list of cliques. `max_model_mb`: the limit on the junction tree.
-    `iterations`: the most steps of one estimate. `rounds`: the T of the algorithm (None: 16 d). `rows`: the number
-    of synthetic rows (None: the estimated total). `engine`: who fits the model, `native` or `mbi`. The release holds
-    the workload's marginals and the synthetic rows.
+    `iterations`: the most steps of one estimate. `tolerance`: the native engine ends an estimate whose loss, in
+    units of the noise's variance, is within this much a measured cell of its minimum. `rounds`: the T of the
+    algorithm (None: 16 d). `rows`: the number of synthetic rows (None: the estimated total). `engine`: who fits the
+    model, `native` or `mbi`. The release holds the workload's marginals and the synthetic rows.
     """
     domain, sizes = train.domain, train.domain.sizes
     cliques = cliques_of(domain, workload)
-    estimate = _estimator(engine)
-    _check(budget, alpha, rounds, iterations, rows)
+    fit = partial(_estimator(engine), sizes, iterations=iterations, tolerance=tolerance)
+    _check(budget, alpha, tolerance, rounds, iterations, rows)
     ledger = Ledger()
     noise_rng, rows_rng = rng.spawn(2)
 
@@ -76,7 +79,7 @@ def aim(
 
     measured = [measure(r) for r in singles]  # Alg. 3
     rho_used = len(singles) / (2 * sigma**2)
-    model = estimate(sizes, measured, iterations=iterations)
+    model = fit(measured)
     answers = model.answer(candidates)
     trace: list[dict[str, Any]] = []
     last = False
@@ -93,7 +96,7 @@ def aim(
         )
         r = allowed[pick]
         measured.append(measure(r))
-        model = estimate(sizes, measured, warm_start=model, iterations=iterations)  # line 16
+        model = fit(measured, warm_start=model)  # line 16
         before, answers = answers[r], model.answer(candidates)
         trace.append({"clique": list(r), "sigma": sigma, "epsilon": epsilon, "model_mb": model.size_mb})
         if _l1(answers[r] - before) <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
@@ -127,11 +130,13 @@ def _estimator(engine: str) -> Callable[..., MarkovModel]:
     return estimate
 
 
-def _check(budget: Budget, alpha: float, *counts: int | None) -> None:
+def _check(budget: Budget, alpha: float, tolerance: float, *counts: int | None) -> None:
     if not math.isfinite(budget.epsilon):
         raise UserError("aim needs a finite epsilon; use a large one, such as 1e6, to see its limit without noise")
     if not 0 < alpha < 1:
         raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
+    if not tolerance > 0:
+        raise UserError(f"aim: tolerance must be greater than 0, not {tolerance}")
     if any(count is not None and count < 1 for count in counts):
         raise UserError("aim: rounds, iterations and rows must each be at least 1")
 
