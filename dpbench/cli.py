@@ -1,4 +1,4 @@
-"""The command line: argument parsing, and one function a command. Heavy imports stay inside the commands."""
+"""The command line: argument parsing, nothing else. A command's module is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 
 from dpbench import __version__
 from dpbench.errors import UserError
@@ -21,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ.setdefault(variable, "1")  # before numpy is imported: one thread, and no sum in another order
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     try:
-        command: Callable[[argparse.Namespace], int] = arguments.command
+        command: Callable[[argparse.Namespace], int] = resolve_name(f"dpbench.commands.{arguments.command}")
         return command(arguments)
     except UserError as error:
         if arguments.debug:
@@ -38,7 +39,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     arguments, rest = parser.parse_known_args(argv)
     if hasattr(arguments, "overrides"):  # settings may stand between the options
         given = [*arguments.overrides, *rest]
-        names = arguments.command is _data
+        names = arguments.command == "data:data"
         unknown = [item for item in given if item.startswith("-") or not (names or "=" in item or item[0] == "~")]
         arguments.overrides = [item for item in given if item not in unknown]
     else:
@@ -64,14 +65,12 @@ def _parser() -> argparse.ArgumentParser:
     grid.add_argument("--config-dir", type=Path, help="a folder with your own configs (dataset/, mechanism/, ...)")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def add(
-        name: str, command: Callable[[argparse.Namespace], int], text: str, parent: argparse.ArgumentParser = grid
-    ) -> argparse.ArgumentParser:
+    def add(name: str, command: str, text: str, parent: argparse.ArgumentParser = grid) -> argparse.ArgumentParser:
         sub = commands.add_parser(name, help=text, description=text, parents=[parent])
         sub.set_defaults(command=command)
         return sub
 
-    run = add("run", _run, "Run a grid: what is stored already stays, what is missing runs.")
+    run = add("run", "run:run", "Run a grid: what is stored already stays, what is missing runs.")
     run.add_argument("--dry-run", action="store_true", help="say what would run")
     run.add_argument("--show", action="store_true", help="print the composed configuration and stop")
     run.add_argument("--force", action="store_true", help="run everything again")
@@ -79,15 +78,15 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
     run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
     run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one)")
-    add("status", _status, "Say what is stored, for every experiment of a results folder.")
-    add("figures", _figures, "Draw the figures and write the tables of what is stored.")
-    slurm = add("slurm", _slurm, "Write a frozen plan and a SLURM array script, and submit it.")
+    add("status", "report:status", "Say what is stored, for every experiment of a results folder.")
+    add("figures", "report:figures", "Draw the figures and write the tables of what is stored.")
+    slurm = add("slurm", "run:slurm", "Write a frozen plan and a SLURM array script, and submit it.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
-    listing = add("list", _list, "List the names of a config group.", common)
+    listing = add("list", "registry:listing", "List the names of a config group.", common)
     listing.add_argument("group", choices=["datasets", "mechanisms", "models", "metrics", "experiments", "limits"])
     listing.add_argument("--config-dir", type=Path, help="a folder with your own configs")
-    add("show", _show, "Show a mechanism, model or metric: source, privacy, parameters (mechanism=aim).")
-    data = add("data", _data, "Fetch, verify, describe and check data sets.", common)
+    add("show", "registry:show", "Show a mechanism, model or metric: source, privacy, parameters (mechanism=aim).")
+    data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
     data.add_argument(
         "overrides", nargs="*", default=[], metavar="NAME|setting=value", help="a data set, or its settings"
@@ -95,47 +94,3 @@ def _parser() -> argparse.ArgumentParser:
     data.add_argument("--config-dir", type=Path, help="a folder with your own configs")
     data.add_argument("--offline", action="store_true", help="download nothing")
     return parser
-
-
-def _run(arguments: argparse.Namespace) -> int:
-    from dpbench.commands.run import dry_run, run, show
-
-    if arguments.show:
-        return show(arguments)
-    return dry_run(arguments) if arguments.dry_run else run(arguments)
-
-
-def _status(arguments: argparse.Namespace) -> int:
-    from dpbench.commands.report import status
-
-    return status(arguments)
-
-
-def _figures(arguments: argparse.Namespace) -> int:
-    from dpbench.commands.report import figures
-
-    return figures(arguments)
-
-
-def _slurm(arguments: argparse.Namespace) -> int:
-    from dpbench.commands.run import slurm
-
-    return slurm(arguments)
-
-
-def _list(arguments: argparse.Namespace) -> int:
-    from dpbench.commands.registry import listing
-
-    return listing(arguments)
-
-
-def _show(arguments: argparse.Namespace) -> int:
-    from dpbench.commands.registry import show
-
-    return show(arguments)
-
-
-def _data(arguments: argparse.Namespace) -> int:
-    from dpbench.commands.data import data
-
-    return data(arguments)

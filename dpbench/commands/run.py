@@ -20,6 +20,10 @@ from dpbench.grid.store import Store
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, with a live line; then the table. 1 if any trial of the plan failed, 2 if all the failed
     ones were refused for the user's settings."""
+    if arguments.show:
+        return show(arguments)
+    if arguments.dry_run:
+        return dry_run(arguments)
     plan, store, experiment = _plan_and_store(arguments)
     store.prepare()
     store.write_text(store.plan_file, plan.lines())

@@ -205,6 +205,7 @@ def _run_trial(
         "nonprivate_inputs": list(release.nonprivate_inputs) if release else [],
         "error": outcome.error,
         "provenance": {**context.provenance, "threads": threads()},
+        "release_provenance": record.get("provenance"),
         "runtime": {
             "release_seconds": record["runtime"]["seconds"],
             "release_peak_mb": record["runtime"]["peak_mb"],

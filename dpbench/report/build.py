@@ -11,6 +11,7 @@ from dpbench.errors import UserError
 from dpbench.report.figures import metric_by_epsilon, save_figure
 from dpbench.report.files import write_file
 from dpbench.report.frame import Trial, canonical_json, trial_frame, unique_trials
+from dpbench.report.runs import write_runs
 from dpbench.report.tables import write_tables
 
 EXPORT = "trials.jsonl"
@@ -37,6 +38,7 @@ def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Pat
         figure, drawn = metric_by_epsilon(frame, labels, spec, notes)
         paths += save_figure(figure, drawn, folder / "figures", str(spec["name"]))
     paths += write_tables(frame, labels, metrics, folder / "tables", name, notes)
+    paths.append(write_runs(kept, folder / "tables", name))
     return [*paths, write_export(kept, folder / EXPORT)]
 
 

@@ -46,6 +46,7 @@ def test_files_of_a_report(tmp_path):
     assert names == [
         *(f"figures/mse.{suffix}" for suffix in ("pdf", "png", "csv")),
         *(f"tables/linreg_adult.{suffix}" for suffix in ("csv", "md", "tex")),
+        "tables/linreg_adult_runs.md",
         "trials.jsonl",
     ]
 
@@ -80,3 +81,12 @@ def test_metrics_and_figures_may_be_left_out(tmp_path):
     build_report([make_trial()], {}, tmp_path)
     text = (tmp_path / "tables/linreg_adult.md").read_text()
     assert "## mse" in text and "## r2" in text and "ssp / linear" in text.replace("\\", "")
+
+
+def test_runs_tell_commit_versions_and_cost_of_each_release_once(tmp_path):
+    trials = make_grid()
+    (path,) = [path for path in build_report(trials, {}, tmp_path) if path.name.endswith("_runs.md")]
+    text = path.read_text()
+    assert trials[0]["provenance"]["commit"] in text
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")][2:]
+    assert sum(int(row[3]) for row in rows) == len({trial["release_id"] for trial in trials})
