@@ -32,10 +32,12 @@ def domain_from_config(attributes: Mapping[str, Any]) -> Domain:
     return Domain(tuple(_attribute(_name(name), given) for name, given in attributes.items()))
 
 
-def read_domain_file(path: str | Path) -> Domain:
+def read_domain_file(path: str | Path, numeric: Sequence[str] = ()) -> Domain:
     """The domain that a user's YAML or JSON file declares, under `attributes:` or at its top.
 
-    Raises `UserError` if it cannot be read, or names an attribute twice.
+    `numeric` names attributes declared by a size alone whose codes 0 .. k-1 are to be read as numbers.
+
+    Raises `UserError` if it cannot be read, names an attribute twice, or `numeric` names one that is no size.
     """
     path = Path(path)
     try:
@@ -45,6 +47,11 @@ def read_domain_file(path: str | Path) -> Domain:
     given = _parsed(path, text)
     if isinstance(given, Mapping) and isinstance(given.get("attributes"), Mapping):
         given = given["attributes"]
+    for name in numeric:
+        size = given.get(name) if isinstance(given, Mapping) else None
+        if isinstance(size, bool) or not isinstance(size, int):
+            raise UserError(f"dataset.numeric: {path} does not declare {name!r} by a size, such as {name}: 16")
+        given = {**given, name: {"values": {"from": 0, "to": size - 1}}}
     try:
         return domain_from_config(given)
     except UserError as error:

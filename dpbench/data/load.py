@@ -21,7 +21,7 @@ from dpbench.errors import UserError, unknown
 # Keys that do not change the rows, or that stand in the fingerprint in another form.
 NOT_PARAMETERS = frozenset(
     {"_target_", "name", "attributes", "domain", "target", "drop", "outside", "sources", "path", "shipped"}
-    | {"card", "alternative", "offline"}
+    | {"numeric", "card", "alternative", "offline"}
 )
 
 
@@ -139,7 +139,7 @@ def _full_domain(config: Mapping[str, Any]) -> Domain:
         raise UserError(
             f"dataset={_name(config)} needs dataset.domain, a YAML or JSON file that declares each attribute"
         )
-    return read_domain_file(str(config["domain"]))
+    return read_domain_file(str(config["domain"]), config.get("numeric") or ())
 
 
 def _checksums(config: Mapping[str, Any]) -> dict[str, str]:

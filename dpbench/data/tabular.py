@@ -43,7 +43,8 @@ def load_csv(config: Mapping[str, Any]) -> Table:
 def code_csv(config: Mapping[str, Any]) -> Coded:
     """`load_csv`, with the numbers of rows dropped and values clipped."""
     path = csv_path(config)
-    domain = read_domain_file(_given(config, "domain", "my.yaml, a file that declares its attributes"))
+    file = _given(config, "domain", "my.yaml, a file that declares its attributes")
+    domain = read_domain_file(file, config.get("numeric") or ())
     frame, outside = _read_csv(path), config.get("outside", "error")
     return code_counted(frame, domain, outside, str(path), config.get("drop") or ())
 

@@ -128,3 +128,15 @@ def test_absent_file(tmp_path):
     (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UserError, match="cannot be read"):
         read_domain_file(tmp_path / "binary.yaml")
+
+
+def test_codes_declared_by_a_size_can_be_read_as_numbers(tmp_path):
+    path = tmp_path / "sizes.json"
+    path.write_text('{"age": 5, "sex": 2}')
+    domain = read_domain_file(path, ["age"])
+    assert domain["age"].values == (0.0, 1.0, 2.0, 3.0, 4.0)
+    assert not domain["sex"].numeric
+    for name in ("height", "sex"):
+        path.write_text('{"age": 5, "sex": {"levels": ["f", "m"]}}')
+        with pytest.raises(UserError, match=name):
+            read_domain_file(path, [name])

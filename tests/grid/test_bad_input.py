@@ -30,6 +30,7 @@ from dpbench.cli import main
         (["dataset.target=height"], "unknown target 'height'"),
         (["dataset.target=sex"], "numeric target"),
         (["mechanism=[adassp]", "model=[linear_rows]"], "mechanisms that offer rows: aim"),
+        (["mechanism=[aim]", "mechanism.aim.max_model_mb=1e-5"], "the limit is 1e-05 MB"),
         (["model=[]"], "at least one model"),
         (["design.categorical=ordinal"], "unknown encoding 'ordinal'"),
         (["design.slope=1"], "design.slope"),

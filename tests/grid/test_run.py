@@ -232,3 +232,16 @@ def test_status_says_what_is_stored(bench, capsys):
     bench.run()
     assert main(["status", f"results={bench.results}"]) == 0
     assert "grid: 6 trials planned (limits full), 6 done, 0 left" in capsys.readouterr().out
+
+
+def test_a_table_with_private_pgms_json_of_sizes_runs_the_same_grid(bench, capsys):
+    """The codes of the grades of `my.csv`, 0 to 4, declared by sizes alone."""
+    rows = [line.split(",") for line in (bench.folder / "my.csv").read_text().splitlines()[1:]]
+    lines = [f"{int(age) // 20},{'fm'.index(sex)},{int(grade) - 1}" for age, sex, grade in rows]
+    (bench.folder / "my.csv").write_text("age,sex,grade\n" + "\n".join(lines) + "\n")
+    (bench.folder / "sizes.json").write_text('{"age": 5, "sex": 2, "grade": 5}')
+    settings = [f"dataset.domain={bench.folder}/sizes.json", "mechanism=[exact,aim]", "limits.model_mb=1"]
+    assert bench.run(*settings) == 2
+    assert "numeric" in capsys.readouterr().err
+    assert bench.run(*settings, "dataset.numeric=[grade]") == 0
+    assert "DD-SSP" in capsys.readouterr().out
