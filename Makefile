@@ -41,7 +41,7 @@ figures: $(STAMP)
 
 # Every experiment at a tiny size, in a folder of its own.
 smoke: $(STAMP)
-	@set -e; folder=$$(mktemp -d); for experiment in quickstart linreg_adult; do \
+	@set -e; folder=$$(mktemp -d); for experiment in quickstart linreg_adult linreg_adult_mst logreg_adult; do \
 	  data=$$(if [ $$experiment = quickstart ]; then echo; else echo dataset=adult_synth; fi); \
 	  settings="experiment=$$experiment $$data limits=smoke repetitions=2 epsilon=[0.1,1] results=$$folder"; \
 	  $(BIN)/dpbench run $$settings && $(BIN)/dpbench figures $$settings; done; rm -r $$folder

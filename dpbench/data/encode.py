@@ -35,17 +35,20 @@ def reduced_one_hot(attribute: Attribute) -> Floats:
 
 
 CATEGORICAL: Mapping[str, Callable[[Attribute], Floats]] = {"reduced_one_hot": reduced_one_hot, "one_hot": one_hot}
+SIGNS: Floats = np.array([[-1.0, 1.0]])  # A_j (1, 2) of a target of two levels (Paper 0, section 3.3)
 
 
 @dataclass(frozen=True)
 class Design:
     """How rows become features x (p,) and a target y: numeric attributes as scalars, categorical ones one-hot.
 
-    A numeric target is scaled to [-1, 1] over its declared bounds. The features are, in this order, the encoded
-    attributes of `domain` without the target, and a constant 1 if `intercept`. `categorical` names the encoding of
-    categorical features: `reduced_one_hot` or `one_hot`.
+    A numeric target is scaled to [-1, 1] over its declared bounds; a categorical one of two levels is -1 for the
+    first and +1 for the second. The features are, in this order, the encoded attributes of `domain` without the
+    target, and a constant 1 if `intercept`. `categorical` names the encoding of categorical features:
+    `reduced_one_hot` or `one_hot`.
 
-    Raises `UserError` for a target that is not a numeric attribute of at least two bins.
+    Raises `UserError` for a target that is neither a numeric attribute of at least two bins nor a categorical one of
+    two levels.
     """
 
     domain: Domain
@@ -54,14 +57,14 @@ class Design:
     categorical: str = "reduced_one_hot"
 
     def __post_init__(self) -> None:
-        if not self.domain[self.target].numeric:
-            numeric = [attribute.name for attribute in self.domain.attributes if attribute.numeric]
+        if not _predictable(self.domain[self.target]):
+            attribute = self.domain[self.target]
+            usable = [other.name for other in self.domain.attributes if _predictable(other)]
             raise UserError(
-                f"linear regression needs a numeric target, and {self.target!r} is categorical; "
-                f"numeric attributes: {', '.join(numeric) or 'none'}"
+                "regression needs a numeric target of at least two bins or a categorical one of two levels; "
+                f"{self.target!r} is {'numeric' if attribute.numeric else 'categorical'} and has {attribute.size}; "
+                f"attributes that can be a target: {', '.join(usable) or 'none'}"
             )
-        if self.domain[self.target].size < 2:
-            raise UserError(f"the target {self.target!r} has only one bin: there is nothing to predict")
         if self.categorical not in CATEGORICAL:
             raise unknown("encoding", self.categorical, CATEGORICAL)
 
@@ -74,10 +77,13 @@ class Design:
     def matrices(self) -> dict[str, Floats]:
         """Attribute -> A_j (p_j, m_j), the target's included."""
         encode = CATEGORICAL[self.categorical]
-        return {
+        matrices = {
             attribute.name: scalar(attribute) if attribute.numeric else encode(attribute)
             for attribute in self.domain.attributes
         }
+        if not self.domain[self.target].numeric:
+            matrices[self.target] = SIGNS
+        return matrices
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
@@ -115,8 +121,13 @@ class Design:
         return float(np.abs(self.matrices[self.target]).max())
 
     @property
+    def binary(self) -> bool:
+        """Whether y is -1 or +1 and nothing else, as classification needs."""
+        return sorted(self.matrices[self.target][0]) == [-1.0, 1.0]
+
+    @property
     def target_scale(self) -> float:
-        """Units of the target for one unit of the scaled y."""
+        """Units of the target for one unit of the scaled y (1 for a target of two levels)."""
         lower, upper = self.domain[self.target].bounds or (-1.0, 1.0)
         return (upper - lower) / 2
 
@@ -163,6 +174,10 @@ class Design:
         if (two, one) in marginals:
             return marginals[two, one].T
         raise UserError(f"the release has no marginal of ({one}, {two}); regression needs every pair")
+
+
+def _predictable(attribute: Attribute) -> bool:
+    return attribute.size >= 2 if attribute.numeric else attribute.size == 2
 
 
 def pairs(domain: Domain) -> tuple[Clique, ...]:

@@ -21,7 +21,10 @@ from .solver import Problem, Solution, solve
 from .starts import carried, divergence, independent
 from .trees import junction_tree, mask_of, model_mb
 
-DEFAULT_TOLERANCE = 0.02
+# How near to its minimum a loss is driven, a measured cell, unless the caller says otherwise. A small model costs so
+# little that it is driven to where nothing can be told from the minimum; a large one to where AIM's errors on Adult
+# could not be (python -m benchmarks.aim_quality).
+TIGHT, LOOSE, SMALL_MB = 0.002, 0.02, 1.0
 # Nats: warm starts add up to large potentials of opposite sign, which cost digits and, in large cliques, speed.
 MOST_CARRIED = 200.0
 
@@ -32,13 +35,14 @@ def estimate(
     *,
     warm_start: MarkovModel | None = None,
     iterations: int = 1000,
-    tolerance: float = DEFAULT_TOLERANCE,
+    tolerance: float | None = None,
     max_mb: float | None = None,
 ) -> MarkovModel:
     """Minimise sum_i ||M_i(p) - y_i||^2 / (2 sigma_i^2) over Markov random fields p on the measured cliques.
 
     Stops when the loss is within about `tolerance` per measured cell of its minimum, or after `iterations`
-    calibrations of the junction tree. Attributes without a measurement are uniform and independent.
+    calibrations of the junction tree; the default tolerance is 0.002 for models of up to 1 MB, 0.02 for larger ones.
+    Attributes without a measurement are uniform and independent.
 
     **Source**: Private-PGM (McKenna, Sheldon, Miklau 2019), equation 2; solver.py for the method.
     **Shapes**: `measurements[i].values` has the sizes of its clique.
@@ -51,11 +55,13 @@ def estimate(
         raise InferenceError(f"the warm start has sizes {dict(warm_start.sizes)}, this domain {sizes}")
     if iterations < 1:
         raise InferenceError(f"iterations is {iterations}; give at least 1")
-    if not tolerance > 0:
+    if tolerance is not None and not tolerance > 0:
         raise InferenceError(f"tolerance is {tolerance}; it must be > 0")
     size_mb = model_mb(sizes, [m.clique for m in measurements])
     if max_mb is not None and size_mb > max_mb:
         raise ModelTooLarge(f"the model of these cliques needs {size_mb:.3g} MB, over the limit of {max_mb:.3g} MB")
+    if tolerance is None:
+        tolerance = TIGHT if size_mb <= SMALL_MB else LOOSE
     target = fold(sizes, measurements)
     index = {name: i for i, name in enumerate(sizes)}
     shape = tuple(sizes.values())

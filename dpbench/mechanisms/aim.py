@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError
 from dpbench.inference import MarkovModel, Measurement, candidate_mb, model_mb
+from dpbench.mechanisms.fitting import check_model, check_settings, check_sigma, estimator, rho_of
 from dpbench.mechanisms.release import Release
 from dpbench.mechanisms.workload import cliques_of, closure, weights
-from dpbench.privacy.accounting import zcdp_rho
 from dpbench.privacy.budget import Budget, Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
-
-ENGINES = {"native": "dpbench.inference", "mbi": "dpbench.inference.mbi_engine"}
 
 
 def aim(
@@ -31,7 +27,7 @@ def aim(
     workload: int | Sequence[Sequence[str]] = 2,
     max_model_mb: float = 80,
     iterations: int = 1000,
-    tolerance: float = 0.02,
+    tolerance: float | None = None,
     rounds: int | None = None,
     rows: int | None = None,
     alpha: float = 0.9,
@@ -51,25 +47,28 @@ def aim(
 
     `workload`: k for all k-way marginals, or a list of cliques. `max_model_mb`: the limit on the junction tree.
     `iterations`: the most steps of one estimate. `tolerance`: the native engine ends an estimate whose loss, in
-    units of the noise's variance, is within this much a measured cell of its minimum. `rounds`: the T of the
-    algorithm (None: 16 d). `rows`: the number of synthetic rows (None: the estimated total). `engine`: who fits the
-    model, `native` or `mbi`. The release holds the workload's marginals and the synthetic rows.
+    units of the noise's variance, is within this much a measured cell of its minimum (None: by the model's size).
+    `rounds`: the T of the algorithm (None: 16 d). `rows`: the number of synthetic rows (None: the estimated total).
+    `engine`: who fits the model, `native` or `mbi`. The release holds the workload's marginals and the rows.
     """
     domain, sizes = train.domain, train.domain.sizes
     cliques = cliques_of(domain, workload)
-    fit = partial(_estimator(engine), sizes, iterations=iterations, tolerance=tolerance)
-    _check(budget, alpha, tolerance, rounds, iterations, rows)
+    estimate = estimator(engine, iterations=iterations, tolerance=tolerance)
+    check_settings("aim", tolerance=tolerance, iterations=iterations, rows=rows, rounds=rounds)
+    if not 0 < alpha < 1:
+        raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
+    rho = rho_of("aim", budget)
     ledger = Ledger()
     noise_rng, rows_rng = rng.spawn(2)
 
-    rho = zcdp_rho(budget.epsilon, budget.delta)
     T = 16 * len(sizes) if rounds is None else rounds
     sigma, epsilon = math.sqrt(T / (2 * alpha * rho)), math.sqrt(8 * (1 - alpha) * rho / T)  # Alg. 2, lines 4, 9
     candidates = closure(cliques)
     w = weights(candidates, cliques)  # line 8
     sensitivity = float(max(w.values()))
     singles = [r for r in candidates if len(r) == 1]
-    _check_start(len(singles), sigma, rho, model_mb(sizes, singles), max_model_mb)
+    check_model("aim", "a model of the one-way marginals alone", model_mb(sizes, singles), max_model_mb)
+    _check_start(len(singles), sigma, rho)
     truth = {r: train.marginal(r) for r in candidates}
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
@@ -79,7 +78,7 @@ def aim(
 
     measured = [measure(r) for r in singles]  # Alg. 3
     rho_used = len(singles) / (2 * sigma**2)
-    model = fit(measured)
+    model = estimate(sizes, measured)
     answers = model.answer(candidates)
     trace: list[dict[str, Any]] = []
     last = False
@@ -96,7 +95,7 @@ def aim(
         )
         r = allowed[pick]
         measured.append(measure(r))
-        model = fit(measured, warm_start=model)  # line 16
+        model = estimate(sizes, measured, warm_start=model)  # line 16
         before, answers = answers[r], model.answer(candidates)
         trace.append({"clique": list(r), "sigma": sigma, "epsilon": epsilon, "model_mb": model.size_mb})
         if _l1(answers[r] - before) <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
@@ -123,32 +122,8 @@ def _l1(difference: Floats) -> float:
     return float(np.abs(difference).sum())
 
 
-def _estimator(engine: str) -> Callable[..., MarkovModel]:
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    estimate: Callable[..., MarkovModel] = import_module(ENGINES[engine]).estimate
-    return estimate
-
-
-def _check(budget: Budget, alpha: float, tolerance: float, *counts: int | None) -> None:
-    if not math.isfinite(budget.epsilon):
-        raise UserError("aim needs a finite epsilon; use a large one, such as 1e6, to see its limit without noise")
-    if not 0 < alpha < 1:
-        raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
-    if not tolerance > 0:
-        raise UserError(f"aim: tolerance must be greater than 0, not {tolerance}")
-    if any(count is not None and count < 1 for count in counts):
-        raise UserError("aim: rounds, iterations and rows must each be at least 1")
-
-
-def _check_start(singles: int, sigma: float, rho: float, smallest_mb: float, max_model_mb: float) -> None:
-    """Refuse, before any noise is drawn, what cannot even begin."""
-    if smallest_mb > max_model_mb:
-        raise UserError(
-            f"aim: a model of the one-way marginals alone has {smallest_mb:.3g} MB, the limit is {max_model_mb:g} MB; "
-            "raise mechanism.aim.max_model_mb or declare fewer bins"
-        )
-    if not (math.isfinite(sigma) and 1e-150 < sigma < 1e150):
-        raise UserError(f"aim: this epsilon gives sigma = {sigma:g}, outside the range of the arithmetic")
+def _check_start(singles: int, sigma: float, rho: float) -> None:
+    """Refuse, before any noise is drawn, a number of rounds that leaves nothing for them."""
+    check_sigma("aim", sigma)
     if singles / (2 * sigma**2) >= rho:
         raise UserError(f"aim: {singles} one-way marginals spend the whole budget; raise rounds above {singles}")

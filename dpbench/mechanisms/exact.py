@@ -1,12 +1,15 @@
-"""The non-private reference: exact sufficient statistics."""
+"""The non-private references: exact sufficient statistics, and exact marginals with the rows themselves."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
 from dpbench.mechanisms.release import Release, SufficientStatistics
+from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget, Ledger
 from dpbench.privacy.noise import unperturbed
 
@@ -23,3 +26,24 @@ def exact(train: Table, budget: Budget, rng: np.random.Generator, *, design: Des
     xtx = unperturbed(ledger, xtx, label="X'X")
     xty = unperturbed(ledger, xty, label="X'y")
     return Release(train.domain, budget, ledger, SufficientStatistics(xtx, xty, 0.0, 0.0))
+
+
+def exact_table(
+    train: Table, budget: Budget, rng: np.random.Generator, *, workload: int | Sequence[Sequence[str]] = 2
+) -> Release:
+    """Marginals without noise and the training rows themselves: the 'public' line of Paper 0, Figure 3b.
+
+    **Source** Paper 0, sections 3.3 and 4.
+    **Privacy** None: the ledger's cost is infinite, and so must the budget's epsilon be. A stored release is a copy of
+    the training rows: it is for this machine only.
+    **Shapes** A marginal on r has the shape `domain.shape(r)`; the rows are those of `train`, in its order.
+
+    `workload`: k for all k-way marginals, or a list of cliques.
+    """
+    ledger = Ledger()
+    marginals = {
+        r: unperturbed(ledger, train.marginal(r), label=f"marginal {','.join(r)}")
+        for r in cliques_of(train.domain, workload)
+    }
+    rows = Table(train.domain, unperturbed(ledger, train.codes, label="rows").astype(np.int64))
+    return Release(train.domain, budget, ledger, marginals=marginals, rows=rows)

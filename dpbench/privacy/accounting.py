@@ -14,6 +14,7 @@ from dpbench.errors import UserError
 from dpbench.privacy.budget import Event, Ledger
 
 CALIBRATIONS = ("tight", "paper")
+LARGEST_PLD_EPSILON = 50.0  # a privacy loss distribution takes memory in proportion; beyond this zCDP alone is used
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -95,6 +96,8 @@ def _root(f: Callable[[float], float], low: float, high: float, *, rising: bool)
     sign = 1 if rising else -1
     while sign * f(high) < 0:
         low, high = high, 2 * high
+    if math.isinf(high):
+        return low
     root = float(brentq(f, low, high, xtol=1e-300, rtol=1e-13, maxiter=1000))
     step = 2e-16  # brentq may end on either side of the root: step to the side that keeps the claim
     while f(root) > 0:
@@ -125,7 +128,7 @@ def spent(ledger: Ledger, delta: float) -> Spent:
         mu = math.sqrt(2 * rho)
         return Spent(gaussian_epsilon(mu, delta), delta, rho, mu)
     epsilon = zcdp_epsilon(rho, delta)
-    if math.isfinite(rho):
+    if epsilon <= LARGEST_PLD_EPSILON:
         epsilon = min(epsilon, _pld_epsilon(events, delta))
     return Spent(epsilon, delta, rho, None)
 

@@ -184,11 +184,13 @@ def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], spec: Mapping
 
 
 def _draw_line(axes: Axes, cells: pd.DataFrame) -> None:
-    """The reference at eps = inf: a dashed line with a band of one standard error."""
-    for _, cell in cells.iterrows():
+    """References at eps = inf: dashed lines, each in its own way, with a band of one standard error."""
+    for line, (_, cell) in enumerate(cells.iterrows(), start=1):
         low, mean, high = cell["low"], cell["mean"], cell["high"]
         axes.axhspan(low, high, color=REFERENCE_COLOUR, alpha=0.12, linewidth=0, zorder=1)
-        axes.axhline(mean, color=REFERENCE_COLOUR, linestyle="--", linewidth=1.1, label=cell["series"])
+        axes.axhline(
+            mean, color=REFERENCE_COLOUR, linestyle=LINES[line % len(LINES)], linewidth=1.1, label=cell["series"]
+        )
 
 
 def _draw_points(axes: Axes, cells: pd.DataFrame, one: Series) -> None:

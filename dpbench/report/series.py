@@ -58,9 +58,10 @@ def series_of(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[Series]:
 
 
 def _ranks(methods: list[str], labels: Mapping[str, str]) -> dict[str, int]:
-    """The place of each method: that of its label; methods without one follow in alphabetical order."""
-    order = [*labels, *sorted(set(methods) - set(labels))]
-    return {method: rank for rank, method in enumerate(order)}
+    """The place of each method: that of its label, so that one label has one colour in every figure; methods without
+    a label follow in alphabetical order."""
+    order = [*dict.fromkeys(labels.values()), *sorted(set(methods) - set(labels))]
+    return {method: order.index(labels.get(method, method)) for method in methods}
 
 
 def mark_series(rows: pd.DataFrame, known: Sequence[Series]) -> pd.DataFrame:

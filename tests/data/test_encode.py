@@ -34,7 +34,8 @@ def designs(draw):
         )
         for i in range(size)
     ]
-    features.insert(draw(st.integers(0, size)), draw(numeric("y", least=2)))
+    two_levels = st.just(Attribute.categorical("y", ["no", "yes"]))
+    features.insert(draw(st.integers(0, size)), draw(st.one_of(numeric("y", least=2), two_levels)))
     encoding = draw(st.sampled_from(["reduced_one_hot", "one_hot"]))
     return Design(Domain(tuple(features)), "y", intercept=draw(st.booleans()), categorical=encoding)
 
@@ -59,7 +60,8 @@ def by_hand(design, table):
         return float(attribute.levels[code] == level) if level else scaled(attribute, code)
 
     X = np.array([[entry(row, column) for column in design.columns] for row in table.codes])
-    y = np.array([scaled(design.domain[design.target], row[design.domain.index(design.target)]) for row in table.codes])
+    codes, target = table.column(design.target), design.domain[design.target]
+    y = np.array([scaled(target, code) if target.numeric else {0: -1.0, 1: 1.0}[code] for code in codes])
     return X.reshape(len(table), len(design.columns)), y
 
 
@@ -128,6 +130,26 @@ def test_target_in_its_own_unit():
     assert sorted(set(20 + design.target_scale * y)) == list(target.values)
 
 
+def test_a_target_of_two_levels():
+    domain = Domain((Attribute.categorical("c", "ab"), Attribute.categorical("d", "pq")))
+    design = Design(domain, "c", categorical="one_hot")
+    assert design.columns == ("d=p", "d=q", "(intercept)")  # a feature of two levels stays one-hot
+    assert design.encode(whole_domain(domain))[1].tolist() == [-1, -1, 1, 1]
+    assert (design.y_bound, design.target_scale) == (1, 1)
+
+
+def test_which_targets_are_binary():
+    domain = Domain(
+        (
+            Attribute.categorical("levels", "ab"),
+            Attribute.discrete("numbers", [3, 5]),
+            Attribute.binned("bins", 0, 1, 2),
+            Attribute.discrete("three", [0, 1, 2]),
+        )
+    )
+    assert [name for name in domain.names if Design(domain, name).binary] == ["levels", "numbers"]
+
+
 def test_marginals_of_three_serve_as_well():
     domain = Domain(tuple(Attribute.binned(name, -1, 3, 3) for name in "aby"))
     table = Table(domain, np.random.default_rng(0).integers(0, 3, size=(20, 3)))
@@ -157,9 +179,15 @@ def test_what_is_missing_is_named():
 
 
 def test_bad_design():
-    domain = Domain((Attribute.categorical("c", "ab"), Attribute.binned("y", 0, 1, 2)))
-    with pytest.raises(UserError, match=r"'c' is categorical; numeric attributes: y"):
-        Design(domain, "c")
+    c, two = Attribute.categorical("c", "abc"), Attribute.categorical("two", "ab")
+    one, bin_ = Attribute.categorical("one", "a"), Attribute.binned("bin", 0, 1, 1)
+    domain = Domain((c, Attribute.binned("y", 0, 1, 2), two, one, bin_))
+    needed = "numeric target of at least two bins or a categorical one of two levels"
+    for name, has in [("c", "categorical and has 3"), ("one", "categorical and has 1"), ("bin", "numeric and has 1")]:
+        with pytest.raises(UserError, match=f"{needed}; '{name}' is {has}; attributes that can be a target: y, two"):
+            Design(domain, name)
+    with pytest.raises(UserError, match="target: none"):
+        Design(Domain((c,)), "c")
     with pytest.raises(UserError, match="unknown attribute 'z'"):
         Design(domain, "z")
     with pytest.raises(UserError, match="unknown encoding 'onehot'; did you mean 'one_hot'"):

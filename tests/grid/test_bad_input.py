@@ -28,7 +28,6 @@ from dpbench.cli import main
         (["jobs=0"], "jobs must be a whole number of at least 1"),
         (["calibration=[loose]"], "calibration must be one of tight, paper"),
         (["dataset.target=height"], "unknown target 'height'"),
-        (["dataset.target=sex"], "numeric target"),
         (["mechanism=[adassp]", "model=[linear_rows]"], "mechanisms that offer rows: aim"),
         (["mechanism=[aim]", "mechanism.aim.max_model_mb=1e-5"], "the limit is 1e-05 MB"),
         (["model=[]"], "at least one model"),
@@ -65,6 +64,13 @@ def test_a_table_outside_its_domain_is_reported_before_anything_runs(bench, caps
     assert bench.run() == 2
     assert message in capsys.readouterr().err
     assert not bench.trials()
+
+
+def test_a_target_of_three_levels_is_refused(bench, capsys):
+    card = bench.folder / "my.yaml"
+    card.write_text(card.read_text().replace("[f, m]", "[f, m, x]"))
+    assert bench.run("dataset.target=sex") == 2
+    assert "numeric target" in capsys.readouterr().err
 
 
 def test_clipping_and_dropping_are_offered_and_work(bench, capsys):

@@ -121,3 +121,11 @@ def test_reading_without_noise_costs_everything():
 def test_count_means_repetition():
     many = Ledger([Event("gaussian", "x", 1.0, 7.0, count=9)])
     assert spent(many, DELTA) == spent(gaussians(*[7.0] * 9), DELTA)
+
+
+def test_a_budget_without_a_bound_in_practice_is_accounted_too():
+    """eps = 1e6 and beyond: a release at the limit without noise must not fail in its accounting."""
+    for epsilon in (1e6, 1e12):
+        rho = zcdp_rho(epsilon, DELTA)
+        events = [Event("gaussian", "x", 1.0, 1 / math.sqrt(rho)), Event("exponential", "s", 1.0, 1 / math.sqrt(rho))]
+        assert spent(Ledger(events), DELTA).epsilon == pytest.approx(epsilon, rel=1e-6)

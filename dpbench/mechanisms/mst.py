@@ -1,0 +1,177 @@
+"""MST, a maximum spanning tree of noisy pairs (McKenna, Miklau and Sheldon 2021; Paper 0, Appendix H)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from dpbench.data.domain import Attribute, Clique, Codes, Domain, Floats
+from dpbench.data.table import Table
+from dpbench.inference import Measurement, model_mb
+from dpbench.mechanisms.fitting import check_model, check_settings, check_sigma, estimator, rho_of
+from dpbench.mechanisms.release import Release
+from dpbench.mechanisms.workload import cliques_of
+from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.noise import exponential_mechanism, gaussian
+
+THRESHOLD = 3.0  # standard deviations of a noisy count below which a level is merged (authors' code)
+
+
+def mst(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    *,
+    workload: int | Sequence[Sequence[str]] = 2,
+    max_model_mb: float = 80,
+    iterations: int = 1000,
+    tolerance: float | None = None,
+    rows: int | None = None,
+    engine: str = "native",
+) -> Release:
+    """Measure every attribute, then the pairs of a spanning tree of strong dependences, and fit a model to them.
+
+    Levels that the first measurement cannot tell from empty are merged into one before the pairs are looked at.
+
+    **Source** McKenna, Miklau and Sheldon 2021, "Winning the NIST contest", and the authors' `mst.py` in
+    private-pgm, whose three steps are marked below; within DD-SSP, Paper 0, Appendix H, Figure 5.
+    **Privacy** Add/remove. A marginal has l2 sensitivity 1 and costs 1/(2 sigma^2) zCDP; the score of a pair changes
+    by at most 1 and its selection costs eps^2/8. d one-way marginals, d - 1 selections and d - 1 pairs spend a third
+    each of the rho that (eps, delta) allows (tight conversion). n is not used: the total is estimated.
+    **Shapes** A marginal on r has the shape `domain.shape(r)`, also where levels were merged.
+    **Departures** 1. The engine knows one sigma a table. So the one-way tables are first brought to one total by
+    least squares, with the right variance k sigma^2 of a level merged from k; the fit then weighs that level as the
+    others. The authors weigh it by its own variance. Post-processing. 2. A single attribute has no pairs: its
+    marginal takes the whole of rho. 3. A merged level's mass goes in equal parts to its levels, in the marginals as
+    well as in the rows; the authors release rows only. 4. The split is of the tight rho, as in `aim`.
+
+    `workload`: k for all k-way marginals, or a list of cliques: what is released, not what is measured.
+    `max_model_mb`: the limit on the largest tree that could be selected. `iterations`: the most steps of one
+    estimate. `tolerance`: the native engine ends an estimate whose loss, in units of the noise's variance, is within
+    this much a measured cell of its minimum. `rows`: the number of synthetic rows (None: the estimated total).
+    `engine`: who fits the model, `native` or `mbi`. The release holds the workload's marginals and synthetic rows.
+    """
+    domain, d = train.domain, len(train.domain.names)
+    cliques = cliques_of(domain, workload)
+    estimate = estimator(engine, iterations=iterations, tolerance=tolerance)
+    check_settings("mst", tolerance=tolerance, iterations=iterations, rows=rows)
+    check_model("mst", "the largest tree of pairs", _largest_tree(domain), max_model_mb)
+    rho = rho_of("mst", budget)
+    ledger = Ledger()
+    noise_rng, rows_rng = rng.spawn(2)
+
+    third = rho / 3 if d > 1 else rho
+    sigma, sigma_pair = math.sqrt(d / (2 * third)), math.sqrt(max(d - 1, 1) / (2 * third))
+    check_sigma("mst", sigma, sigma_pair)
+
+    def measure(table: Table, r: Clique, scale: float) -> Measurement:
+        label = f"marginal {','.join(r)}"
+        noisy = gaussian(noise_rng, ledger, table.marginal(r), sensitivity=1.0, multiplier=scale, label=label)
+        return Measurement(r, noisy, scale)
+
+    # Step 1: the one-way marginals, and the domain compressed by them
+    singles = [measure(train, (name,), sigma) for name in domain.names]
+    merges = {m.clique[0]: Merge.of(m) for m in singles}
+    compressed = _compress(train, merges)
+    sizes = compressed.domain.sizes
+    log1 = _reconciled(singles, merges)
+
+    # Step 2: the pairs, by the exponential mechanism in place of Kruskal's maximum
+    pairs = list(combinations(domain.names, 2))
+    independent = estimate(sizes, log1).answer(pairs)
+    score = {r: float(np.abs(compressed.marginal(r) - independent[r]).sum()) for r in pairs}
+    part = {name: i for i, name in enumerate(domain.names)}  # the component of the forest that holds the attribute
+    tree: list[Clique] = []
+    for _ in range(d - 1):
+        allowed = [r for r in pairs if part[r[0]] != part[r[1]]]
+        scores, epsilon = [score[r] for r in allowed], math.sqrt(8 * third / (d - 1))
+        pick = exponential_mechanism(noise_rng, ledger, scores, sensitivity=1.0, epsilon=epsilon, label="selection")
+        tree.append(allowed[pick])
+        joined, left = part[allowed[pick][0]], part[allowed[pick][1]]
+        part = {name: joined if at == left else at for name, at in part.items()}
+
+    # Step 3: the pairs of the tree, and the model of all that was measured
+    model = estimate(sizes, [*log1, *(measure(compressed, r, sigma_pair) for r in tree)])
+
+    answers = model.answer(cliques)
+    marginals = {r: _spread(answers[r], [merges[name] for name in r]) for r in cliques}
+    codes = model.sample(rows or max(round(model.total), 1), rows_rng)
+    columns = [merge.undo(codes[:, j], rows_rng) for j, merge in enumerate(merges.values())]
+    synthetic = Table(domain, np.stack(columns, axis=1))
+    diagnostics = {
+        "rho": rho,
+        "sigma": [sigma, sigma_pair] if tree else [sigma],
+        "tree": [list(r) for r in tree],
+        "compressed_sizes": sizes,
+        "total": model.total,
+        "model_mb": model.size_mb,
+        "engine": engine,
+    }
+    return Release(domain, budget, ledger, marginals=marginals, rows=synthetic, diagnostics=diagnostics)
+
+
+@dataclass(frozen=True)
+class Merge:
+    """The compression of one attribute: level l becomes `code[l]`; the merged ones share the last code.
+
+    **Shapes**: `code` (m,) int64; `levels` (m,) int64 are the levels in the order of their codes; `count` (m',) is
+    the number of levels behind each code: 1, but for the last.
+    """
+
+    code: Codes
+    levels: Codes
+    count: Codes
+
+    @classmethod
+    def of(cls, measured: Measurement) -> Merge:
+        """Keep the levels whose noisy count is at least `THRESHOLD` sigma, in their order."""
+        kept = measured.values >= THRESHOLD * measured.sigma
+        code = np.where(kept, np.cumsum(kept) - 1, kept.sum()).astype(np.int64)
+        return cls(code, np.argsort(code, kind="stable").astype(np.int64), np.bincount(code).astype(np.int64))
+
+    def undo(self, codes: Codes, rng: np.random.Generator) -> Codes:
+        """Compressed codes (n,) as original ones: for the merged level, one of its levels, each as likely."""
+        first = np.cumsum(self.count) - self.count
+        original: Codes = self.levels[first[codes] + rng.integers(0, self.count[codes])]
+        return original
+
+
+def _compress(train: Table, merges: Mapping[str, Merge]) -> Table:
+    """The rows over the compressed domain, whose levels have no names."""
+    domain = Domain(tuple(Attribute.categorical(name, range(len(m.count))) for name, m in merges.items()))
+    columns = [merge.code[train.column(name)] for name, merge in merges.items()]
+    return Table(domain, np.stack(columns, axis=1))
+
+
+def _reconciled(singles: Sequence[Measurement], merges: Mapping[str, Merge]) -> list[Measurement]:
+    """The one-way tables over the compressed domain, all of the total that fits them best.
+
+    Least squares: the sum of m cells has variance m sigma^2, so the total is the mean of the tables' sums weighted by
+    1/m, and each cell takes the share of its table's gap that is its share of the variance, count/m.
+    """
+    total = sum(float(m.values.mean()) for m in singles) / sum(1 / m.values.size for m in singles)
+    tables = []
+    for measured, merge in zip(singles, merges.values(), strict=True):
+        table = np.bincount(merge.code, weights=measured.values)
+        gap = total - float(measured.values.sum())
+        tables.append(Measurement(measured.clique, table + gap * merge.count / merge.code.size, measured.sigma))
+    return tables
+
+
+def _spread(table: Floats, merges: Sequence[Merge]) -> Floats:
+    """A marginal over the compressed domain as one over the original: equal parts for the levels of a merged one."""
+    for axis, merge in enumerate(merges):
+        share = (1 / merge.count).reshape([-1 if k == axis else 1 for k in range(table.ndim)])
+        table = np.take(table * share, merge.code, axis=axis)
+    return table
+
+
+def _largest_tree(domain: Domain) -> float:
+    """MB of the star around the largest attribute: no tree has more, and merged levels only make it smaller."""
+    largest = max(domain.names, key=domain.sizes.__getitem__)
+    star = [tuple(sorted((largest, name), key=domain.index)) for name in domain.names if name != largest]
+    return model_mb(domain.sizes, star)

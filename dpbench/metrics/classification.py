@@ -1,0 +1,49 @@
+"""Metrics of classification: the target's two levels are -1 and +1, the score of a row is x'theta (Paper 0, 3.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import rankdata
+
+from dpbench.data.domain import Floats
+from dpbench.metrics.evaluation import Evaluation, Score
+
+
+def auc(evaluation: Evaluation) -> Score:
+    """Area under the ROC curve on the test rows (Paper 0, Figure 3b); NaN if they are all of one class.
+
+    The part of the pairs of a +1 and a -1 in which the +1 has the larger score, a tie counting as half a pair
+    (Mann and Whitney): from the ranks of the +1s, tied scores having their mean rank. It does not depend on the scale
+    of theta.
+    """
+    scores, y = _scores(evaluation)
+    positive = int((y > 0).sum())
+    negative = len(y) - positive
+    if not (positive and negative):
+        return Score("auc", float("nan"), "", "higher")
+    larger = rankdata(scores)[y > 0].sum() - positive * (positive + 1) / 2
+    return Score("auc", float(larger / (positive * negative)), "", "higher")
+
+
+def log_loss(evaluation: Evaluation) -> Score:
+    """Mean of log(1 + exp(-y x'theta)) on the test rows, natural logarithm; theta = 0 has log 2 = 0.693.
+
+    Unlike the AUC it depends on the scale of theta: a fit of the right direction can score badly.
+    """
+    scores, y = _scores(evaluation)
+    return Score("log_loss", float(np.logaddexp(0.0, -y * scores).mean()), "nats", "lower")
+
+
+def accuracy(evaluation: Evaluation) -> Score:
+    """Part of the test rows whose label is the sign of their score; a score of 0 counts as half a row."""
+    scores, y = _scores(evaluation)
+    return Score("accuracy", float(np.mean(1 + y * np.sign(scores)) / 2), "", "higher")
+
+
+def _scores(evaluation: Evaluation) -> tuple[Floats, Floats]:
+    """x'theta and y of the test rows."""
+    design = evaluation.reference.design
+    if not design.binary:
+        raise ValueError(f"the target {design.target!r} is not one of two levels; leave auc, log_loss and accuracy out")
+    X, y = evaluation.reference.test
+    return X @ evaluation.fit.coefficients, y

@@ -1,0 +1,49 @@
+"""The non-private reference of marginals and rows."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpbench.data.encode import pairs
+from dpbench.errors import UserError
+from dpbench.mechanisms.exact import exact_table
+from dpbench.mechanisms.release import Release
+from dpbench.privacy.accounting import spent
+from dpbench.privacy.budget import Budget
+
+
+def test_exact_table_holds_the_table_and_says_so(small_table, small_domain):
+    release = exact_table(small_table, Budget(math.inf), np.random.default_rng(0))
+    assert release.offers == ("marginals", "rows")
+    assert tuple(release.marginals) == pairs(small_domain)
+    for pair, table in release.marginals.items():
+        assert np.array_equal(table, small_table.marginal(pair))
+    assert np.array_equal(release.rows.codes, small_table.codes)
+    assert release.rows.codes.dtype == np.int64
+
+
+def test_everything_in_the_release_stands_in_the_ledger_at_an_infinite_cost(small_table, small_domain):
+    release = exact_table(small_table, Budget(math.inf), np.random.default_rng(0))
+    assert {event.kind for event in release.ledger.events} == {"exact"}
+    assert [event.label for event in release.ledger.events] == [f"marginal {a},{b}" for a, b in pairs(small_domain)] + [
+        "rows"
+    ]
+    assert spent(release.ledger, 1e-5).epsilon == math.inf
+
+
+def test_what_is_stored_is_read_back(small_table):
+    release = exact_table(small_table, Budget(math.inf), np.random.default_rng(0))
+    again = Release.from_parts(*release.to_parts())
+    assert np.array_equal(again.rows.codes, small_table.codes)
+    assert all(np.array_equal(again.marginals[pair], table) for pair, table in release.marginals.items())
+    assert again.ledger.events == release.ledger.events
+
+
+def test_other_workloads(small_table):
+    rng = np.random.default_rng(0)
+    assert len(exact_table(small_table, Budget(math.inf), rng, workload=3).marginals) == 4
+    chosen = exact_table(small_table, Budget(math.inf), rng, workload=[["grade", "age"]])
+    assert list(chosen.marginals) == [("age", "grade")]
+    with pytest.raises(UserError, match="workload=9"):
+        exact_table(small_table, Budget(math.inf), rng, workload=9)

@@ -1,0 +1,301 @@
+"""Logistic regression: the Chebyshev polynomial, the degree-2 maximiser, and maximum likelihood on rows."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.optimize import minimize
+
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.encode import Design, pairs
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+from dpbench.mechanisms.exact import exact, exact_table
+from dpbench.mechanisms.release import Release, SufficientStatistics
+from dpbench.models.linear import linear_marginals
+from dpbench.models.logistic import (
+    CONSTRUCTIONS,
+    chebyshev_coefficients,
+    logistic_loss,
+    logistic_marginals,
+    logistic_rows,
+    logistic_statistics,
+)
+from dpbench.privacy.budget import Budget, Ledger
+
+FREE = Budget(math.inf)
+
+
+@pytest.fixture
+def design(small_domain):
+    return Design(small_domain, "sex")
+
+
+@pytest.fixture
+def release(small_table):
+    return exact_table(small_table, FREE, np.random.default_rng(0))
+
+
+def phi(s):
+    return -np.log(1 + np.exp(-s))
+
+
+def rows_of(design, *columns):
+    """A release of these rows, one list of codes an attribute."""
+    return Release(design.domain, FREE, Ledger(), rows=Table(design.domain, np.array(columns).T))
+
+
+# --- the polynomial ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("radius", [0.5, 6.0, 20.0])
+def test_degree_two_by_hand(radius):
+    r = radius * math.cos(math.pi / 6)
+    by_hand = [-math.log(2), 0.5, -math.log(math.cosh(r / 2)) / r**2]
+    assert chebyshev_coefficients(2, radius, "interpolation") == pytest.approx(by_hand, rel=1e-10)
+
+    c0, c1, c2 = (
+        2 / math.pi * quad(lambda t, k=k: phi(radius * math.cos(t)) * math.cos(k * t), 0, math.pi, epsabs=1e-12)[0]
+        for k in range(3)
+    )
+    by_hand = [c0 / 2 - c2, c1 / radius, 2 * c2 / radius**2]
+    assert chebyshev_coefficients(2, radius, "series") == pytest.approx(by_hand, rel=1e-8)
+    assert c1 / radius == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("construction", "degree", "error"),
+    [("interpolation", 2, 0.23794), ("series", 2, 0.18910), ("interpolation", 4, 0.05492), ("series", 4, 0.04603)],
+)
+def test_largest_error_on_the_interval_of_figure_2(construction, degree, error):
+    s = np.linspace(-6, 6, 20_001)
+    b = chebyshev_coefficients(degree, 6.0, construction)
+    assert len(b) == degree + 1
+    assert np.abs(np.polynomial.Polynomial(b)(s) - phi(s)).max() == pytest.approx(error, abs=1e-5)
+
+
+@pytest.mark.parametrize("degree", [0, 1, 2, 3, 7])
+def test_an_interpolation_meets_the_function_at_its_nodes(degree):
+    nodes = 6 * np.cos((np.arange(degree + 1) + 0.5) * np.pi / (degree + 1))
+    b = chebyshev_coefficients(degree, 6.0, "interpolation")
+    assert b.shape == (degree + 1,)
+    np.testing.assert_allclose(np.polynomial.Polynomial(b)(nodes), phi(nodes), atol=1e-12)
+
+
+def test_a_leading_coefficient_that_vanishes_keeps_its_place():
+    for construction, degree, radius in product(CONSTRUCTIONS, range(10), [0.001, 0.1, 2.0, 6.0]):
+        assert chebyshev_coefficients(degree, radius, construction).shape == (degree + 1,)
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+def test_a_small_radius_gives_the_taylor_polynomial_and_a_large_one_still_has_a_maximum(construction):
+    assert chebyshev_coefficients(2, 1e-3, construction) == pytest.approx([-math.log(2), 1 / 2, -1 / 8], rel=1e-6)
+    b = chebyshev_coefficients(2, 1e3, construction)
+    assert b[1] == pytest.approx(0.5)
+    assert b[2] < 0
+
+
+# --- degree 2 ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("construction", CONSTRUCTIONS)
+@pytest.mark.parametrize("radius", [2.0, 6.0])
+def test_the_fit_maximises_the_polynomial_summed_over_rows(small_table, design, release, construction, radius):
+    X, y = design.encode(small_table)
+    polynomial = np.polynomial.Polynomial(chebyshev_coefficients(2, radius, construction))
+    best = minimize(lambda theta: -polynomial(y * (X @ theta)).mean(), np.zeros(X.shape[1]), tol=1e-10)
+    fit = logistic_marginals(release, design=design, radius=radius, construction=construction)
+    assert np.linalg.norm(best.x) > 0.1
+    np.testing.assert_allclose(fit.coefficients, best.x, atol=1e-4)
+
+
+def test_the_direction_is_that_of_least_squares_and_the_scale_is_noted(small_table, design, release):
+    least_squares = linear_marginals(release, design=design)
+    X, _ = design.encode(small_table)
+    order = np.argsort(X @ least_squares.coefficients, kind="stable")
+    scales = []
+    for construction in CONSTRUCTIONS:
+        fit = logistic_marginals(release, design=design, construction=construction)
+        assert fit.notes["scale"] > 0
+        np.testing.assert_allclose(fit.coefficients, fit.notes["scale"] * least_squares.coefficients, rtol=1e-12)
+        assert (np.diff((X @ fit.coefficients)[order]) >= -1e-12).all()
+        assert fit.notes["b"] == chebyshev_coefficients(2, 6.0, construction).tolist()
+        assert dict(least_squares.notes).items() <= dict(fit.notes).items()
+        scales.append(fit.notes["scale"])
+    assert scales == pytest.approx([3.5332, 4.0231], abs=1e-4)
+
+
+def test_statistics_of_the_same_table_agree(small_table, design, release):
+    statistics = exact(small_table, FREE, np.random.default_rng(0), design=design)
+    for construction in CONSTRUCTIONS:
+        one = logistic_marginals(release, design=design, radius=4.0, construction=construction)
+        two = logistic_statistics(statistics, design=design, radius=4.0, construction=construction)
+        np.testing.assert_allclose(one.coefficients, two.coefficients, rtol=1e-9)
+        np.testing.assert_allclose(one.moments[0], two.moments[0], atol=1e-9)
+
+
+def test_a_ridge_is_added_and_a_singular_matrix_is_solved_as_in_linear_regression(small_domain, design):
+    statistics = SufficientStatistics(np.diag([1.0, 3.0]), np.array([2.0, 8.0]), 0.0, 0.0, ridge=1.0)
+    fit = logistic_statistics(Release(small_domain, FREE, Ledger(), statistics), design=design)
+    assert fit.coefficients / fit.notes["scale"] == pytest.approx([1.0, 2.0])
+    noisy = SufficientStatistics(np.diag([2.0, -1.0]), np.array([2.0, 8.0]), 0.0, 0.0)
+    fit = logistic_statistics(Release(small_domain, FREE, Ledger(), noisy), design=design)
+    assert fit.coefficients / fit.notes["scale"] == pytest.approx([1.0, 0.0])
+    assert (fit.notes["rank"], fit.notes["negative_eigenvalues"]) == (1, 1)
+
+
+# --- maximum likelihood --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.3])
+def test_the_gradient_is_that_of_the_loss(ridge):
+    rng = np.random.default_rng(0)
+    X, y, theta = rng.normal(size=(40, 4)), rng.choice([-1.0, 1.0], 40), rng.normal(size=4)
+    value, gradient = logistic_loss(theta, X, y, ridge)
+    assert value == pytest.approx(-phi(y * (X @ theta)).mean() + ridge / 2 * (theta**2).sum())
+    h = 1e-6
+    central = [
+        (logistic_loss(theta + h * e, X, y, ridge)[0] - logistic_loss(theta - h * e, X, y, ridge)[0]) / (2 * h)
+        for e in np.eye(4)
+    ]
+    np.testing.assert_allclose(gradient, central, atol=1e-8)
+
+
+def test_far_from_the_plane_the_loss_does_not_overflow():
+    X, y = np.array([[1.0]]), np.array([-1.0])
+    value, gradient = logistic_loss(np.array([1e4]), X, y, 0.0)
+    assert (value, gradient.tolist()) == (1e4, [1.0])
+
+
+def test_rows_give_the_optimum_in_few_steps(small_table, design, release):
+    X, y = design.encode(small_table)
+    best = minimize(lambda theta: -phi(y * (X @ theta)).sum(), np.zeros(X.shape[1]), tol=1e-8)
+    fit = logistic_rows(release, design=design)
+    np.testing.assert_allclose(fit.coefficients, best.x, atol=1e-4)
+    assert -phi(y * (X @ fit.coefficients)).sum() <= best.fun + 1e-6
+    assert fit.notes["converged"]
+    assert fit.notes["gradient_norm"] <= 1e-10
+    assert 3 <= fit.notes["iterations"] <= 8  # what Newton's method takes; a wrong Hessian takes more
+    assert fit.notes["loss"] == pytest.approx(best.fun / len(y))
+
+
+def test_a_table_of_two_by_two_has_the_log_odds():
+    design = Design(Domain((Attribute.categorical("a", "pq"), Attribute.categorical("y", "no"))), "y")
+    cells = [(0, 0)] * 5 + [(0, 1)] * 15 + [(1, 0)] * 12 + [(1, 1)] * 4
+    fit = logistic_rows(rows_of(design, *zip(*cells, strict=True)), design=design)
+    assert design.columns == ("a=q", "(intercept)")
+    np.testing.assert_allclose(fit.coefficients, [math.log(4 / 12) - math.log(3), math.log(3)], atol=1e-5)
+
+
+def test_exchanging_the_levels_of_the_target_turns_the_sign(small_table, small_domain, design, release):
+    turned = np.array(small_table.codes)
+    turned[:, small_domain.index("sex")] ^= 1
+    other = exact_table(Table(small_domain, turned), FREE, np.random.default_rng(0))
+    for model in (logistic_rows, logistic_marginals):
+        one, two = (model(made, design=design).coefficients for made in (release, other))
+        np.testing.assert_allclose(one, -two, atol=1e-9)
+
+
+def test_labels_that_a_plane_separates_end_with_a_finite_stated_answer():
+    domain = Domain((Attribute.discrete("a", [0, 1, 2, 3]), Attribute.categorical("y", "no")))
+    design = Design(domain, "y")
+    separable = rows_of(design, [0, 0, 1, 2, 3, 3], [0, 0, 0, 1, 1, 1])
+    norms = []
+    for ridge in (1e-4, 1e-8):
+        fit = logistic_rows(separable, design=design, ridge=ridge)
+        assert fit.notes["converged"]
+        assert fit.notes["ridge"] == ridge
+        X, y = design.encode(separable.rows)
+        best = minimize(lambda theta, X=X, y=y, r=ridge: logistic_loss(theta, X, y, r)[0], [50.0, 0.0], tol=1e-14)
+        assert logistic_loss(fit.coefficients, X, y, ridge)[0] <= best.fun * (1 + 1e-6)
+        assert (y * (X @ fit.coefficients) > 0).all()
+        norms.append(np.linalg.norm(fit.coefficients))
+    assert norms[0] < norms[1] < 1e3
+
+
+def test_steps_that_reach_too_far_are_shortened():
+    """On these four rows Newton's method with full steps climbs to a loss of 2e6."""
+    X = np.array([[0.06, 0.032], [-0.052, 0.58], [0.002, 0.006], [-0.834, 0.011]])
+    features = [Attribute.discrete(name, sorted({-1, *column, 1})) for name, column in zip("ab", X.T, strict=True)]
+    design = Design(Domain((*features, Attribute.categorical("y", "no"))), "y", intercept=False)
+    codes = [[a.values.index(x) for x in column] for a, column in zip(features, X.T, strict=True)]
+    fit = logistic_rows(rows_of(design, *codes, [1, 1, 1, 0]), design=design)
+    np.testing.assert_allclose(design.encode(rows_of(design, *codes, [1, 1, 1, 0]).rows)[0], X, atol=1e-12)
+    assert fit.notes["converged"]
+    assert fit.notes["loss"] < 0.01
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_one_label_only(label):
+    design = Design(Domain((Attribute.categorical("a", "pq"), Attribute.categorical("y", "no"))), "y")
+    fit = logistic_rows(rows_of(design, [0, 1, 1], [label] * 3), design=design)
+    assert fit.notes["converged"]
+    assert fit.coefficients[-1] * (2 * label - 1) > 5
+
+
+def test_collinear_columns_share_their_weight(small_table, small_domain, release):
+    full, reduced = (Design(small_domain, "sex", categorical=name) for name in ("one_hot", "reduced_one_hot"))
+    one, two = (logistic_rows(release, design=design) for design in (full, reduced))
+    X, _ = full.encode(small_table)
+    assert np.linalg.matrix_rank(X) < X.shape[1]
+    np.testing.assert_allclose(X @ one.coefficients, reduced.encode(small_table)[0] @ two.coefficients, atol=1e-5)
+    work = [i for i, name in enumerate(full.columns) if name.startswith("work=")]
+    assert one.coefficients[work].sum() == pytest.approx(one.coefficients[full.columns.index("(intercept)")])
+
+
+def test_a_fit_that_ran_out_of_steps_says_so(design, release):
+    fit = logistic_rows(release, design=design, iterations=1)
+    assert fit.notes["converged"] is False
+    assert fit.notes["iterations"] == 1
+    assert fit.notes["gradient_norm"] > 1e-10
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_a_target_of_more_than_two_values_is_refused(small_table, small_domain):
+    design = Design(small_domain, "grade")
+    table = exact_table(small_table, FREE, np.random.default_rng(0))
+    statistics = exact(small_table, FREE, np.random.default_rng(0), design=design)
+    for model, release in [(logistic_marginals, table), (logistic_rows, table), (logistic_statistics, statistics)]:
+        with pytest.raises(UserError, match="a numeric one of just two values; 'grade' is numeric, of 5 bins"):
+            model(release, design=design)
+
+
+def test_a_target_of_two_bins_in_the_middle_of_their_bins_is_refused_and_of_two_numbers_is_not():
+    x = Attribute.categorical("x", "ab")
+    design = Design(Domain((x, Attribute.binned("y", 0, 1, 2))), "y")
+    with pytest.raises(UserError, match="'y' is numeric, of 2 bins"):
+        logistic_rows(rows_of(design, [0, 1, 1], [0, 1, 0]), design=design)
+    design = Design(Domain((x, Attribute.discrete("y", [0.1, 0.3]))), "y")
+    assert logistic_rows(rows_of(design, [0, 1, 1, 0], [0, 1, 0, 1]), design=design).notes["converged"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"radius": 0.0}, "radius must lie between 0.001 and 1000, not 0"),
+        ({"radius": math.inf}, "radius must lie between"),
+        ({"radius": math.nan}, "radius must lie between"),
+        ({"construction": "serie"}, "unknown construction 'serie'; did you mean 'series'"),
+    ],
+)
+def test_polynomials_that_are_refused(design, release, wrong, message):
+    with pytest.raises(UserError, match=message):
+        logistic_marginals(release, design=design, **wrong)
+    with pytest.raises(UserError, match="degree must be at least 0"):
+        chebyshev_coefficients(-1, 6.0, "series")
+
+
+@pytest.mark.parametrize("wrong", [{"ridge": 0.0}, {"tolerance": 0.0}, {"iterations": 0}, {"ridge": math.nan}])
+def test_parameters_that_are_not_positive_are_refused(design, release, wrong):
+    with pytest.raises(UserError, match="must each be greater than 0"):
+        logistic_rows(release, design=design, **wrong)
+
+
+def test_a_missing_pair_is_named(small_table, small_domain, design):
+    marginals = {clique: small_table.marginal(clique) for clique in pairs(small_domain)[1:]}
+    with pytest.raises(UserError, match="no marginal of"):
+        logistic_marginals(Release(small_domain, Budget(1.0), Ledger(), marginals=marginals), design=design)
