@@ -49,6 +49,7 @@ smoke: $(STAMP)
 bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.harness
 	$(THREADS) $(BIN)/python -m benchmarks.engine
+	$(THREADS) $(BIN)/python -m benchmarks.aim_speed --limit 300
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache

@@ -51,7 +51,7 @@ from dpbench.privacy.budget import Budget
 
 DELTA = 1e-5
 TIGHT = {"tolerance": 1e-3, "iterations": 20_000}
-EXACT = {"tolerance": 1e-4, "iterations": 100_000}
+EXACT = {"tolerance": 1e-5, "iterations": 100_000}
 LABELS = {  # of the sets of paper 3
     "adult": "income>50K",
     "churn": "Churn Value",
