@@ -5,12 +5,11 @@ queries and gives synthetic rows.
 """
 
 from .estimation import estimate
-from .measurements import LEAST_SIGMA, MOST_SIGMA, Clique, InferenceError, Measurement, ModelTooLarge
+from .measurements import MOST_SIGMA, Clique, InferenceError, Measurement, ModelTooLarge
 from .model import MarkovModel
 from .trees import candidate_mb, model_mb
 
 __all__ = [
-    "LEAST_SIGMA",
     "MOST_SIGMA",
     "Clique",
     "InferenceError",

@@ -8,10 +8,11 @@ from functools import partial
 from importlib import import_module
 
 from dpbench.errors import UserError, unknown
-from dpbench.inference import LEAST_SIGMA, MOST_SIGMA, MarkovModel
+from dpbench.inference import MOST_SIGMA, MarkovModel
 from dpbench.privacy.accounting import zcdp_rho
 from dpbench.privacy.budget import Budget
 
+LEAST_SIGMA = 1e-9  # the spacing of float64 near a count of some millions: less noise than that is none
 LARGEST_EPSILON = 1e100  # its square stays within float64
 ENGINES = {"native": "dpbench.inference", "mbi": "dpbench.inference.mbi_engine"}
 
