@@ -172,9 +172,9 @@ def _empty_figure(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], spec: Mapping[str, Any]) -> None:
+    _draw_references(axes, panel.cells[panel.cells["kind"] == "line"])
     for place, one in enumerate(known):
         cells = panel.cells[panel.cells["series_order"] == place]
-        _draw_line(axes, cells[cells["kind"] == "line"])
         _draw_points(axes, cells[cells["kind"] == "point"], one)
     if not panel.cells["mean"].notna().any():
         axes.text(0.5, 0.5, "no trial has a score", transform=axes.transAxes, ha="center", va="center")
@@ -183,7 +183,7 @@ def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], spec: Mapping
     _mark_clipped(axes, panel.cells, known, spec)
 
 
-def _draw_line(axes: Axes, cells: pd.DataFrame) -> None:
+def _draw_references(axes: Axes, cells: pd.DataFrame) -> None:
     """References at eps = inf: dashed lines, each in its own way, with a band of one standard error."""
     for line, (_, cell) in enumerate(cells.iterrows(), start=1):
         low, mean, high = cell["low"], cell["mean"], cell["high"]
