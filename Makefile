@@ -9,11 +9,15 @@ THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
 install: $(STAMP)
 
-# uv installs the lock in seconds; pip could do the same.
+# uv installs the lock in seconds; pip could do the same. PyTorch is its CPU build: from the folder of wheels that pip
+# is set up with, if there is one, else from where PyTorch keeps such builds.
+LINKS := $(shell $(PYTHON) -m pip config get global.find-links 2>/dev/null)
+TORCH := $(if $(LINKS),--find-links $(LINKS),--torch-backend cpu)
+
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(TORCH) -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 

@@ -19,8 +19,9 @@ from dpbench.resources import conf_dir
 class Part:
     """A mechanism, model or metric of the registry: its name, function, parameters and what the grid knows of it.
 
-    `offers`: kinds of release a mechanism makes. `needs`: the kind a model or metric reads ("" for any). `version`
-    changes when the same parameters give another result; it is part of a trial's identity.
+    `offers`: kinds of release a mechanism makes. `needs`: the kind a model or metric reads ("" for any). `labels`:
+    whether the target must have two levels. `version` changes when the same parameters give another result; it is part
+    of a trial's identity.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Part:
     offers: tuple[str, ...] = ()
     needs: str = ""
     private: bool = True
+    labels: bool = False
 
     def takes(self, parameter: str) -> bool:
         """Whether the function has this parameter."""
@@ -210,6 +212,7 @@ def _part(group: str, name: str, node: Any) -> Part:
         offers=tuple(reserved.get("_offers_", ())),
         needs=str(reserved.get("_needs_", "")),
         private=bool(reserved.get("_private_", True)),
+        labels=bool(reserved.get("_labels_", False)),
     )
 
 

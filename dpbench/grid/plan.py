@@ -90,9 +90,9 @@ def make_plan(experiment: Experiment) -> Plan:
 
     Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once a repetition,
     at epsilon = inf. A release's key names the design only if the mechanism takes one, so that one release serves
-    every target. Raises `UserError` for a target that the data do not have.
+    every target. Raises `UserError` for a target that the data do not have, or of which a part needs two levels.
     """
-    Design(declared_domain(experiment.dataset), **experiment.design)
+    _check_labels(experiment, Design(declared_domain(experiment.dataset), **experiment.design))
     dataset = fingerprint(experiment.dataset)
     dataset["domain"] = digest(dataset.pop("attributes"))
     base: Key = {
@@ -113,6 +113,17 @@ def make_plan(experiment: Experiment) -> Plan:
             trials = (TrialItem(digest({"release": identity, **rest}), rest) for rest in stage_two[mechanism.name])
             releases.append(ReleaseItem(identity, key, tuple(trials)))
     return Plan(experiment.name, experiment.dataset, experiment.limits, tuple(releases))
+
+
+def _check_labels(experiment: Experiment, design: Design) -> None:
+    parts = (*experiment.mechanisms, *experiment.models, *experiment.metrics)
+    wanting = [part.name for part in parts if part.labels]
+    if wanting and not design.binary:
+        binary = [a.name for a in design.domain.attributes if a.size == 2]
+        raise UserError(
+            f"{', '.join(wanting)}: for a target of two levels, which {design.target!r} is not; choose dataset.target "
+            f"among {', '.join(binary) or 'attributes of two levels (there are none)'}, or leave them out"
+        )
 
 
 def _stage_two(experiment: Experiment, mechanism: Part) -> Iterable[Key]:

@@ -12,7 +12,7 @@ from dpbench.data.domain import Clique, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.privacy.budget import Budget, Ledger
 
-KINDS = ("statistics", "marginals", "rows")
+KINDS = ("statistics", "marginals", "rows", "coefficients")
 Arrays = dict[str, np.ndarray[Any, Any]]
 
 
@@ -34,7 +34,8 @@ class SufficientStatistics:
 class Release:
     """The public output of one run of a mechanism: one or more of `KINDS`.
 
-    `marginals`: clique -> counts of the shape of the clique. `rows`: synthetic rows. `statistics`: of a `Design`.
+    `marginals`: clique -> counts of the shape of the clique. `rows`: synthetic rows. `statistics` and `coefficients`
+    (p,): of a `Design`.
     `diagnostics` is plain data about the run that depends on the private rows only through the release's noise.
     `nonprivate_inputs` names what the run took from the private rows without paying for it.
     """
@@ -47,6 +48,7 @@ class Release:
     rows: Table | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
     nonprivate_inputs: tuple[str, ...] = ()
+    coefficients: Floats | None = None
 
     @property
     def offers(self) -> tuple[str, ...]:
@@ -72,6 +74,8 @@ class Release:
         if self.rows is not None:
             widest = max(self.rows.domain.sizes.values()) - 1
             arrays["rows"] = self.rows.codes.astype(np.min_scalar_type(widest))
+        if self.coefficients is not None:
+            arrays["coefficients"] = self.coefficients
         return data, arrays
 
     @classmethod
@@ -87,8 +91,8 @@ class Release:
             rows = Table(domain, arrays["rows"].astype(np.int64))
         budget = Budget(**{**data["budget"], "epsilon": float(data["budget"]["epsilon"])})
         ledger = Ledger.from_list(data["ledger"])
-        inputs = tuple(data["nonprivate_inputs"])
-        return cls(domain, budget, ledger, statistics, marginals, rows, data["diagnostics"], inputs)
+        inputs, coefficients = tuple(data["nonprivate_inputs"]), arrays.get("coefficients")
+        return cls(domain, budget, ledger, statistics, marginals, rows, data["diagnostics"], inputs, coefficients)
 
 
 def json_number(value: float) -> float | str:

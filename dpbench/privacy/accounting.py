@@ -89,6 +89,27 @@ def zcdp_rho(epsilon: float, delta: float, calibration: str = "tight") -> float:
     return _root(lambda rho: zcdp_delta(rho, epsilon) - delta, 0.0, 1.0, rising=True)
 
 
+def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
+    """The eps of objective perturbation at delta: offset + the eps of (1 / multiplier)-Gaussian DP.
+
+    It holds for a loss f(y theta.x) with f' <= 0 everywhere, |f'| ||x|| <= L, and neighbours that add or remove one
+    record (x, y). Theta minimises sum f + lambda/2 ||theta||^2 + b.theta, b ~ N(0, sigma^2 I), multiplier = sigma / L.
+    Where the table D with b gives theta, its neighbour D' gives it with c = b + s u, u = y x, and s lies between 0 and
+    L / ||x|| for one direction, between -L / ||x|| and 0 for the other. The privacy loss at theta is
+
+        (||c||^2 - ||b||^2) / (2 sigma^2) + log |det J(D)| / |det J(D')|,
+
+    J being the Hessian of the objective. The first term, (2 s b.u + s^2 ||u||^2) / (2 sigma^2), is convex in s, so at
+    most the larger of its values at the ends: max(0, m Z + m^2 / 2) with m = L / sigma and Z = +-b.u / (sigma ||u||),
+    a standard normal. The second is at most log(1 + beta / lambda) =: offset, beta >= f'' ||x||^2, because J(D) and
+    J(D') differ by a matrix of rank one and both are at least lambda I. For eps >= offset the cut at 0 does not matter,
+    and delta(eps) is at most that of m-Gaussian DP at eps - offset.
+
+    Redberg, Koskela and Wang (2023, Theorem 3.1) have twice this delta: |Z| stands for Z where f' may have either sign.
+    """
+    return offset + gaussian_epsilon(1 / multiplier, delta)
+
+
 def _root(f: Callable[[float], float], low: float, high: float, *, rising: bool) -> float:
     """The root of a monotone f above `low`, on the side where the privacy claim holds (f <= 0)."""
     from scipy.optimize import brentq
@@ -120,9 +141,15 @@ def spent(ledger: Ledger, delta: float) -> Spent:
 
     Gaussian events compose exactly, mu^2 = sum 1/multiplier^2. With other events the smaller of two true bounds is
     taken: zCDP (exponential mechanism: eps^2/8; Laplace, permute-and-flip: eps^2/2) and a privacy loss distribution
-    (`dp-accounting`; selections enter as eps-DP).
+    (`dp-accounting`; selections enter as eps-DP). An objective stands alone: see `objective_epsilon`.
+
+    Raises `ValueError` for an objective among other events: their composition is not known here.
     """
     events = ledger.events
+    if any(event.kind == "objective" for event in events):
+        if len(events) > 1 or events[0].count > 1:
+            raise ValueError("an objective event cannot be composed with others")
+        return Spent(objective_epsilon(events[0].multiplier, events[0].offset, delta), delta, math.inf, None)
     rho = math.fsum(event.count * event.rho for event in events)
     if all(event.kind == "gaussian" for event in events):
         mu = math.sqrt(2 * rho)

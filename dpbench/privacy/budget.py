@@ -10,7 +10,14 @@ from typing import Any
 from dpbench.errors import UserError
 
 RELATIONS = ("add_remove", "replace")
-NORMS = {"gaussian": "l2", "laplace": "l1", "exponential": "linf", "permute_and_flip": "linf", "exact": "none"}
+NORMS = {
+    "gaussian": "l2",
+    "laplace": "l1",
+    "exponential": "linf",
+    "permute_and_flip": "linf",
+    "objective": "l2",
+    "exact": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -45,6 +52,9 @@ class Event:
     `sensitivity` bounds the change of the noised quantity between neighbours, in the norm of the kind (`NORMS`).
     `multiplier` is the noise's scale divided by the sensitivity: the standard deviation (gaussian), the scale b
     (laplace), or 2/eps (exponential mechanism and permute-and-flip with weights exp(eps u / (2 sensitivity))).
+    `rate` is the probability with which each record took part in a draw (Poisson sampling; gaussian only).
+    `objective` is the Gaussian linear term of a perturbed objective: `sensitivity` bounds the gradient of one record,
+    and `offset` is the privacy loss that the change of variables adds, whatever was drawn.
     `exact` is a value that was read without noise.
     """
 
@@ -53,6 +63,8 @@ class Event:
     sensitivity: float
     multiplier: float
     count: int = 1
+    rate: float = 1.0
+    offset: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in NORMS:
@@ -61,11 +73,18 @@ class Event:
             raise ValueError(f"{self.label}: sensitivity must be positive and finite, not {self.sensitivity}")
         if self.kind != "exact" and not self.multiplier > 0:
             raise ValueError(f"{self.label}: noise multiplier must be positive, not {self.multiplier}")
+        if not 0 < self.rate <= 1 or (self.rate < 1 and self.kind != "gaussian"):
+            raise ValueError(f"{self.label}: a sampling rate lies in (0, 1], and is 1 but for gaussian: {self.rate}")
+        if self.offset < 0 or (self.offset and self.kind != "objective"):
+            raise ValueError(f"{self.label}: an offset is positive, and belongs to objective only: {self.offset}")
 
     @property
     def rho(self) -> float:
-        """The zCDP cost of one draw (Bun and Steinke 2016; Cesar and Rogers 2021 for the exponential mechanism)."""
-        if self.kind == "exact":
+        """The zCDP cost of one draw (Bun and Steinke 2016; Cesar and Rogers 2021 for the exponential mechanism).
+
+        Sampling is left out, which only lowers the cost. An objective's offset is no zCDP: infinite.
+        """
+        if self.kind in ("exact", "objective"):
             return math.inf
         return (0.5 if self.kind != "permute_and_flip" else 2.0) / self.multiplier**2
 

@@ -57,6 +57,25 @@ def permute_and_flip(
     return int(np.argmax(logits + rng.exponential(size=logits.shape)))
 
 
+def objective_noise(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    size: int,
+    *,
+    sensitivity: float,
+    multiplier: float,
+    offset: float,
+    label: str,
+) -> Floats:
+    """b (size,) ~ N(0, (multiplier * sensitivity)^2 I), the linear term of a perturbed objective.
+
+    `sensitivity` bounds the l2 norm of the gradient of one record's loss; `accounting.objective_epsilon` says what
+    the whole costs.
+    """
+    ledger.record(Event("objective", label, sensitivity, multiplier, offset=offset))
+    return rng.normal(0.0, multiplier * sensitivity, size=size)
+
+
 def unperturbed(ledger: Ledger, value: ArrayLike, *, label: str) -> Floats:
     """The value itself, with its infinite cost in the ledger: for the non-private reference."""
     ledger.record(Event("exact", label, 1.0, 0.0))
