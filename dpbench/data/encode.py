@@ -141,8 +141,8 @@ class Design:
     def moments(self, marginals: Mapping[Clique, Floats]) -> tuple[Floats, Floats]:
         """X'X (p, p) and X'y (p,) from pairwise marginals (Paper 0, Proposition 3.2 and Algorithm 1).
 
-        Block (j, k) of Z'Z is A_j <mu_jk> A_k'. `marginals` holds every pair of the domain's attributes in the
-        domain's order; single marginals and the total follow from them by summation.
+        Block (j, k) of Z'Z is A_j <mu_jk> A_k'. Every pair of the domain's attributes is in some marginal of
+        `marginals`; pairs that are not given, single marginals and the total follow by summation.
 
         Raises `UserError` naming a pair that is missing.
         """
@@ -169,11 +169,7 @@ class Design:
             return single[two][None, :]
         if not two:
             return single[one][:, None]
-        if (one, two) in marginals:
-            return marginals[one, two]
-        if (two, one) in marginals:
-            return marginals[two, one].T
-        raise UserError(f"the release has no marginal of ({one}, {two}); regression needs every pair")
+        return marginal(marginals, (one, two))
 
 
 def _predictable(attribute: Attribute) -> bool:
@@ -190,16 +186,33 @@ def singles(domain: Domain, marginals: Mapping[Clique, Floats]) -> dict[str, Flo
 
     On consistent marginals each table gives the same sums.
     """
-    sums: dict[str, list[Floats]] = {name: [] for name in domain.names}
-    for clique, table in marginals.items():
-        for axis, name in enumerate(clique):
-            sums[name].append(table.sum(axis=tuple(i for i in range(len(clique)) if i != axis)))
-    missing = [name for name, tables in sums.items() if not tables]
+    missing = [name for name in domain.names if not any(name in clique for clique in marginals)]
     if missing:
         raise UserError(f"the release has no marginal with {', '.join(missing)}")
-    return {
-        name: marginals[(name,)] if (name,) in marginals else np.mean(tables, axis=0) for name, tables in sums.items()
-    }
+    return {name: marginal(marginals, (name,)) for name in domain.names}
+
+
+def marginal(marginals: Mapping[Clique, Floats], names: Clique) -> Floats:
+    """The marginal of `names`, its axes in their order: the one given, else the mean of the sums of all that hold them.
+
+    Raises `UserError` if no marginal holds all of them.
+    """
+    holding = [clique for clique in marginals if set(names) <= set(clique)]
+    given = [clique for clique in holding if len(clique) == len(names)]
+    if not holding:
+        raise UserError(
+            f"the release has no marginal of ({', '.join(names)}); its workload must hold all {len(names)}-way ones"
+        )
+    tables = [_summed(marginals[clique], clique, names) for clique in given or holding]
+    mean: Floats = np.mean(tables, axis=0)
+    return mean
+
+
+def _summed(table: Floats, clique: Clique, names: Clique) -> Floats:
+    rest = tuple(axis for axis, name in enumerate(clique) if name not in names)
+    left = [name for name in clique if name in names]
+    summed: Floats = table.sum(axis=rest)
+    return summed.transpose([left.index(name) for name in names])
 
 
 def second_moments(X: Floats, y: Floats) -> tuple[Floats, Floats]:

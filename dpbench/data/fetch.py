@@ -6,7 +6,9 @@ import gzip
 import hashlib
 import logging
 import os
+import pkgutil
 import re
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,41 +29,57 @@ log = logging.getLogger(__name__)
 class Source:
     """A file that we do not ship: `file` is "<dataset>/<name>"; `sha256` is of its uncompressed bytes.
 
+    With `members`, the file is a table joined from these CSV members of the zip file at `url`. Its rows may then
+    stand in any order: `sha256` is of its bytes after `sort_rows`.
+
+    Where no checksum is known, `sha256` is empty and the file is a zip file: any that holds the undamaged member
+    `holds` will do, and the checksum of the one downloaded is kept beside it. `fetched_by` are the arguments with
+    which `dpbench data fetch` gets the file, for messages.
+
     Raises `UserError` for a malformed name or checksum.
     """
 
     file: str
     url: str
     sha256: str
+    members: tuple[str, ...] = ()
+    holds: str = ""
+    fetched_by: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a name that could leave the cache folder, and what is no checksum."""
-        if not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", self.file):
+        if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)+", self.file):
             raise UserError(f"a source's file must be <dataset>/<name>, such as adult/adult.data: {self.file!r}")
-        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256):
+        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256) and (self.sha256 or not self.holds):
             raise UserError(f"{self.file}: sha256 must be 64 lower-case hex digits, not {self.sha256!r}")
-
-    @property
-    def dataset(self) -> str:
-        """The first part of `file`."""
-        return self.file.split("/")[0]
 
     @property
     def name(self) -> str:
         """The last part of `file`."""
-        return self.file.split("/")[1]
+        return self.file.split("/")[-1]
 
 
 def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
     """The files that a dataset's config says it is read from.
 
+    They are listed under `sources`; or named by a function of the config, the `_target_` of `sources`.
+
     Raises `UserError` for an entry without file, url or sha256.
     """
     entries = config.get("sources") or ()
+    if isinstance(entries, Mapping):
+        return tuple(pkgutil.resolve_name(str(entries["_target_"]))(config))
     for entry in entries:
-        if not isinstance(entry, Mapping) or set(entry) != {"file", "url", "sha256"}:
-            raise UserError(f"each of a dataset's sources needs just file, url and sha256: {entry}")
-    return tuple(Source(**{key: str(value) for key, value in entry.items()}) for entry in entries)
+        if not isinstance(entry, Mapping) or set(entry) - {"members"} != {"file", "url", "sha256"}:
+            raise UserError(
+                f"each of a dataset's sources needs just file, url and sha256 (and may have members): {entry}"
+            )
+    return tuple(_source(entry, str(config.get("name") or "")) for entry in entries)
+
+
+def _source(entry: Mapping[str, Any], name: str) -> Source:
+    file, url, sha256 = (str(entry[key]) for key in ("file", "url", "sha256"))
+    return Source(file, url, sha256, tuple(entry.get("members") or ()), fetched_by=name)
 
 
 def cache_dir() -> Path:
@@ -90,12 +108,22 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(cast(Any, stream), "sha256").hexdigest()
 
 
+def sort_rows(content: bytes) -> bytes:
+    """The lines of a CSV file: its first, the header, and then the rows sorted, each line ended by a newline.
+
+    Empty lines and further copies of the header are left out, so that files can be joined end to end.
+    """
+    header, *rows = content.splitlines() or [b""]
+    return b"\n".join([header, *sorted(row for row in rows if row not in (b"", header)), b""])
+
+
 def fetch(source: Source, *, offline: bool = False, alternative: str | None = None) -> Path:
     """A file with the pinned checksum: the first such in the mirrors and the cache, else downloaded.
 
     The path may end in .gz; `open_binary` reads both. A file with another checksum is passed over. A download
     gets its final name in the cache only after its checksum is verified, so that processes may fetch at the
-    same time. `alternative` names a dataset that ships with the project, for the message.
+    same time. Where no checksum is known, a zip file is looked for under its whole name, and checked by what it
+    holds. `alternative` names a dataset that ships with the project, for the message.
 
     Raises `UserError` naming the places tried if the file cannot be had, or if the cache cannot be written.
     """
@@ -146,7 +174,8 @@ def _candidates(source: Source) -> Iterator[Path]:
             below = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
         except OSError:
             below = []
-        places = dict.fromkeys([source.file, source.name, *(f"{name}/{source.name}" for name in below)])
+        by_name = [source.name, *(f"{name}/{source.name}" for name in below)]  # then the checksum must tell
+        places = dict.fromkeys([source.file, *(by_name if source.sha256 else ())])
         for place in places:
             for path in (folder / place, folder / f"{place}.gz"):
                 if os.path.isfile(path):  # False, not an error, where it may not be looked at
@@ -157,12 +186,42 @@ def _candidates(source: Source) -> Iterator[Path]:
 
 def _state(path: Path, source: Source) -> str:
     try:
-        digest = sha256_of(path)
+        expected = source.sha256 or _recorded(path)
+        if not expected:
+            return _zip_state(path, source.holds)
+        digest = _digest(path, source)
     except (OSError, EOFError, zlib.error) as error:
         return f"cannot be read ({error})"
-    if digest == source.sha256:
+    if digest == expected:
         return "ok"
-    return f"another sha256 ({digest[:12]}..., expected {source.sha256[:12]}...)"
+    return f"another sha256 ({digest[:12]}..., expected {expected[:12]}...)"
+
+
+def _record(path: Path) -> Path:
+    """Where the checksum of a downloaded file is kept for which none was known."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def _recorded(path: Path) -> str:
+    return _record(path).read_text().strip() if _record(path).is_file() else ""
+
+
+def _zip_state(path: Path, member: str) -> str:
+    """ "ok" for a zip file that holds the member, all of it undamaged; else what it is."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if member not in archive.namelist():
+                return f"a zip file without {member}; it holds {', '.join(archive.namelist()[:8])}"
+            return "ok" if archive.testzip() is None else "a damaged zip file"
+    except (zipfile.BadZipFile, EOFError, zlib.error):
+        return f"no usable zip file but {_described(path)}"
+
+
+def _digest(path: Path, source: Source) -> str:
+    if not source.members:
+        return sha256_of(path)
+    with open_binary(path) as stream:
+        return hashlib.sha256(sort_rows(stream.read())).hexdigest()
 
 
 def _absence(folder: Path) -> str:
@@ -170,12 +229,17 @@ def _absence(folder: Path) -> str:
 
 
 def _absent(source: Source, tried: list[str], alternative: str | None) -> UserError:
+    wanted = f"{source.name} (or {source.name}.gz)" if source.sha256 else source.file
     other = f", or use the data that ship with the project: dataset={alternative}" if alternative else ""
+    if not source.sha256:
+        other += ". No checksum of it is known, so that a run can be planned only when the file is here"
+    if source.members:
+        other += f". It is {' and '.join(source.members)} of that zip file, joined; its rows may stand in any order"
     return UserError(
         f"the data file {source.file} is not here. Tried:\n  "
         + "\n  ".join(tried)
-        + f"\nRun `dpbench data fetch {source.dataset}` with a network connection, or name a folder that holds "
-        f"{source.name} (or {source.name}.gz) in {MIRRORS}{other}."
+        + f"\nRun `dpbench data fetch {source.fetched_by or source.file.split('/')[0]}` with a network connection, "
+        f"or name a folder that holds {wanted} in {MIRRORS}{other}."
     )
 
 
@@ -197,21 +261,33 @@ def _download(source: Source) -> Path:
     def receive(url: str, output: str, keeper: Any) -> None:
         pooch.HTTPDownloader(timeout=TIMEOUT)(url, output, keeper)
         received.append(_described(Path(output)))
+        if source.members:
+            _join(Path(output), source.members)
+        if not source.sha256 and (state := _zip_state(Path(output), source.holds)) != "ok":
+            raise ValueError(state)
 
     pooch.get_logger().setLevel("WARNING")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        if not source.sha256 and not (target.is_file() and _state(target, source) == "ok"):  # pooch would keep it
+            target.unlink(missing_ok=True)
+            _record(target).unlink(missing_ok=True)
         keeper = pooch.create(
             path=cache_dir(),
             base_url="",
-            registry={source.file: f"sha256:{source.sha256}"},
+            registry={source.file: f"sha256:{source.sha256}" if source.sha256 else None},
             urls={source.file: source.url},
             retry_if_failed=RETRIES,
         )
-        return Path(keeper.fetch(source.file, downloader=receive))
+        keeper.fetch(source.file, downloader=receive)
+        if not source.sha256:
+            _record(target).write_text(f"{sha256_of(target)}\n")
+        return target
     except requests.exceptions.RequestException as error:  # before OSError, which it is a kind of
         raise _DownloadError(f"the download failed ({_short(error)})") from error
-    except ValueError as error:  # pooch: the checksum differs
+    except ValueError as error:  # pooch: the checksum differs; or ours, that a zip file is none
+        if not source.sha256:
+            raise _DownloadError(f"what came is {error}; not kept") from error
         what = received[-1] if received else _short(error)
         raise _DownloadError(f"what came has another sha256 than expected: {what}; not kept") from error
     except OSError as error:
@@ -219,6 +295,16 @@ def _download(source: Source) -> Path:
             f"{source.file} cannot be stored in the cache folder {cache_dir()}: {error.strerror or error}; "
             f"make room there, or set {CACHE} to a folder that can be written"
         ) from error
+
+
+def _join(path: Path, members: Iterable[str]) -> None:
+    """The zip file at `path` replaced by the table of its members; anything else is left for the checksum to refuse."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = [archive.read(member) for member in members]
+    except (zipfile.BadZipFile, zlib.error, KeyError):
+        return
+    path.write_bytes(sort_rows(b"\n".join(parts)))
 
 
 def _described(path: Path) -> str:

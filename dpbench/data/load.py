@@ -13,7 +13,7 @@ from typing import Any
 from dpbench.data.coding import Coded
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.fetch import sha256_of, sources_of
+from dpbench.data.fetch import fetch, sha256_of, sources_of
 from dpbench.data.table import Table
 from dpbench.data.tabular import code_csv, csv_path, load_csv, shipped_facts
 from dpbench.errors import UserError, unknown
@@ -61,7 +61,8 @@ def declared_domain(config: Mapping[str, Any]) -> Domain:
 def fingerprint(config: Mapping[str, Any]) -> dict[str, Any]:
     """What identifies the rows, JSON-ready: the checksums of their files, declaration and parameters; never a path.
 
-    A user's file is read for its checksum; other data need not be present.
+    A user's file is read for its checksum, and so is a file of which none is known, which is fetched first; other
+    data need not be present.
     """
     return {
         "name": _name(config),
@@ -151,7 +152,8 @@ def _checksums(config: Mapping[str, Any]) -> dict[str, str]:
             return {"csv": sha256_of(path)}
         except (OSError, EOFError) as error:
             raise UserError(f"{path} cannot be read: {error}") from error
-    return {source.file: source.sha256 for source in sources_of(config)}
+    offline = bool(config.get("offline"))
+    return {source.file: source.sha256 or sha256_of(fetch(source, offline=offline)) for source in sources_of(config)}
 
 
 # --- text ------------------------------------------------------------------------------------------------
@@ -181,5 +183,5 @@ def _file_lines(config: Mapping[str, Any]) -> list[str]:
             return ["", f"Not usable: {error}"]
         keys = ("mechanism", "epsilon", "delta", "seed", "commit", "command", "rows", "sha256")
         return ["", "How it was made", *(f"  {key}: {facts[key]}" for key in keys)]
-    sources = sources_of(config)
-    return ["", "Files", *(f"  {s.file}  sha256 {s.sha256}\n    {s.url}" for s in sources)] if sources else []
+    files = [f"  {s.file}  sha256 {s.sha256 or 'not known'}\n    {s.url}" for s in sources_of(config)]
+    return ["", "Files", *files] if files else []

@@ -2,9 +2,11 @@
 
 import gzip
 import hashlib
+import io
 import resource
 import threading
 import time
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -19,6 +21,24 @@ from dpbench.errors import UserError
 CONTENT = b"1, a\n2, b\n" * 20_000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 PAGE = b"\n<!DOCTYPE html><html><body>Please log in</body></html>"
+PARTS = {"toy/one.csv": b"x,y\r\n7,2\r\n1,2", "toy/two.csv": b"x,y\n10,3\n1,2\n"}  # a table in two parts
+JOINED = b"x,y\n1,2\n1,2\n10,3\n7,2\n"
+
+
+def zipped(members: dict[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return stream.getvalue()
+
+
+ZIPS = {
+    "/zip": zipped(PARTS),
+    "/one": zipped({"toy/one.csv": PARTS["toy/one.csv"]}),
+    "/other": zipped({**PARTS, "toy/two.csv": b"x,y\n10,3\n1,3\n"}),
+    "/damaged": zipped(PARTS).replace(b"10,3", b"10,4"),
+}
 
 
 @dataclass
@@ -40,7 +60,7 @@ def server() -> Iterator[Server]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             state.hits.append(self.path)
-            body = {"/html": PAGE, "/short": CONTENT[:-7]}.get(self.path, CONTENT)
+            body = {"/html": PAGE, "/short": CONTENT[:-7], **ZIPS}.get(self.path, CONTENT)
             if state.fail:
                 state.fail -= 1
                 body = PAGE
@@ -196,6 +216,46 @@ def test_many_fetch_at_once(places, server):
     assert set(paths) == {places / "cache" / "toy" / "toy.data"}
     assert paths[0].read_bytes() == CONTENT
     assert files(places) == ["cache/toy/toy.data"]
+
+
+# --- a table in two parts, its rows in any order ---------------------------------------------------------
+
+
+def parted(server: Server, path: str) -> Source:
+    return Source("toy/toy.csv", f"{server.url}/{path}", hashlib.sha256(JOINED).hexdigest(), tuple(PARTS))
+
+
+def test_parts_of_a_zip_file_are_joined(places, server):
+    path = fetch(parted(server, "zip"))
+    assert path.read_bytes() == JOINED
+    assert fetch(parted(server, "zip")) == path
+    assert server.hits == ["/zip"]
+
+
+@pytest.mark.parametrize("path", ["one", "other", "damaged", "html", "right"])
+def test_zip_file_with_other_parts_is_refused(places, server, path):
+    with pytest.raises(UserError, match=r"(?s)another sha256.*toy/one\.csv and toy/two\.csv of that zip file"):
+        fetch(parted(server, path))
+    assert files(places) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "state"),
+    [
+        (b"x,y\n7,2\n10,3\n1,2\n1,2\n", "ok"),
+        (b"x,y\r\n1,2\r\n10,3\r\n1,2\r\n\r\n7,2", "ok"),
+        (b"x,y\n7,2\n10,3\n1,2\n", "another"),  # a row that is there twice counts twice
+        (b"y,x\n7,2\n10,3\n1,2\n1,2\n", "another"),
+        (b"7,2\nx,y\n10,3\n1,2\n1,2\n", "another"),
+        (b"", "another"),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_rows_in_any_order_are_the_same_file(places, monkeypatch, server, content, state, suffix):
+    put(places / "mirror" / f"toy.csv{suffix}", content)
+    monkeypatch.setenv("DPBENCH_DATA_MIRRORS", str(places / "mirror"))
+    ((_, found, _),) = verify([parted(server, "zip")])
+    assert found.split()[0] == state
 
 
 def test_verify_states(places, monkeypatch, server):

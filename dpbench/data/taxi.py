@@ -1,0 +1,54 @@
+"""Trip records of the New York City Taxi and Limousine Commission (TLC)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dpbench.data.coding import code_frame
+from dpbench.data.declare import domain_from_config
+from dpbench.data.fetch import fetch, open_binary, sources_of
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# The attributes of paper 0, Table 1, by TLC's names.
+COLUMNS = [
+    *("VendorID", "passenger_count", "trip_distance", "RatecodeID", "PULocationID", "DOLocationID"),
+    *("payment_type", "fare_amount", "tip_amount", "tolls_amount", "total_amount"),
+]
+
+
+def load(config: Mapping[str, Any]) -> Table:
+    """The trips of each file of `config.sources`, Parquet or CSV by its name, one file after the other.
+
+    A trip that lacks any of the eleven attributes is left out, whichever of them are dropped later.
+
+    Raises `UserError` if a file cannot be had, or does not fit its declaration.
+    """
+    import pandas as pd
+
+    sources = sources_of(config)
+    if not sources:
+        raise UserError(f"dataset={config.get('name')} needs dataset.sources, the files that its trips are read from")
+    offline, alternative = bool(config.get("offline")), config.get("alternative")
+    paths = [fetch(source, offline=offline, alternative=alternative) for source in sources]
+    frame = pd.concat([_read(path) for path in paths], ignore_index=True).dropna(ignore_index=True)
+    domain = domain_from_config(config["attributes"])
+    return code_frame(frame, domain, config.get("outside", "error"), "Taxi", config.get("drop") or ())
+
+
+def _read(path: Path) -> pd.DataFrame:
+    """The eleven columns of one file."""
+    import pandas as pd
+
+    try:
+        with open_binary(path) as stream:
+            if ".parquet" in path.suffixes:
+                return pd.read_parquet(stream, columns=COLUMNS)
+            return pd.read_csv(stream, usecols=COLUMNS)
+    except ValueError as error:  # of both readers: no such file format, or a column is missing
+        raise UserError(f"{path} is no file of trips with the columns {', '.join(COLUMNS)}: {error}") from error
