@@ -14,6 +14,8 @@ from typing import Any
 from dpbench.errors import UserError, unknown
 from dpbench.resources import conf_dir
 
+SUPPLIED = ("design", "rng")  # parameters that the grid gives; no config may
+
 
 @dataclass(frozen=True)
 class Part:
@@ -119,6 +121,33 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     return experiment
 
 
+@dataclass(frozen=True)
+class Paper:
+    """What is drawn over several experiments: figures and tables of one paper, and what the paper itself prints."""
+
+    name: str
+    title: str
+    report: Mapping[str, Any]
+    published: Mapping[str, Any]
+
+    @property
+    def experiments(self) -> tuple[str, ...]:
+        """The experiments that its figures name, each once."""
+        return tuple(dict.fromkeys(name for spec in self.report["figures"] for name in spec.get("experiments", [])))
+
+
+def paper_of(name: str, config_dir: Path | None = None) -> Paper:
+    """The paper of conf/paper/`name`.yaml, with conf/published/`name`.yaml. Raises `UserError` for an unknown name."""
+    from omegaconf import OmegaConf
+
+    if name not in choices("paper", config_dir):
+        raise unknown("paper", name, choices("paper", config_dir))
+    files = [choices(group, config_dir).get(name) for group in ("paper", "published")]
+    paper, published = (OmegaConf.to_container(OmegaConf.load(path)) if path else {} for path in files)
+    assert isinstance(paper, dict) and isinstance(published, dict)
+    return Paper(_name(name), str(paper["title"]), paper["report"], {str(key): published[key] for key in published})
+
+
 def resolve(target: str) -> Callable[..., Any]:
     """The function that a `_target_` names, such as dpbench.mechanisms.aim.aim."""
     module, _, name = target.rpartition(".")
@@ -221,7 +250,7 @@ def _check_parameters(where: str, function: Callable[..., Any], given: Mapping[s
     known = {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name != "design"
+        if parameter.kind is inspect.Parameter.KEYWORD_ONLY and name not in SUPPLIED
     }
     for name, value in given.items():
         if name not in known:

@@ -12,7 +12,19 @@ from typing import Any
 from dpbench import __version__
 from dpbench.resources import PACKAGE
 
-LIBRARIES = ("numpy", "scipy", "mbi", "jax", "dp-accounting", "hydra-core", "joblib")
+LIBRARIES = (
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "mbi",
+    "jax",
+    "torch",
+    "opacus",
+    "folktables",
+    "dp-accounting",
+    "hydra-core",
+    "joblib",
+)
 SOURCES = ("dpbench", "conf", "data", "pyproject.toml", "requirements.lock")
 
 

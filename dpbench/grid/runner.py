@@ -102,14 +102,15 @@ def _named(item: ReleaseItem, context: Context) -> tuple[str, list[Result]]:
 
 
 def _isolated(item: ReleaseItem, context: Context) -> list[Result]:
-    """The item in a process of its own; if that dies too, its trials are stored as out of memory."""
+    """The item in a process of its own; if that dies too, the trials that it did not finish are out of memory."""
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=run_item, args=(item, context))
     process.start()
     process.join()
-    if process.exitcode != 0:
-        return record_lost(item, context)
-    return [result_of(trial) for trial in context.store.read_trials(trial.id for trial in item.trials)]
+    stored = context.store.read_trials(trial.id for trial in item.trials)
+    finished = {trial["id"] for trial in stored}
+    lost = tuple(trial for trial in item.trials if trial.id not in finished)
+    return [*map(result_of, stored), *(record_lost(replace(item, trials=lost), context) if lost else [])]
 
 
 def default_jobs() -> int:

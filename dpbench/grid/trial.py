@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
 import traceback
@@ -21,7 +22,7 @@ from dpbench.grid.provenance import threads
 from dpbench.grid.seeds import canonical, generator
 from dpbench.grid.store import Store, StoreError
 from dpbench.mechanisms.release import Release, json_number
-from dpbench.metrics.evaluation import Evaluation, Reference
+from dpbench.metrics.evaluation import Evaluation, Reference, Score
 from dpbench.models.fit import Fit
 from dpbench.privacy.accounting import Spent, spent
 from dpbench.privacy.budget import Budget
@@ -185,9 +186,7 @@ def _run_trial(
     scores: list[dict[str, Any]] = []
     if release is not None:
         with _phase("model", outcome, context.limits.seconds):
-            design = Design(release.domain, **trial.key["design"])
-            model = trial.key["model"]
-            fit = resolve(model["target"])(release, design=design, **model["parameters"])
+            fit = _fit(release, trial.key, item)
         if fit is not None:
             with _phase("metrics", outcome, context.limits.seconds):
                 scores = _score(fit, release, trial.key, item.key, context)
@@ -218,10 +217,22 @@ def _run_trial(
     return result_of(stored)
 
 
+def _fit(release: Release, trial: Key, item: ReleaseItem) -> Fit:
+    """What the model makes of the release. One that draws has a generator, the same whatever the metrics are."""
+    model = trial["model"]
+    function, parameters = resolve(model["target"]), dict(model["parameters"])
+    if "rng" in inspect.signature(function).parameters:
+        key = {"release": item.id, "model": model, "design": trial["design"]}
+        parameters["rng"] = generator("sampler", key)
+    fit: Fit = function(release, design=Design(release.domain, **trial["design"]), **parameters)
+    return fit
+
+
 def _score(fit: Fit, release: Release, trial: Key, item: Key, context: Context) -> list[dict[str, Any]]:
     evaluation = Evaluation(fit, release, _reference_of(item, trial["design"], context))
-    scores = [asdict(resolve(target)(evaluation)) for _, target in sorted(trial["metrics"].items())]
-    return [{**score, "value": json_number(score["value"])} for score in scores]
+    scores: list[Score] = [resolve(target)(evaluation) for _, target in sorted(trial["metrics"].items())]
+    records = [{**asdict(score), "value": json_number(score.value)} for score in scores]
+    return [{name: value for name, value in record.items() if value is not None} for record in records]
 
 
 # --- the real rows, once a worker ------------------------------------------------------------------------------------

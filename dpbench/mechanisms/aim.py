@@ -11,8 +11,17 @@ import numpy as np
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.inference import MarkovModel, Measurement, candidate_mb, model_mb
-from dpbench.mechanisms.fitting import check_model, check_settings, check_sigma, estimator, rho_of
+from dpbench.inference import MarkovModel, Measurement, candidate_mb
+from dpbench.mechanisms.fitting import (
+    check_answers,
+    check_model,
+    check_settings,
+    check_sigma,
+    estimator,
+    rho_of,
+    smallest_mb,
+    table_mb,
+)
 from dpbench.mechanisms.release import Release
 from dpbench.mechanisms.workload import cliques_of, closure, weights
 from dpbench.privacy.budget import Budget, Ledger
@@ -32,6 +41,7 @@ def aim(
     rows: int | None = None,
     alpha: float = 0.9,
     engine: str = "native",
+    components: int | None = None,
 ) -> Release:
     """Measure the marginals that the current model answers worst, one a round, and fit a graphical model to them.
 
@@ -43,18 +53,21 @@ def aim(
     **Departures** 1. The estimate weighs squared errors by 1/sigma^2, not by the printed 1/sigma, which belongs to
     a norm. 2. A candidate inside a clique that the model already holds stays a candidate whatever the model's size,
     so that there always is one (as in the authors' code). 3. The last round spends what is left and ends the loop
-    there, so that rounding cannot start another.
+    there, so that rounding cannot start another. 4. A marginal whose own table is over the limit is no candidate; if
+    the workload asks for it, the model answers it once, at the end. 5. A mixture (`engine: mixture`; Paper 0, Appendix
+    H, Figure 6) has no junction tree: every candidate is allowed in every round.
 
     `workload`: k for all k-way marginals, or a list of cliques. `max_model_mb`: the limit on the junction tree.
     `iterations`: the most steps of one estimate. `tolerance`: the native engine ends an estimate whose loss, in
-    units of the noise's variance, is within this much a measured cell of its minimum (None: by the model's size).
-    `rounds`: the T of the algorithm (None: 16 d). `rows`: the number of synthetic rows (None: the estimated total).
-    `engine`: who fits the model, `native` or `mbi`. The release holds the workload's marginals and the rows.
+    units of the noise's variance, is within this much a measured cell of its minimum (None: by the model's size); the
+    mixture one when 50 steps gain less (None: 0.01). `rounds`: the T of the algorithm (None: 16 d). `rows`: the number
+    of synthetic rows (None: the estimated total). `engine`: who fits the model, `native`, `mbi` or `mixture`.
+    `components`: of a mixture (None: 100). The release holds the workload's marginals and the rows.
     """
     domain, sizes = train.domain, train.domain.sizes
     cliques = cliques_of(domain, workload)
-    estimate = estimator(engine, iterations=iterations, tolerance=tolerance)
-    check_settings("aim", tolerance=tolerance, iterations=iterations, rows=rows, rounds=rounds)
+    estimate = estimator(engine, iterations=iterations, tolerance=tolerance, components=components)
+    check_settings("aim", tolerance=tolerance, iterations=iterations, rows=rows, rounds=rounds, components=components)
     if not 0 < alpha < 1:
         raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
     rho = rho_of("aim", budget)
@@ -63,11 +76,13 @@ def aim(
 
     T = 16 * len(sizes) if rounds is None else rounds
     sigma, epsilon = math.sqrt(T / (2 * alpha * rho)), math.sqrt(8 * (1 - alpha) * rho / T)  # Alg. 2, lines 4, 9
-    candidates = closure(cliques)
+    smallest = smallest_mb(engine, sizes, components)
+    check_model("aim", "a model of the one-way marginals alone", smallest, max_model_mb)
+    check_answers("aim", sizes, cliques)
+    candidates = [r for r in closure(cliques) if table_mb(sizes, r) <= max_model_mb]
     w = weights(candidates, cliques)  # line 8
     sensitivity = float(max(w.values()))
     singles = [r for r in candidates if len(r) == 1]
-    check_model("aim", "a model of the one-way marginals alone", model_mb(sizes, singles), max_model_mb)
     _check_start(len(singles), sigma, rho)
     truth = {r: train.marginal(r) for r in candidates}
 
@@ -103,6 +118,7 @@ def aim(
 
     synthetic = Table(domain, model.sample(rows or max(round(model.total), 1), rows_rng))  # Alg. 2, line 19
     diagnostics = {"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine}
+    answers |= model.answer([r for r in cliques if r not in answers])
     marginals = {r: answers[r] for r in cliques}
     return Release(domain, budget, ledger, marginals=marginals, rows=synthetic, diagnostics=diagnostics)
 
@@ -111,11 +127,11 @@ def _allowed(
     sizes: dict[str, int], measured: list[Clique], candidates: Sequence[Clique], model: MarkovModel, limit: float
 ) -> list[Clique]:
     """C_t (Alg. 2, line 13): candidates that keep the model within the limit, or that it holds already."""
-    held = [set(clique) for clique in model.cliques]
-    size = candidate_mb(sizes, measured, candidates)
-    return [
-        r for r, mb in zip(candidates, size, strict=True) if mb <= limit or any(held_in >= set(r) for held_in in held)
-    ]
+    cliques = [set(clique) for clique in model.cliques]
+    held = {r for r in candidates if any(clique.issuperset(r) for clique in cliques)}
+    others = [r for r in candidates if r not in held]
+    fits = {r for r, mb in zip(others, candidate_mb(sizes, measured, others), strict=True) if mb <= limit}
+    return [r for r in candidates if r in held or r in fits]
 
 
 def _l1(difference: Floats) -> float:

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
+import inspect
 import math
-from collections.abc import Callable
+import os
+import resource
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 
+from dpbench.data.domain import Clique
 from dpbench.errors import UserError, unknown
-from dpbench.inference import MOST_SIGMA, MarkovModel
+from dpbench.inference import MOST_SIGMA, MarkovModel, model_mb
 from dpbench.privacy.accounting import zcdp_rho
 from dpbench.privacy.budget import Budget
 
 LEAST_SIGMA = 1e-9  # the spacing of float64 near a count of some millions: less noise than that is none
 LARGEST_EPSILON = 1e100  # its square stays within float64
-ENGINES = {"native": "dpbench.inference", "mbi": "dpbench.inference.mbi_engine"}
+COPIES = 5  # of a marginal in memory while it is answered, stored and scored: 4.3 measured for one of 374 MB
+ENGINES = {  # modules with an `estimate`, and with a `model_mb` where the model is not a junction tree
+    "native": "dpbench.inference",
+    "mbi": "dpbench.inference.mbi_engine",
+    "mixture": "dpbench.inference.mixture",
+}
 
 
-def estimator(engine: str, *, iterations: int, tolerance: float | None) -> Callable[..., MarkovModel]:
-    """`estimate(sizes, measurements, warm_start=None)` of the engine. Raises `UserError` for an unknown name."""
+def estimator(
+    engine: str, *, iterations: int, tolerance: float | None, components: int | None = None
+) -> Callable[..., MarkovModel]:
+    """`estimate(sizes, measurements, warm_start=None)` of the engine, with `components` where it has them.
+
+    Raises `UserError` for an unknown name, or for components of an engine that has none.
+    """
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
-    return partial(import_module(ENGINES[engine]).estimate, iterations=iterations, tolerance=tolerance)
+    estimate = import_module(ENGINES[engine]).estimate
+    own = {} if components is None else {"components": components}
+    if own and "components" not in inspect.signature(estimate).parameters:
+        raise UserError(f"engine {engine!r} has no components; leave them out (null), or choose engine=mixture")
+    return partial(estimate, iterations=iterations, tolerance=tolerance, **own)
+
+
+def smallest_mb(engine: str, sizes: Mapping[str, int], components: int | None) -> float:
+    """Size in MB of the engine's model of the one-way marginals alone: of a junction tree, or of all components."""
+    singles = [(name,) for name in sizes]
+    size: Callable[..., float] = getattr(import_module(ENGINES[engine]), "model_mb", model_mb)
+    return size(sizes, singles) if components is None else size(sizes, singles, components=components)
 
 
 def rho_of(mechanism: str, budget: Budget) -> float:
@@ -60,3 +85,25 @@ def check_model(mechanism: str, what: str, mb: float, max_model_mb: float) -> No
             f"{mechanism}: {what} has {mb:.3g} MB, the limit is {max_model_mb:g} MB; "
             f"raise mechanism.{mechanism}.max_model_mb or declare fewer bins"
         )
+
+
+def table_mb(sizes: Mapping[str, int], clique: Clique) -> float:
+    """Size in MB of the clique's marginal."""
+    return math.prod(sizes[name] for name in clique) * 8 / 2**20
+
+
+def check_answers(mechanism: str, sizes: Mapping[str, int], cliques: Sequence[Clique]) -> None:
+    """Raises `UserError` for a workload whose marginals, worked on `COPIES` times, exceed this process's memory."""
+    mb, limit = sum(table_mb(sizes, clique) for clique in cliques), _memory_mb()
+    if COPIES * mb > limit:
+        raise UserError(
+            f"{mechanism}: the workload's marginals have {mb:.3g} MB, and {COPIES} times that while they are made; the "
+            f"limit is {limit:.4g} MB; raise limits.memory_mb, name fewer cliques in workload or declare fewer bins"
+        )
+
+
+def _memory_mb() -> float:
+    """What this process may allocate: its limit (limits.memory_mb sets it), or the machine's memory."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return (physical if limit == resource.RLIM_INFINITY else min(limit, physical)) / 2**20

@@ -53,8 +53,8 @@ def mst(
     `max_model_mb`: the limit on the largest tree that could be selected. `iterations`: the most steps of one
     estimate. `tolerance`: the native engine ends an estimate whose loss, in units of the noise's variance, is within
     this much a measured cell of its minimum (None: by the model's size). `rows`: the number of synthetic rows (None:
-    the estimated total). `engine`: who fits the model, `native` or `mbi`. The release holds the workload's marginals
-    and synthetic rows.
+    the estimated total). `engine`: who fits the model, `native`, `mbi` or `mixture`. The release holds the workload's
+    marginals and synthetic rows.
     """
     domain, d = train.domain, len(train.domain.names)
     cliques = cliques_of(domain, workload)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design, second_moments
@@ -16,12 +17,16 @@ from dpbench.models.linear import solve
 
 @dataclass(frozen=True)
 class Score:
-    """One number: its name, unit, and which direction is better (`lower`, `higher` or `none`)."""
+    """One number: its name, unit, and which direction is better (`lower`, `higher` or `none`).
+
+    `detail` is plain data that goes with the number (JSON-ready), such as the histogram that it sums up.
+    """
 
     name: str
     value: float
     unit: str
     direction: str
+    detail: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,12 @@ class Reference:
     def coefficients(self) -> Floats:
         """The least-squares solution of least norm on the training rows (p,)."""
         return solve(*self.train_moments).coefficients
+
+    @cached_property
+    def all_moments(self) -> tuple[Floats, Floats]:
+        """X'X (p, p) and X'y (p,) of the training and the test rows together."""
+        (xtx, xty), (more_xtx, more_xty) = self.train_moments, second_moments(*self.test)
+        return xtx + more_xtx, xty + more_xty
 
     @cached_property
     def test(self) -> tuple[Floats, Floats]:

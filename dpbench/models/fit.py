@@ -13,9 +13,11 @@ from dpbench.data.domain import Floats
 class Fit:
     """Coefficients (p,) in the order of `Design.columns`, and the X'X (p, p), X'y (p,) they were solved from, if any.
 
-    `notes` says how they were found (JSON-ready).
+    `intervals` (p, 2): the lower and upper end of each coefficient's confidence interval, if the model gives them.
+    `notes` says how all was found (JSON-ready).
     """
 
     coefficients: Floats
     moments: tuple[Floats, Floats] | None = None
     notes: Mapping[str, Any] = field(default_factory=dict)
+    intervals: Floats | None = None

@@ -6,15 +6,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from dpbench.errors import UserError
-from dpbench.privacy.budget import Event, Ledger
+from dpbench.privacy.budget import Event, Ledger, RandomSearch
+from dpbench.privacy.pld import composed_epsilon, tractable
+from dpbench.privacy.renyi import random_search_epsilon
 
 CALIBRATIONS = ("tight", "paper")
-LARGEST_PLD_EPSILON = 50.0  # a privacy loss distribution takes memory in proportion; beyond this zCDP alone is used
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -90,24 +90,29 @@ def zcdp_rho(epsilon: float, delta: float, calibration: str = "tight") -> float:
 
 
 def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
-    """The eps of objective perturbation at delta: offset + the eps of (1 / multiplier)-Gaussian DP.
+    """The eps at delta of logistic regression by objective perturbation, neighbours adding or removing one record.
 
-    It holds for a loss f(y theta.x) with f' <= 0 everywhere, |f'| ||x|| <= L, and neighbours that add or remove one
-    record (x, y). Theta minimises sum f + lambda/2 ||theta||^2 + b.theta, b ~ N(0, sigma^2 I), multiplier = sigma / L.
-    Where the table D with b gives theta, its neighbour D' gives it with c = b + s u, u = y x, and s lies between 0 and
-    L / ||x|| for one direction, between -L / ||x|| and 0 for the other. The privacy loss at theta is
+    Theta minimises sum f(y theta.x) + lambda/2 ||theta||^2 + b.theta, f(s) = log(1 + exp(-s)), ||x|| <= L,
+    b ~ N(0, (multiplier L)^2 I), offset = log(1 + kappa / 4), kappa = L^2 / lambda. With g the eps of
+    (1 / multiplier)-Gaussian DP, two bounds hold, and the smaller is returned:
 
-        (||c||^2 - ||b||^2) / (2 sigma^2) + log |det J(D)| / |det J(D')|,
+        offset + g     and     max(g, kappa).
 
-    J being the Hessian of the objective. The first term, (2 s b.u + s^2 ||u||^2) / (2 sigma^2), is convex in s, so at
-    most the larger of its values at the ends: max(0, m Z + m^2 / 2) with m = L / sigma and Z = +-b.u / (sigma ||u||),
-    a standard normal. The second is at most log(1 + beta / lambda) =: offset, beta >= f'' ||x||^2, because J(D) and
-    J(D') differ by a matrix of rank one and both are at least lambda I. For eps >= offset the cut at 0 does not matter,
-    and delta(eps) is at most that of m-Gaussian DP at eps - offset.
+    Proof. Where the table D with b gives theta, its neighbour D' gives it with c = b +- t u, u = y x and t = |f'(y
+    theta.x)| in (0, 1). The privacy loss at theta is (||c||^2 - ||b||^2) / (2 sigma^2) + log |det J(D)| / |det
+    J(D')|, J being the Hessian of the objective. With a = ||u|| / sigma, Z = +-b.u / (sigma ||u||), a standard
+    normal, and G = a Z + a^2 / 2, the first term is t a Z + t^2 a^2 / 2 <= t G. The Hessians differ by a matrix of
+    rank one, f'' u u', with f'' = t (1 - t), and both are at least lambda I: the second term is at most log(1 + t (1
+    - t) kappa). So the loss is at most max(0, G) + offset, which is the first bound. It is also at most t G + t (1 -
+    t) kappa, and if kappa <= eps at most t (2 - t) max(eps, G) <= max(eps, G): delta(eps) is at most that of
+    a-Gaussian DP, which grows with a <= 1 / multiplier. That is the second bound: from lambda = L^2 / eps on, the
+    change of variables costs nothing.
 
-    Redberg, Koskela and Wang (2023, Theorem 3.1) have twice this delta: |Z| stands for Z where f' may have either sign.
+    Redberg, Koskela and Wang (2023, Theorem 3.1) treat losses whose f' may have either sign, for which |Z| stands for
+    Z.
     """
-    return offset + gaussian_epsilon(1 / multiplier, delta)
+    gaussian = gaussian_epsilon(1 / multiplier, delta)
+    return min(offset + gaussian, max(gaussian, 4 * math.expm1(offset)))
 
 
 def _root(f: Callable[[float], float], low: float, high: float, *, rising: bool) -> float:
@@ -140,46 +145,36 @@ def spent(ledger: Ledger, delta: float) -> Spent:
     """The guarantee that the noise in the ledger gives, by composition of all its events.
 
     Gaussian events compose exactly, mu^2 = sum 1/multiplier^2. With other events the smaller of two true bounds is
-    taken: zCDP (exponential mechanism: eps^2/8; Laplace, permute-and-flip: eps^2/2) and a privacy loss distribution
-    (`dp-accounting`; selections enter as eps-DP). An objective stands alone: see `objective_epsilon`.
+    taken: zCDP (exponential mechanism: eps^2/8; Laplace, permute-and-flip: eps^2/2; a sampled Gaussian as if all rows
+    took part) and a privacy loss distribution (see `pld.composed_epsilon`). An objective stands alone: see
+    `objective_epsilon`; and so does a random search: see `renyi.random_search_epsilon`.
 
-    Raises `ValueError` for an objective among other events: their composition is not known here.
+    Raises `ValueError` for an objective or a search among other events: their composition is not known here.
     """
-    events = ledger.events
-    if any(event.kind == "objective" for event in events):
-        if len(events) > 1 or events[0].count > 1:
-            raise ValueError("an objective event cannot be composed with others")
-        return Spent(objective_epsilon(events[0].multiplier, events[0].offset, delta), delta, math.inf, None)
+    if any(isinstance(event, RandomSearch) or event.kind == "objective" for event in ledger.events):
+        return Spent(_epsilon_alone(ledger, delta), delta, math.inf, None)
+    events = [event for event in ledger.events if isinstance(event, Event)]
     rho = math.fsum(event.count * event.rho for event in events)
     if all(event.kind == "gaussian" for event in events):
         mu = math.sqrt(2 * rho)
-        return Spent(gaussian_epsilon(mu, delta), delta, rho, mu)
-    epsilon = zcdp_epsilon(rho, delta)
-    if epsilon <= LARGEST_PLD_EPSILON:
-        epsilon = min(epsilon, _pld_epsilon(events, delta))
+        epsilon = gaussian_epsilon(mu, delta)
+        if all(event.rate == 1 for event in events):
+            return Spent(epsilon, delta, rho, mu)
+    else:
+        epsilon = zcdp_epsilon(rho, delta)
+    if tractable(events, epsilon):
+        epsilon = min(epsilon, composed_epsilon(events, delta))
     return Spent(epsilon, delta, rho, None)
 
 
-def _pld_epsilon(events: Sequence[Event], delta: float) -> float:
-    """eps at delta of the composed events, by a pessimistic privacy loss distribution."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    gaussian = math.sqrt(math.fsum(event.count / event.multiplier**2 for event in events if event.kind == "gaussian"))
-    parts: list[tuple[Any, int]] = []
-    if gaussian > 0:  # all Gaussian events are one
-        parts.append((pld.from_gaussian_mechanism(1 / gaussian), 1))
-    counts: dict[tuple[bool, float], int] = {}
-    for event in events:
-        if event.kind != "gaussian":
-            key = (event.kind == "laplace", event.multiplier)
-            counts[key] = counts.get(key, 0) + event.count
-    for (laplace, multiplier), count in counts.items():
-        pure = pld.common.DifferentialPrivacyParameters(2 / multiplier, 0.0)
-        parts.append((pld.from_laplace_mechanism(multiplier) if laplace else pld.from_privacy_parameters(pure), count))
-    whole = parts[0][0].self_compose(parts[0][1])
-    for part, count in parts[1:]:
-        whole = whole.compose(part.self_compose(count))
-    return float(whole.get_epsilon_for_delta(delta))
+def _epsilon_alone(ledger: Ledger, delta: float) -> float:
+    """eps of a ledger that holds nothing but one objective or one random search."""
+    first = ledger.events[0]
+    if len(ledger.events) > 1 or (isinstance(first, Event) and first.count > 1):
+        raise ValueError("an objective or a random search cannot be composed with other events")
+    if isinstance(first, RandomSearch):
+        return random_search_epsilon(first, delta)
+    return objective_epsilon(first.multiplier, first.offset, delta)
 
 
 def check_calibration(calibration: str) -> None:

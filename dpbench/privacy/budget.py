@@ -93,18 +93,58 @@ class Event:
         return {**asdict(self), "norm": NORMS[self.kind]}
 
 
+@dataclass(frozen=True)
+class RandomSearch:
+    """K independent runs, of which the one with the best private score was released (Papernot and Steinke 2021).
+
+    K has the truncated negative binomial law of Definition 1 there: P(K = k) is in proportion to
+    (1 - gamma)^k prod_{l < k} (l + eta) / (l + 1), k = 1, 2, ..., eta > -1, 0 < gamma < 1 (eta = 0: the logarithmic
+    law, k's weight being (1 - gamma)^k / k). Each run drew the noise of one of the `alternatives`. Which of them, and
+    K, are not recorded: the theorem's guarantee is that of an output whose number of runs stays secret.
+    """
+
+    label: str
+    eta: float
+    gamma: float
+    alternatives: tuple[tuple[Event, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not (self.eta > -1 and 0 < self.gamma < 1):
+            raise ValueError(f"{self.label}: eta > -1 and 0 < gamma < 1 are needed, not {self.eta} and {self.gamma}")
+        if any(event.kind != "gaussian" for events in self.alternatives for event in events):
+            raise ValueError(f"{self.label}: the noise of a run must be gaussian")
+
+    @property
+    def mean(self) -> float:
+        """E[K] (Papernot and Steinke 2021, Definition 1)."""
+        if self.eta == 0:
+            return (1 / self.gamma - 1) / -math.log(self.gamma)
+        return self.eta * (1 - self.gamma) / (self.gamma * -math.expm1(self.eta * math.log(self.gamma)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain data."""
+        alternatives = [[event.to_dict() for event in events] for events in self.alternatives]
+        return {"kind": "random_search", **asdict(self), "alternatives": alternatives}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> RandomSearch:
+        """What `to_dict` described."""
+        alternatives = tuple(tuple(map(_event, events)) for events in data["alternatives"])
+        return cls(data["label"], data["eta"], data["gamma"], alternatives)
+
+
 class Ledger:
     """The events of one release, in the order in which they were drawn. Only `privacy.noise` adds to it."""
 
-    def __init__(self, events: Iterable[Event] = ()) -> None:
+    def __init__(self, events: Iterable[Event | RandomSearch] = ()) -> None:
         self._events = list(events)
 
     @property
-    def events(self) -> tuple[Event, ...]:
+    def events(self) -> tuple[Event | RandomSearch, ...]:
         """All that was drawn so far."""
         return tuple(self._events)
 
-    def record(self, event: Event) -> None:
+    def record(self, event: Event | RandomSearch) -> None:
         """Append one event."""
         self._events.append(event)
 
@@ -115,4 +155,8 @@ class Ledger:
     @classmethod
     def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Ledger:
         """The ledger that `to_list` described."""
-        return cls(Event(**{key: value for key, value in item.items() if key != "norm"}) for item in data)
+        return cls(RandomSearch.from_dict(item) if item["kind"] == "random_search" else _event(item) for item in data)
+
+
+def _event(data: Mapping[str, Any]) -> Event:
+    return Event(**{key: value for key, value in data.items() if key != "norm"})

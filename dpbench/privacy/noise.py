@@ -5,11 +5,14 @@ Noise is sampled in double precision: the guarantee is that of the real-valued m
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpbench.data.domain import Floats
-from dpbench.privacy.budget import Event, Ledger
+from dpbench.privacy.budget import Event, Ledger, RandomSearch
 
 
 def gaussian(
@@ -22,6 +25,34 @@ def gaussian(
     ledger.record(Event("gaussian", label, sensitivity, multiplier))
     exact = np.asarray(value, dtype=float)
     return exact + rng.normal(0.0, multiplier * sensitivity, size=exact.shape)
+
+
+def sampled_gaussian(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    n: int,
+    shape: tuple[int, ...],
+    *,
+    sensitivity: float,
+    multiplier: float,
+    rate: float,
+    count: int,
+    label: str,
+) -> Iterator[tuple[slice | NDArray[np.int64], Floats]]:
+    """`count` steps of the sampled Gaussian mechanism: each yields the rows of a Poisson sample, and noise to add.
+
+    Each of n rows is in a sample with probability `rate`, independently: a binomial number of rows without
+    replacement; all rows, as a slice, at rate 1. The noise has the given shape and scale multiplier * sensitivity,
+    where `sensitivity` bounds the l2 norm of what one sampled row adds to the quantity that is to be noised.
+    """
+    ledger.record(Event("gaussian", label, sensitivity, multiplier, count, rate))
+
+    def steps() -> Iterator[tuple[slice | NDArray[np.int64], Floats]]:
+        for _ in range(count):
+            rows = rng.choice(n, rng.binomial(n, rate), replace=False) if rate < 1 else slice(None)
+            yield rows, rng.normal(0.0, multiplier * sensitivity, size=shape)
+
+    return steps()
 
 
 def laplace(
@@ -74,6 +105,21 @@ def objective_noise(
     """
     ledger.record(Event("objective", label, sensitivity, multiplier, offset=offset))
     return rng.normal(0.0, multiplier * sensitivity, size=size)
+
+
+def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearch) -> int:
+    """K, drawn from the law of the search by inversion. The ledger holds the search: whoever draws K must make the
+    runs independent, and release no more than the one with the best private score.
+    """
+    ledger.record(search)
+    eta, gamma = search.eta, search.gamma
+    k, probability = 1, (1 - gamma) / (math.expm1(-eta * math.log(gamma)) / eta if eta else -math.log(gamma))
+    left = rng.random() - probability
+    while left > 0 and probability > 0:
+        probability *= (1 - gamma) * (k + eta) / (k + 1)
+        left -= probability
+        k += 1
+    return k
 
 
 def unperturbed(ledger: Ledger, value: ArrayLike, *, label: str) -> Floats:

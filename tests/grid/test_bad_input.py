@@ -28,6 +28,8 @@ from dpbench.cli import main
         (["jobs=0"], "jobs must be a whole number of at least 1"),
         (["calibration=[loose]"], "calibration must be one of tight, paper"),
         (["dataset.target=height"], "unknown target 'height'"),
+        (["model=[logistic_statistics]"], "logistic_statistics: for a target of two levels, which 'grade' is not"),
+        (["metric=[auc]"], "choose dataset.target among sex"),
         (["mechanism=[adassp]", "model=[linear_rows]"], "mechanisms that offer rows: aim"),
         (["mechanism=[aim]", "mechanism.aim.max_model_mb=1e-5"], "the limit is 1e-05 MB"),
         (["model=[]"], "at least one model"),

@@ -43,6 +43,10 @@ def fragile(train, budget, rng, *, design: Design, how: str = "raise") -> Releas
         made = ssp(train, Budget(2 * budget.epsilon, budget.delta), rng, design=design)
         return Release(made.domain, budget, made.ledger, made.statistics)
     raise AssertionError(how)
+
+def deadly(release, *, design: Design):
+    """A model that takes its process down."""
+    os.kill(os.getpid(), 9)
 '''
 
 
@@ -56,6 +60,8 @@ def own(bench):
         parameter = "seconds: 0.2" if name == "slow" else "how: raise"
         text = f"{name}:\n  _target_: own_mechanisms.{name}\n  _offers_: [statistics]\n  {parameter}\n"
         (folder / "mechanism" / f"{name}.yaml").write_text(text)
+    (folder / "model").mkdir()
+    (folder / "model" / "deadly.yaml").write_text("deadly:\n  _target_: own_mechanisms.deadly\n  _needs_: statistics\n")
     return folder
 
 
@@ -187,6 +193,14 @@ def test_a_worker_killed_by_the_system_is_one_failed_trial(bench, own):
         states.setdefault(trial["key"]["release"]["mechanism"]["name"], []).append(trial["status"])
     assert states == {"slow": ["done"] * 3, "fragile": ["oom"] * 3}
     assert "Traceback" not in done.stderr
+
+
+def test_a_trial_that_was_finished_outlives_the_worker_that_a_later_one_kills(bench, own):
+    arguments = ["--config-dir", str(own), "mechanism=[exact]", "model=[linear_statistics,deadly]", "jobs=2"]
+    done = subprocess.run(command(bench, *arguments), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 1, done.stderr
+    states = {(trial["key"]["model"]["name"], trial["status"]) for trial in bench.trials().values()}
+    assert states == {("linear_statistics", "done"), ("deadly", "oom")}
 
 
 def test_damaged_files_are_made_again(bench):

@@ -8,6 +8,7 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
+from dpbench.grid.limits import limited
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.workload import cliques_of, closure
 from dpbench.privacy.accounting import zcdp_rho
@@ -169,3 +170,36 @@ def test_one_attribute_of_one_level():
     release = check(aim(table_of(np.zeros((90, 1)), one=1), Budget(1.0), np.random.default_rng(8), workload=1))
     assert release.marginals["one",].shape == (1,)
     assert abs(release.diagnostics["total"] - 90) < 30
+
+
+@pytest.mark.parametrize("engine", ["native", "mixture"])
+def test_a_marginal_over_the_limit_is_answered_but_never_looked_at(monkeypatch, engine):
+    """100 x 100 cells against a limit of 5,000: its counts are not taken, and nobody can select it."""
+    rng = np.random.default_rng(10)
+    codes = np.stack([rng.integers(0, 100, 900), rng.integers(0, 100, 900), rng.integers(0, 3, 900)], axis=1)
+    counted, marginal = [], Table.marginal
+    monkeypatch.setattr(Table, "marginal", lambda table, r: counted.append(r) or marginal(table, r))
+    own = {"components": 3} if engine == "mixture" else {}
+    limit = 5_000 * CELL_MB
+    release = check(
+        aim(
+            table_of(codes, a=100, b=100, c=3),
+            Budget(1.0),
+            np.random.default_rng(0),
+            max_model_mb=limit,
+            engine=engine,
+            **own,
+        )
+    )
+    assert set(counted) == {("a",), ("b",), ("c",), ("a", "c"), ("b", "c")}
+    assert list(release.marginals) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert release.marginals["a", "b"].shape == (100, 100)
+
+
+def test_a_workload_that_memory_cannot_hold_is_refused():
+    """A pair of 100,000 levels each has 80 GB. The limit is that of the process, as a grid sets it."""
+    table = table_of(np.zeros((10, 2)), a=100_000, b=100_000)
+    words = r"the workload's marginals have 7.63e\+04 MB, and 5 times that while they are made; the limit is 4096 MB"
+    with limited(memory_mb=4096):
+        refused(table, Budget(1.0), words)
+    assert check(aim(table, Budget(1.0), np.random.default_rng(0), workload=1))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench.data.encode import Design, pairs
-from dpbench.mechanisms.exact import exact
+from dpbench.mechanisms.exact import exact, exact_table
 from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.models.linear import linear_marginals, linear_rows, linear_statistics, solve
 from dpbench.privacy.budget import Budget, Ledger
@@ -30,6 +30,26 @@ def test_statistics_marginals_and_rows_of_the_same_table_agree(small_table, smal
     for fit in fits:
         assert np.allclose(fit.coefficients, expected)
         assert fit.notes["rank"] == len(expected)
+
+
+@pytest.mark.parametrize("workload", [3, 4, [("work", "sex", "grade"), ("grade", "age", "work"), ("sex", "age")]])
+def test_larger_marginals_serve_as_well_as_pairs(small_table, design, workload):
+    one, two = (
+        linear_marginals(
+            exact_table(small_table, Budget(math.inf), np.random.default_rng(0), workload=k), design=design
+        )
+        for k in (2, workload)
+    )
+    np.testing.assert_allclose(two.moments[0], one.moments[0], rtol=1e-12)
+    np.testing.assert_allclose(two.coefficients, one.coefficients, rtol=1e-9)
+
+
+def test_a_pair_that_is_released_comes_before_the_sums(small_table, small_domain, design):
+    marginals = {clique: small_table.marginal(clique) for clique in pairs(small_domain)}
+    marginals[small_domain.names] = np.zeros(small_domain.shape(small_domain.names))
+    fit = linear_marginals(Release(small_domain, Budget(math.inf), Ledger(), marginals=marginals), design=design)
+    X, y = design.encode(small_table)
+    np.testing.assert_allclose(fit.moments[1][:-1], X[:, :-1].T @ y)  # the last entry is from one-way sums
 
 
 def test_ridge_is_added(small_domain, design):

@@ -1,0 +1,69 @@
+"""Product distributions side by side: their probabilities, the marginals of their mixture, and the derivatives.
+
+**Shapes**: K components over attributes of W levels in all; `probabilities` (K, W) has the levels of an attribute in
+neighbouring columns, from `starts[j]` on. Of a clique's attributes only these columns are passed on, as a list.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from .measurements import Array
+
+Places = npt.NDArray[np.intp]
+
+
+def softmax(logits: Array, starts: Places) -> Array:
+    """Probabilities (K, W) of the logits (K, W): those of one attribute in one component sum to 1."""
+    widths = np.diff(starts, append=logits.shape[1])
+    shifted: Array = np.exp(logits - np.repeat(np.maximum.reduceat(logits, starts, axis=1), widths, axis=1))
+    shifted /= np.repeat(np.add.reduceat(shifted, starts, axis=1), widths, axis=1)
+    return shifted
+
+
+def softmax_slope(probabilities: Array, slope: Array, starts: Places) -> Array:
+    """The derivative by the logits (K, W) of what has the derivative `slope` by the probabilities."""
+    widths = np.diff(starts, append=slope.shape[1])
+    weighted = probabilities * slope
+    mean: Array = np.repeat(np.add.reduceat(weighted, starts, axis=1), widths, axis=1)
+    return weighted - probabilities * mean
+
+
+def table(parts: Sequence[Array]) -> Array:
+    """The mean over the components of the products of their attributes' probabilities.
+
+    **Shapes**: parts[j] (K, m_j); result (m_1, m_2, ...).
+    """
+    left, right = _halves(parts)
+    return np.asarray(left.T @ right / len(left)).reshape([p.shape[1] for p in parts])
+
+
+def table_slopes(parts: Sequence[Array], slope: Array) -> list[Array]:
+    """The derivatives by each of the parts of what has the derivative `slope` by their `table`."""
+    left, right = _halves(parts)
+    half = len(parts) // 2
+    flat = slope.reshape(left.shape[1], right.shape[1]) / len(left)
+    return _spread(right @ flat.T, parts[:half]) + _spread(left @ flat, parts[half:])
+
+
+def _halves(parts: Sequence[Array]) -> tuple[Array, Array]:
+    """The two factors of the matrix product that sums over the components."""
+    return _joint(parts[: len(parts) // 2], len(parts[0])), _joint(parts[len(parts) // 2 :], len(parts[0]))
+
+
+def _joint(parts: Sequence[Array], K: int) -> Array:
+    """Each component's law of all its parts together: (K, m_1 m_2 ...)."""
+    law = parts[0] if parts else np.ones((K, 1))
+    for part in parts[1:]:
+        law = (law[:, :, None] * part[:, None, :]).reshape(K, -1)
+    return law
+
+
+def _spread(slope: Array, parts: Sequence[Array]) -> list[Array]:
+    """The derivatives by each part of what has the derivative `slope` by their `_joint`."""
+    if len(parts) <= 1:
+        return [slope for _ in parts]
+    first, others = parts[0], _joint(parts[1:], len(slope))
+    cells = slope.reshape(*first.shape, others.shape[1])
+    return [(cells @ others[:, :, None])[:, :, 0], *_spread((first[:, None, :] @ cells)[:, 0], parts[1:])]

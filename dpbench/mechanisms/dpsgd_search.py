@@ -1,0 +1,181 @@
+"""DP-SGD with a search for its hyperparameters, under three accounts of what the search costs (Paper 0, 3.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from itertools import product
+
+import numpy as np
+
+from dpbench.data.domain import Floats
+from dpbench.data.encode import Design
+from dpbench.data.table import Table
+from dpbench.errors import UserError, unknown
+from dpbench.mechanisms.dpsgd import Setting, check_loss, descend
+from dpbench.mechanisms.release import Release
+from dpbench.privacy.budget import Budget, Event, Ledger, RandomSearch
+from dpbench.privacy.calibration import Plan, advanced_composition, sampled_multiplier, search_multipliers
+from dpbench.privacy.noise import gaussian, number_of_runs
+
+TUNINGS = ("optimistic", "advanced_composition", "random_search")
+
+
+def dpsgd_search(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    *,
+    design: Design,
+    tuning: str,
+    batch_sizes: Sequence[int | None],
+    clips: Sequence[float],
+    epochs: Sequence[int],
+    learning_rates: Sequence[float],
+    expected_rows: int,
+    loss: str = "squared",
+    eta: float = 0.0,
+    gamma: float = 0.03,
+    score_share: float = 0.1,
+) -> Release:
+    """The best of several runs of DP-SGD over a grid of k hyperparameter settings.
+
+    **Source** Paper 0, section 3.6 and G.2 (k = 108); Steinke (2022), Theorem 22; Papernot and Steinke (2021).
+    **Privacy** Add/remove; a run is `dpsgd`'s. `optimistic`: each of the k runs spends (eps, delta) and the ledger
+    holds the released one alone. `advanced_composition`: each run is (eps0, delta0)-DP, such that k of them are
+    (eps, delta)-DP by Theorem 22, and the ledger holds all k. Both choose by a score of the training rows that is not
+    paid for, mean squared error or, for the logistic loss, AUC: `nonprivate_inputs` says so. `random_search`: a random
+    number K of independent runs (`RandomSearch`), each with a setting drawn uniformly and a private score, the sum over
+    the training rows of a loss in [0, B] with Gaussian noise. B is (2 ||Y||)^2 for the squared error of the prediction
+    clipped to [-||Y||, ||Y||], and 1 for that of the predicted probability (Brier score), which goes with the logistic
+    loss. Only the run with the least score is released, and the ledger holds the law of K.
+    **Shapes** X (n, p), y (n,) as `design` encodes them; theta (p,).
+    **Departures** 1. But in a random search, runs that differ in clip or learning rate alone share their Poisson samples.
+    Each has the law of a run alone. Theorem 22, however, holds for independent runs: that all runs together cost no
+    more than (eps, delta) is what the accountant says of the ledger, which counts shared samples as shared.
+    2. `random_search` is the accounting that the paper only names. Its score for the logistic loss is not the AUC,
+    which is no sum over rows.
+
+    `score_share` is the part of a run's mu^2 that pays for its score. Raises `UserError` for what `dpsgd` refuses, an
+    unknown tuning or an empty list.
+    """
+    lists = {"batch_sizes": batch_sizes, "clips": clips, "epochs": epochs, "learning_rates": learning_rates}
+    for name, values in lists.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise UserError(f"dpsgd_search: {name} must list at least one value, not {values!r}")
+    if tuning not in TUNINGS:
+        raise unknown("tuning", tuning, TUNINGS)
+    check_loss(loss, design)
+    settings = [
+        Setting(batch_size, clip, passes, learning_rate, expected_rows)
+        for batch_size, clip, passes, learning_rate in product(batch_sizes, clips, epochs, learning_rates)
+    ]
+    if tuning == "random_search":
+        return _random_search(train, budget, rng, design, loss, settings, eta=eta, gamma=gamma, score_share=score_share)
+    return _exhaustive_search(train, budget, rng, design, loss, settings, tuning=tuning)
+
+
+def _exhaustive_search(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    design: Design,
+    loss: str,
+    settings: Sequence[Setting],
+    *,
+    tuning: str,
+) -> Release:
+    """All settings; the best by its non-private score."""
+    epsilon, delta = budget.epsilon, budget.delta
+    if tuning == "advanced_composition":
+        epsilon, delta = advanced_composition(epsilon, delta, len(settings))
+    multipliers = {plan: sampled_multiplier(epsilon, delta, *plan) for plan in dict.fromkeys(map(_plan, settings))}
+    X, y = design.encode(train)
+    all_runs = Ledger()
+    best, best_score, theta = settings[0], -np.inf, np.zeros(X.shape[1])
+    for plan, multiplier in multipliers.items():
+        group = [setting for setting in settings if _plan(setting) == plan]
+        thetas = descend(rng, all_runs, X, y, loss=loss, settings=group, multiplier=multiplier)
+        scores = _auc(X @ thetas, y) if loss == "logistic" else -_mean_squared_error(X @ thetas, y)
+        if scores.max() > best_score:
+            best, best_score, theta = group[scores.argmax()], scores.max(), thetas[:, scores.argmax()]
+    taken = f"the hyperparameters: chosen by the non-private scores of {len(settings)} runs"
+    ledger = all_runs
+    if tuning == "optimistic":
+        ledger = Ledger([_steps_event(_plan(best), multipliers[_plan(best)])])
+        taken += ", of which all but the released one are unpaid"
+    found = {"setting": asdict(best)}
+    return Release(train.domain, budget, ledger, diagnostics=found, nonprivate_inputs=(taken,), coefficients=theta)
+
+
+def _random_search(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    design: Design,
+    loss: str,
+    settings: Sequence[Setting],
+    *,
+    eta: float,
+    gamma: float,
+    score_share: float,
+) -> Release:
+    """A secret number of runs; the best by its private score. Nothing of the others, nor their number, is released."""
+    plans = tuple(dict.fromkeys(map(_plan, settings)))
+    steps, score_multiplier = search_multipliers(
+        budget.epsilon, budget.delta, plans, eta=eta, gamma=gamma, score_share=score_share
+    )
+    multipliers = dict(zip(plans, steps, strict=True))
+    largest_loss = 1.0 if loss == "logistic" else (2 * design.y_bound) ** 2
+    score_event = Event("gaussian", "score", largest_loss, score_multiplier)
+    alternatives = tuple((_steps_event(plan, multiplier), score_event) for plan, multiplier in multipliers.items())
+    search, ledger = RandomSearch("runs of DP-SGD", eta, gamma, alternatives), Ledger()
+    X, y = design.encode(train)
+    best, best_score, theta = settings[0], np.inf, np.zeros(X.shape[1])
+    for _ in range(number_of_runs(rng, ledger, search)):
+        setting, run = settings[int(rng.integers(len(settings)))], Ledger()
+        found = descend(rng, run, X, y, loss=loss, settings=[setting], multiplier=multipliers[_plan(setting)])[:, 0]
+        total = _bounded_loss(loss, X @ found, y, design.y_bound).sum()
+        score = gaussian(rng, run, total, sensitivity=largest_loss, multiplier=score_multiplier, label="score")
+        assert run.events in search.alternatives
+        if score < best_score:
+            best, best_score, theta = setting, float(score), found
+    diagnostics = {"setting": asdict(best), "score": best_score}
+    return Release(train.domain, budget, ledger, diagnostics=diagnostics, coefficients=theta)
+
+
+def _plan(setting: Setting) -> Plan:
+    return setting.rate, setting.steps
+
+
+def _steps_event(plan: Plan, multiplier: float) -> Event:
+    """What `descend` records of one run alone."""
+    rate, steps = plan
+    return Event("gaussian", "clipped gradients", 1.0, multiplier, steps, rate)
+
+
+def _mean_squared_error(scores: Floats, y: Floats) -> Floats:
+    """Of each column of scores (n, k)."""
+    errors: Floats = np.square(scores - y[:, None]).mean(axis=0)
+    return errors
+
+
+def _auc(scores: Floats, y: Floats) -> Floats:
+    """Area under the ROC curve of each column of scores (n, k), by ranks; 0 if y has one class only."""
+    from scipy.stats import rankdata
+
+    positive = y > 0
+    pairs = positive.sum() * (~positive).sum()
+    sums = rankdata(scores, axis=0)[positive].sum(axis=0) - positive.sum() * (positive.sum() + 1) / 2
+    areas: Floats = sums / max(pairs, 1)
+    return areas
+
+
+def _bounded_loss(loss: str, scores: Floats, y: Floats, y_bound: float) -> Floats:
+    """The loss of each row (n,) behind a private score."""
+    from scipy.special import expit
+
+    if loss == "logistic":
+        brier: Floats = (expit(scores) - (y > 0)) ** 2
+        return brier
+    return (np.clip(scores, -y_bound, y_bound) - y) ** 2

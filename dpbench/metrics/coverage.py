@@ -1,0 +1,51 @@
+"""How often intervals hold the population's coefficients, and how wide they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpbench.data.domain import Floats
+from dpbench.metrics.evaluation import Evaluation, Score
+from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, solve
+
+NULL_SPACE = 1e-6  # of a unit vector's length: less is the rounding of eigenvectors
+
+
+def coverage(evaluation: Evaluation) -> Score:
+    """Part of the identified coefficients that their intervals hold; over repetitions it should be the level.
+
+    The population is the split's whole table, training and test rows together, of which the training rows are a sample
+    without replacement: with `limits.test_rows` at all the other rows, it is the data set. A sample that is a part f of
+    it varies less than one from an endless population, by sqrt(1 - f): at f = 0.1, right intervals of level 0.9 have
+    coverage 0.917. A coefficient is identified if collinear columns leave it a single value. `detail` has the numbers
+    behind the part.
+    """
+    intervals, kept = _intervals(evaluation)
+    population = solve(*evaluation.reference.all_moments).coefficients[kept]
+    lower, upper = intervals.T
+    covered = (lower <= population) & (population <= upper)
+    detail = {
+        "columns": [name for name, keep in zip(evaluation.reference.design.columns, kept, strict=True) if keep],
+        "population": population.tolist(),
+        "coefficients": evaluation.fit.coefficients[kept].tolist(),
+        "lower": lower.tolist(),
+        "upper": upper.tolist(),
+    }
+    return Score("coverage", float(covered.mean()), "", "none", detail)
+
+
+def interval_width(evaluation: Evaluation) -> Score:
+    """Median width of the intervals of the identified coefficients, in scaled target for one unit of a feature."""
+    intervals, _ = _intervals(evaluation)
+    return Score("interval_width", float(np.median(intervals[:, 1] - intervals[:, 0])), "scaled target", "lower")
+
+
+def _intervals(evaluation: Evaluation) -> tuple[Floats, NDArray[np.bool_]]:
+    """The intervals of the identified coefficients, and which these are (p,)."""
+    if evaluation.fit.intervals is None:
+        raise ValueError("this model has no intervals; leave coverage and interval_width out of its metrics")
+    values, vectors = np.linalg.eigh(evaluation.reference.all_moments[0])
+    null = vectors[:, values <= RELATIVE_RANK_TOLERANCE * values[-1]]
+    kept = np.linalg.norm(null, axis=1) < NULL_SPACE
+    return evaluation.fit.intervals[kept], kept

@@ -1,0 +1,28 @@
+"""The margins y x'theta of the test rows, for a target of -1 and +1 (Paper 0, Figure 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpbench.metrics.evaluation import Evaluation, Score
+
+RADIUS = 6.0  # Paper 0, section 3.3: it approximates the loss on [-6, 6], the dashed lines of Figure 4
+EDGES = np.linspace(-15.0, 15.0, 121)  # of our histogram, which is to hold [-6, 6] with room to spare
+
+
+def margins_inside(evaluation: Evaluation) -> Score:
+    """Part of the test rows whose margin y x'theta lies in [-6, 6].
+
+    The detail is the histogram: `edges`, e_0 < ... < e_k, and `counts`, the rows with a margin below e_0, in each
+    [e_j, e_j+1), and of e_k or more, k + 2 in all.
+
+    Raises `ValueError` for a target that is not -1 and +1.
+    """
+    design = evaluation.reference.design
+    if not design.binary:
+        raise ValueError(f"the target {design.target!r} is not one of two levels; leave margins_inside out")
+    X, y = evaluation.reference.test
+    margins = y * (X @ evaluation.fit.coefficients)
+    counts = np.bincount(np.searchsorted(EDGES, margins, side="right"), minlength=len(EDGES) + 1)
+    detail = {"edges": EDGES.tolist(), "counts": counts.tolist()}
+    return Score("margins_inside", float(np.mean(np.abs(margins) <= RADIUS)), "", "none", detail)

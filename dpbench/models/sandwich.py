@@ -1,0 +1,40 @@
+"""Least squares on rows with the classical robust interval: the yardstick without privacy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+
+from dpbench.data.encode import Design
+from dpbench.errors import UserError
+from dpbench.mechanisms.release import Release
+from dpbench.models.fit import Fit
+from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, linear_rows
+
+
+def linear_rows_sandwich(release: Release, *, design: Design, level: float = 0.9) -> Fit:
+    """Least squares on released rows, theta_j -+ z se_j, as if they were drawn from the population.
+
+    That is so for `exact_table`, whose rows are the real ones. On synthetic rows it is what a reader does who does not
+    know how they were made: neither the noise nor the model's error is in the interval.
+
+    **Source** White 1980, "A heteroskedasticity-consistent covariance matrix estimator": the covariance
+    (X'X)^-1 (sum_i e_i^2 x_i x_i') (X'X)^-1, with the pseudo-inverse where columns are collinear.
+    **Privacy** Post-processing.
+    **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
+
+    Raises `UserError` for a level outside (0, 1).
+    """
+    if not 0 < level < 1:
+        raise UserError(f"linear_rows_sandwich: level must lie between 0 and 1, both excluded, not {level}")
+    assert release.rows is not None
+    fit = linear_rows(release, design=design)
+    X, y = design.encode(release.rows)
+    bread = np.linalg.pinv(X.T @ X, rcond=RELATIVE_RANK_TOLERANCE, hermitian=True)
+    scores = X * (y - X @ fit.coefficients)[:, None]
+    se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
+    half = NormalDist().inv_cdf((1 + level) / 2) * se
+    intervals = np.stack([fit.coefficients - half, fit.coefficients + half], axis=1)
+    return replace(fit, intervals=intervals, notes={**fit.notes, "level": level})
