@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpbench.config import Experiment, choices, compose
+from dpbench.config import Experiment, Paper, choices, compose, composed, paper_of
 from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan, read_plan
 from dpbench.grid.store import Store
 from dpbench.report.build import EXPORT, build_report, load_export
+from dpbench.report.paper import build_paper
+from dpbench.report.results import Results
 
 
 def status(arguments: argparse.Namespace) -> int:
@@ -31,54 +34,83 @@ def status(arguments: argparse.Namespace) -> int:
 
 
 def figures(arguments: argparse.Namespace) -> int:
-    """Draw the experiment that the settings name, or every experiment that has results."""
-    if any(item.startswith(("experiment=", "name=")) for item in arguments.overrides):
-        _draw(compose(arguments.overrides, arguments.config_dir))
-        return 0
-    named = (
-        compose([*arguments.overrides, f"experiment={name}"], arguments.config_dir)
-        for name in choices("experiment", arguments.config_dir)
-    )
-    with_results = [experiment for experiment in named if _has_results(experiment)]
-    if not with_results:
-        raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
-    for experiment in with_results:
-        _draw(experiment)
+    """Draw the papers or the experiment that the settings name, or all experiments and papers that have results."""
+    config_dir: Path | None = arguments.config_dir
+    papers = [item.removeprefix("paper=") for item in arguments.overrides if item.startswith("paper=")]
+    overrides = [item for item in arguments.overrides if not item.startswith("paper=")]
+    single = any(item.startswith(("experiment=", "name=")) for item in overrides)
+    if papers and single:
+        raise UserError("give either paper=... or an experiment; a paper draws its own experiments")
+    if single:
+        _draw(compose(overrides, config_dir))
+    elif not papers:
+        papers = _draw_all(overrides, config_dir)
+    for name in papers:
+        _draw_paper(paper_of(name, config_dir), overrides, config_dir)
     return 0
 
 
-def _has_results(experiment: Experiment) -> bool:
-    folder = experiment.results / experiment.name
+def _draw_all(overrides: Sequence[str], config_dir: Path | None) -> list[str]:
+    """Draw every experiment that has results; the papers that have any."""
+    drawn = [name for name in choices("experiment", config_dir) if _has_results(name, overrides, config_dir)]
+    if not drawn:
+        raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
+    for name in drawn:
+        _draw(compose([*overrides, f"experiment={name}"], config_dir))
+    return [name for name in choices("paper", config_dir) if set(drawn) & set(paper_of(name, config_dir).experiments)]
+
+
+def _has_results(name: str, overrides: Sequence[str], config_dir: Path | None) -> bool:
+    config = composed([*overrides, f"experiment={name}"], config_dir)
+    folder = Path(str(config["results"])) / str(config["name"])
     return (folder / EXPORT).exists() or (folder / "trials").is_dir()
 
 
 def _draw(experiment: Experiment) -> None:
     trials, planned = stored_trials(experiment)
+    if not trials:
+        raise UserError(
+            f"{experiment.results / experiment.name} holds no trial of this plan; run it first, with the same "
+            f"settings: dpbench run experiment={experiment.name}"
+        )
+    notes = "; ".join(_notes(experiment, len(trials), planned))
+    _print(build_report(trials, experiment.report, experiment.results / experiment.name, notes))
+
+
+def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None) -> None:
+    """The figures and tables of a paper, in the folder of its name beside those of its experiments."""
+    results = []
+    for name in paper.experiments:
+        experiment = compose([*overrides, f"experiment={name}"], config_dir)
+        trials, planned = stored_trials(experiment)
+        results.append(Results(experiment, trials, _notes(experiment, len(trials), planned)))
+    paths = build_paper(paper, results, compose(overrides, config_dir).results / paper.name)
+    _print(paths)
+    for name in (str(spec["name"]) for spec in paper.report["figures"]):
+        if name not in {path.stem for path in paths}:
+            print(f"{name} is not drawn: none of its experiments has results for it with these settings")
+
+
+def _notes(experiment: Experiment, stored: int, planned: int) -> list[str]:
+    """What a reader must know of the stored trials of a plan."""
     notes = [] if experiment.limits.name == "full" else [f"limits: {experiment.limits.name}"]
-    if len(trials) < planned:
-        notes.append(f"{len(trials)} of {planned} planned trials are stored")
-    folder = experiment.results / experiment.name
-    for path in build_report(trials, experiment.report, folder, "; ".join(notes)):
-        print(_shown(path))
+    return notes + ([f"{stored} of {planned} planned trials are stored"] if stored < planned else [])
 
 
 def stored_trials(experiment: Experiment) -> tuple[list[dict[str, Any]], int]:
-    """The trials of this very plan that are stored, or stand in the export, and how many the plan has.
-
-    Raises `UserError` if there are none.
-    """
+    """The trials of this very plan that are stored, or stand in the export, and how many the plan has."""
     store = Store(experiment.results, experiment.name)
     planned = make_plan(experiment).trial_ids
     trials = store.read_trials(planned)
     if not trials and (store.folder / EXPORT).exists():
         wanted = set(planned)
         trials = [trial for trial in load_export(store.folder / EXPORT) if trial["id"] in wanted]
-    if not trials:
-        raise UserError(
-            f"{store.folder} holds no trial of this plan; run it first, with the same settings: "
-            f"dpbench run experiment={experiment.name}"
-        )
     return trials, len(planned)
+
+
+def _print(paths: Iterable[Path]) -> None:
+    for path in paths:
+        print(_shown(path))
 
 
 def _shown(path: Path) -> str:

@@ -95,7 +95,7 @@ def dpsgd(
     epochs: int,
     learning_rate: float,
     expected_rows: int,
-    loss: str = "squared",
+    loss: str | None = None,
     engine: str = "native",
 ) -> Release:
     """One run of DP-SGD with hyperparameters that were declared in advance: T noisy steps from theta = 0.
@@ -110,11 +110,12 @@ def dpsgd(
     2. The paper does not print its loss, start or sampling: here the loss of a row is (y - x'theta)^2 or
     log(1 + exp(-y x'theta)), without a penalty, theta starts at 0, and the last theta is released.
 
-    `engine`: `native` or `opacus`, which draw from the same law. Raises `UserError` for hyperparameters out of range,
-    an unknown loss or engine, a logistic loss of a target that is not -1 and +1, or a budget that no noise meets.
+    `loss`: `squared` or `logistic`, see `loss_for`. `engine`: `native` or `opacus`, which draw from the same law.
+    Raises `UserError` for hyperparameters out of range, an unknown loss or engine, a logistic loss of a target that is
+    not -1 and +1, or a budget that no noise meets.
     """
     setting = Setting(batch_size, clip, epochs, learning_rate, expected_rows)
-    check_loss(loss, design)
+    loss = loss_for(design, loss)
     if engine not in ENGINES:
         raise unknown("engine", engine, ENGINES)
     multiplier = sampled_multiplier(budget.epsilon, budget.delta, setting.rate, setting.steps)
@@ -124,14 +125,20 @@ def dpsgd(
     return Release(train.domain, budget, ledger, coefficients=theta[:, 0])
 
 
-def check_loss(loss: str, design: Design) -> None:
-    """`UserError` for an unknown loss, or a logistic one of a target that is not -1 and +1."""
+def loss_for(design: Design, loss: str | None) -> str:
+    """The loss by name; None is `logistic` for a target of two levels and `squared` for any other.
+
+    Raises `UserError` for an unknown one, or a logistic one of a target that is not -1 and +1.
+    """
+    if loss is None:
+        return "logistic" if design.binary else "squared"
     if loss not in SLOPES:
         raise unknown("loss", loss, SLOPES)
     if loss == "logistic" and not design.binary:
         raise UserError(
             f"DP-SGD: loss=logistic needs a target of two levels, which {design.target!r} is not; use loss=squared"
         )
+    return loss
 
 
 def descend(

@@ -12,7 +12,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, unknown
-from dpbench.mechanisms.dpsgd import Setting, check_loss, descend
+from dpbench.mechanisms.dpsgd import Setting, descend, loss_for
 from dpbench.mechanisms.release import Release
 from dpbench.privacy.budget import Budget, Event, Ledger, RandomSearch
 from dpbench.privacy.calibration import Plan, advanced_composition, sampled_multiplier, search_multipliers
@@ -33,7 +33,7 @@ def dpsgd_search(
     epochs: Sequence[int],
     learning_rates: Sequence[float],
     expected_rows: int,
-    loss: str = "squared",
+    loss: str | None = None,
     eta: float = 0.0,
     gamma: float = 0.03,
     score_share: float = 0.1,
@@ -50,9 +50,9 @@ def dpsgd_search(
     clipped to [-||Y||, ||Y||], and 1 for that of the predicted probability (Brier score), which goes with the logistic
     loss. Only the run with the least score is released, and the ledger holds the law of K.
     **Shapes** X (n, p), y (n,) as `design` encodes them; theta (p,).
-    **Departures** 1. But in a random search, runs that differ in clip or learning rate alone share their Poisson samples.
-    Each has the law of a run alone. Theorem 22, however, holds for independent runs: that all runs together cost no
-    more than (eps, delta) is what the accountant says of the ledger, which counts shared samples as shared.
+    **Departures** 1. Runs that differ in clip or learning rate alone share their Poisson samples, but not in a random
+    search. Each has the law of a run alone. Theorem 22, however, holds for independent runs: that all runs together
+    cost no more than (eps, delta) is what the accountant says of the ledger, which counts shared samples as shared.
     2. `random_search` is the accounting that the paper only names. Its score for the logistic loss is not the AUC,
     which is no sum over rows.
 
@@ -65,7 +65,7 @@ def dpsgd_search(
             raise UserError(f"dpsgd_search: {name} must list at least one value, not {values!r}")
     if tuning not in TUNINGS:
         raise unknown("tuning", tuning, TUNINGS)
-    check_loss(loss, design)
+    loss = loss_for(design, loss)
     settings = [
         Setting(batch_size, clip, passes, learning_rate, expected_rows)
         for batch_size, clip, passes, learning_rate in product(batch_sizes, clips, epochs, learning_rates)

@@ -13,7 +13,6 @@ Part = tuple[str, float, float]  # gaussian, laplace or pure (eps = 2 / multipli
 INTERVAL = 1e-4  # of the grid of privacy losses; the default of dp-accounting
 LARGEST_EPSILON = 50.0  # a distribution on a grid of this interval takes memory in proportion
 RELATIVE_INTERVAL = 0.1  # the same beside the standard deviation of one step: eps comes out up to 0.1% too large
-
 MOST_EVENTS = 10**6  # the grid's size grows with their number
 LEAST_MULTIPLIER = 0.2  # of sampled Gaussians: below, no central limit is near, and the grid is far too coarse
 
@@ -42,7 +41,7 @@ def composed_delta(events: Sequence[Event], epsilon: float) -> float:
 
 
 def central_limit_mu(events: Sequence[Event]) -> float:
-    """mu of the Gaussian DP to which many events tend (Bu, Dong, Long, Su 2020, Corollary 5.4 for Poisson sampling).
+    """mu of the Gaussian DP to which many events tend (Bu, Dong, Long and Su 2020, for Poisson sampling).
 
     mu^2 = sum of rate^2 (exp(1 / multiplier^2) - 1) for sampled Gaussians, 2 rho for other events. No bound: a guide.
     """
@@ -69,7 +68,7 @@ def _composed(events: Sequence[Event]) -> Any:
     return _distribution(tuple(parts.items()), interval)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _distribution(parts: tuple[tuple[Part, int], ...], interval: float) -> Any:
     """The distribution of dp-accounting of all parts, each so many times."""
     whole, *others = (_single(part, interval).self_compose(count) for part, count in parts)

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.errors import UserError
-from dpbench.report.figures import metric_by_epsilon, save_figure
+from dpbench.report.figures import draw_figure
 from dpbench.report.files import write_file
 from dpbench.report.frame import Trial, canonical_json, trial_frame, unique_trials
 from dpbench.report.runs import write_runs
+from dpbench.report.style import save_figure
 from dpbench.report.tables import write_tables
 
 EXPORT = "trials.jsonl"
@@ -21,7 +22,7 @@ def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Pat
     """Write `folder`/figures, `folder`/tables and the export `folder`/trials.jsonl; the paths written.
 
     `report` has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
-    left out) and `figures` (specs of `metric_by_epsilon`). The same trials give the same bytes, in whatever
+    left out) and `figures` (specs of `draw_figure`). The same trials give the same bytes, in whatever
     order they come. Raises `UserError` if there are no trials or the folder cannot be written to.
     """
     kept = unique_trials(trials)
@@ -35,7 +36,7 @@ def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Pat
     name = "+".join(sorted({str(trial["experiment"]) for trial in kept}))
     paths = []
     for spec in report.get("figures") or []:
-        figure, drawn = metric_by_epsilon(frame, labels, spec, notes)
+        figure, drawn = draw_figure(frame, labels, spec, notes)
         paths += save_figure(figure, drawn, folder / "figures", str(spec["name"]))
     paths += write_tables(frame, labels, metrics, folder / "tables", name, notes)
     paths.append(write_runs(kept, folder / "tables", name))

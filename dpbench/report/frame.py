@@ -16,6 +16,7 @@ Trial = Mapping[str, Any]
 Group = tuple[object, ...]
 
 SERIES = ("mechanism", "calibration", "variant", "model")
+SEPARATOR = "; "  # between the non-private inputs of a trial
 CELL = ("dataset", *SERIES, "epsilon", "delta", "metric")
 
 COLUMNS = {
@@ -33,6 +34,7 @@ COLUMNS = {
     "status": "str",
     "metric": "str",
     "value": "float64",
+    "detail": "str",
     "unit": "str",
     "direction": "str",
     "spent_epsilon": "float64",
@@ -65,9 +67,10 @@ def trial_frame(trials: Iterable[Trial]) -> pd.DataFrame:
     """One row per trial and metric, in an order that does not depend on the order of `trials`.
 
     A trial that is not done has a row, with NaN for its value, under every metric its key asks for and
-    under every name that the done trials asked for the same metrics were scored with. `epsilon` is inf for
-    the non-private reference; `spent_epsilon` is NaN where nothing is known to be spent; times are in
-    seconds. `variant` is "" unless one cell mixes settings (see `_variants`).
+    under every name that the done trials asked for the same metrics were scored with. `detail` is the JSON of
+    what a score has beside its value, such as a histogram. `epsilon` is inf for the non-private reference;
+    `spent_epsilon` is NaN where nothing is known to be spent; times are in seconds. `variant` is "" unless
+    one cell mixes settings (see `_variants`).
 
     Raises `UserError` if one id comes twice with different scores.
     """
@@ -158,7 +161,7 @@ def _rows(
         "train_rows": split.get("train_rows", 0),
         "test_rows": split.get("test_rows", 0),
         "relation": str(release["budget"].get("relation") or ""),
-        "nonprivate_inputs": ", ".join(sorted(str(name) for name in trial.get("nonprivate_inputs") or [])),
+        "nonprivate_inputs": SEPARATOR.join(sorted(str(name) for name in trial.get("nonprivate_inputs") or [])),
         "release_seconds": _number(runtime.get("release_seconds")),
         "model_seconds": _number(runtime.get("model_seconds")),
     }
@@ -168,6 +171,7 @@ def _rows(
         yield common | {
             "metric": name,
             "value": _number(score["value"]),
+            "detail": canonical_json(score["detail"]) if score.get("detail") else "",
             "unit": str(score.get("unit") or ""),
             "direction": str(score.get("direction") or "none"),
         }

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from dpbench.report.frame import SERIES
+from dpbench.report.frame import SEPARATOR
 from dpbench.report.series import Series, mark_series
 from dpbench.report.stats import summarise
 from dpbench.report.text import number
@@ -25,11 +25,14 @@ def remarks(frame: pd.DataFrame, known: Sequence[Series], notes: str = "") -> li
 
 
 def _data(frame: pd.DataFrame) -> list[str]:
-    """The data sets with their rows. The split takes all rows there are, up to the number asked for."""
-    columns = ("dataset", "train_rows", "test_rows")
-    sizes = frame[list(columns)].drop_duplicates().sort_values(list(columns))
-    rows = sizes.itertuples(index=False)
-    return [f"{row.dataset}: up to {row.train_rows:,} training and {row.test_rows:,} test rows" for row in rows]
+    """The data sets by their rows. The split takes all rows there are, up to the number asked for."""
+    told = []
+    for (train, test), rows in frame.groupby(["train_rows", "test_rows"], sort=True):
+        names = sorted(rows["dataset"].unique())
+        everywhere = 1 < len(names) == frame["dataset"].nunique()
+        where = "Each data set" if everywhere else _listed(names)
+        told.append(f"{where}: up to {train:,} training and {test:,} test rows")
+    return told
 
 
 def _protocol(frame: pd.DataFrame) -> list[str]:
@@ -38,8 +41,14 @@ def _protocol(frame: pd.DataFrame) -> list[str]:
     if len(private):
         told.append("δ = " + ", ".join(number(delta) for delta in sorted(private["delta"].dropna().unique())))
         told.append("Neighbours: " + ", ".join(sorted(set(private["relation"]) - {""})).replace("_", "/"))
-    repetitions = frame["repetition"].nunique()
-    told.append(f"Mean ± standard error of {repetitions} repetition" + ("s" if repetitions != 1 else ""))
+    repetitions: dict[int, list[str]] = {}
+    for dataset, rows in frame.groupby("dataset", sort=True):
+        repetitions.setdefault(rows["repetition"].nunique(), []).append(str(dataset))
+    counts = [
+        f"{count} repetition{'' if count == 1 else 's'}{f' ({_listed(names)})' if len(repetitions) > 1 else ''}"
+        for count, names in sorted(repetitions.items(), reverse=True)
+    ]
+    told += [f"Mean ± standard error of {_listed(counts)}"] if counts else []
     return [text for text in told if not text.endswith(": ")]
 
 
@@ -53,13 +62,15 @@ def _failures(cells: pd.DataFrame) -> list[str]:
 def _gaps(cells: pd.DataFrame) -> list[str]:
     """Budgets at which a private series has no trial at all though another series of the data set has."""
     private = cells[np.isfinite(cells["epsilon"])]
-    missing = []
-    for _, panel in private.groupby(["dataset", "delta"], sort=True, dropna=False):
+    missing: dict[str, list[str]] = {}
+    for (dataset, _), panel in private.groupby(["dataset", "delta"], sort=True, dropna=False):
         budgets = sorted(panel["epsilon"].unique())
         for _, one in panel.groupby("series_order", sort=True):
             gaps = [number(budget) for budget in budgets if budget not in set(one["epsilon"])]
-            missing += [f"{one['series'].iloc[0]} at ε = {', '.join(gaps)}"] if gaps else []
-    return [f"Not run: {'; '.join(dict.fromkeys(missing))}"] if missing else []
+            if gaps:
+                missing.setdefault(f"{one['series'].iloc[0]} at ε = {', '.join(gaps)}", []).append(str(dataset))
+    told = [f"{what}{_where(datasets, cells)}" for what, datasets in missing.items()]
+    return [f"Not run: {'; '.join(told)}"] if told else []
 
 
 def _overspending(cells: pd.DataFrame) -> list[str]:
@@ -70,32 +81,49 @@ def _overspending(cells: pd.DataFrame) -> list[str]:
 
 
 def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
-    used = frame[np.isfinite(frame["epsilon"]) & (frame["nonprivate_inputs"] != "")]
-    if not len(used):
-        return []
-    rows = mark_series(used[[*SERIES, "nonprivate_inputs"]].drop_duplicates(), known).sort_values("series_order")
-    told = [f"{row['series']}: {row['nonprivate_inputs']}" for _, row in rows.iterrows()]
-    return [f"Non-private inputs: {'; '.join(dict.fromkeys(told))}"]
+    """What was taken from the rows without paying for it, by which series."""
+    private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
+    users: dict[str, dict[str, list[str]]] = {}
+    for dataset, rows in private.groupby("dataset", sort=True):
+        taken: dict[str, dict[str, None]] = {}
+        order = rows[["series_order", "series", "nonprivate_inputs"]].drop_duplicates().sort_values("series_order")
+        for series, inputs in zip(order["series"], order["nonprivate_inputs"], strict=True):
+            for name in filter(None, inputs.split(SEPARATOR)):
+                taken.setdefault(name, {})[series] = None
+        for name, those in taken.items():
+            who = "every private method" if len(those) == order["series"].nunique() > 1 else " and ".join(those)
+            users.setdefault(name, {}).setdefault(who, []).append(str(dataset))
+    told = [
+        f"{name} ({'; '.join(who + _where(datasets, private) for who, datasets in uses.items())})"
+        for name, uses in users.items()
+    ]
+    return [f"Non-private inputs: {'; '.join(told)}"] if told else []
 
 
 def _by_series(cells: pd.DataFrame, wanted: pd.Series[bool], say: Callable[[pd.Series], str]) -> str:
-    """What `say` makes of each wanted cell, as "SSP (paper) 0.13 at ε = 0.1, 1.6 at ε = 1; AdaSSP ...".
-
-    Data sets are named where not all of them agree.
-    """
-    datasets = sorted(cells["dataset"].unique())
+    """What `say` makes of each wanted cell, as "SSP (paper) 0.13 at ε = 0.1, 1.6 at ε = 1; AdaSSP ..."."""
     told: dict[str, dict[str, list[str]]] = {}
     for _, row in cells[wanted].sort_values(["series_order", "epsilon", "delta", "dataset"]).iterrows():
         parts = told.setdefault(str(row["series"]), {})
         parts.setdefault(f"{say(row)} at ε = {number(row['epsilon'])}", []).append(str(row["dataset"]))
     sentences = []
     for series, parts in told.items():
-        places = {what: sorted(set(where)) for what, where in parts.items()}
-        words = [what if where == datasets else f"{what} on {' and '.join(where)}" for what, where in places.items()]
+        words = [f"{what}{_where(datasets, cells)}" for what, datasets in parts.items()]
         sentences.append(f"{series} {', '.join(words)}")
     return "; ".join(sentences)
 
 
+def _where(datasets: Sequence[str], cells: pd.DataFrame) -> str:
+    """Such as " on adult and taxi"; nothing where these are all the data sets of the cells."""
+    named = sorted(set(datasets))
+    return "" if named == sorted(cells["dataset"].unique()) else f" on {_listed(named)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Such as "adult, fire and taxi"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
 def as_text(sentences: Iterable[str]) -> str:
-    """The remarks in one paragraph."""
-    return ". ".join(sentence.rstrip(".") for sentence in sentences) + "."
+    """The remarks in one paragraph, "" for none."""
+    return " ".join(f"{sentence.rstrip('.')}." for sentence in sentences if sentence)

@@ -8,7 +8,7 @@ from statistics import mean
 from typing import Any
 
 from dpbench.report.files import write_file
-from dpbench.report.text import markdown, number
+from dpbench.report.text import markdown, markdown_table, number
 
 Trial = Mapping[str, Any]
 
@@ -18,7 +18,7 @@ def write_runs(trials: Iterable[Trial], folder: Path, name: str) -> Path:
     epsilon (mean and largest seconds, largest resident memory). A release with several trials counts once.
     """
     kept = list(trials)
-    lines = [f"# {markdown(name)}: how it was run", "", *_provenance(kept), "", *_costs(kept), ""]
+    lines = [f"# {markdown(name)}: how it was run", "", *_provenance(kept), "", _costs(kept), ""]
     return write_file(folder / f"{name}_runs.md", "\n".join(lines))
 
 
@@ -41,7 +41,7 @@ def _commit(record: Mapping[str, Any]) -> str:
     return f"{record['commit'] or 'not a checkout'}{' with uncommitted changes' if record['dirty'] else ''}"
 
 
-def _costs(trials: list[Trial]) -> list[str]:
+def _costs(trials: list[Trial]) -> str:
     releases = {trial["release_id"]: trial for trial in trials}
     groups: dict[tuple[str, float, str], list[Trial]] = {}
     for trial in releases.values():
@@ -49,7 +49,7 @@ def _costs(trials: list[Trial]) -> list[str]:
         calibration = str(key["mechanism"]["parameters"].get("calibration", ""))
         group = (key["mechanism"]["name"], float(key["budget"]["epsilon"]), calibration)
         groups.setdefault(group, []).append(trial)
-    lines = ["| mechanism | ε | calibration | releases | mean s | largest s | largest MB |", "| --- " * 7 + "|"]
+    rows = []
     for (mechanism, epsilon, calibration), group_trials in sorted(groups.items()):
         runtimes = [trial["runtime"] for trial in group_trials]
         seconds = [run["release_seconds"] for run in runtimes if run["release_seconds"] is not None]
@@ -57,5 +57,6 @@ def _costs(trials: list[Trial]) -> list[str]:
         cells = [mechanism, number(epsilon), calibration, str(len(group_trials))]
         cells += [f"{mean(seconds):.3g}", f"{max(seconds):.3g}"] if seconds else ["", ""]
         cells.append(f"{max(memory):.0f}" if memory else "")
-        lines.append("| " + " | ".join(markdown(cell) for cell in cells) + " |")
-    return lines
+        rows.append(cells)
+    header = ["mechanism", "ε", "calibration", "releases", "mean s", "largest s", "largest MB"]
+    return markdown_table(header, rows)

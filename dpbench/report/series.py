@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from dpbench.errors import unknown
 from dpbench.report.frame import SERIES
 
 
@@ -30,6 +31,11 @@ class Series:
     def identity(self) -> tuple[str, str, str, str]:
         """The values of the frame's columns `SERIES` that select this series."""
         return self.mechanism, self.calibration, self.variant, self.model
+
+    @property
+    def method(self) -> str:
+        """The name by which reports give it a label: "mechanism/model"."""
+        return f"{self.mechanism}/{self.model}"
 
 
 def series_of(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[Series]:
@@ -62,6 +68,22 @@ def _ranks(methods: list[str], labels: Mapping[str, str]) -> dict[str, int]:
     a label follow in alphabetical order."""
     order = [*dict.fromkeys(labels.values()), *sorted(set(methods) - set(labels))]
     return {method: order.index(labels.get(method, method)) for method in methods}
+
+
+def shown(
+    frame: pd.DataFrame, labels: Mapping[str, str], names: Sequence[str] | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of the methods with these labels, all rows for None, and the labels that have no row.
+
+    Raises `UserError` for a label that no method has.
+    """
+    if names is None:
+        return frame, []
+    for name in names:
+        if name not in labels.values():
+            raise unknown("label", name, set(labels.values()))
+    found = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
+    return frame[found.isin(list(names))], [name for name in names if not (found == name).any()]
 
 
 def mark_series(rows: pd.DataFrame, known: Sequence[Series]) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from dpbench.report.files import write_file
 from dpbench.report.remarks import as_text, remarks
 from dpbench.report.series import mark_series, series_of
 from dpbench.report.stats import summarise
-from dpbench.report.text import latex, markdown, mean_and_error, number, powers
+from dpbench.report.text import latex, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
 _TIDY = [
@@ -142,12 +142,8 @@ def _markdown(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[
             parts.append("No trial has a score of this metric.")
             continue
         header = ["", *(f"ε = {name}" for name in table.columns)]
-        rows = [header, ["---"] * len(header)]
-        rows += [
-            [markdown(str(series)), *map(str, cells)]
-            for series, cells in zip(table.index, table.to_numpy(), strict=True)
-        ]
-        parts.append("\n".join(f"| {' | '.join(row)} |" for row in rows))
+        rows = [[str(series), *map(str, cells)] for series, cells in zip(table.index, table.to_numpy(), strict=True)]
+        parts.append(markdown_table(header, rows))
         parts.append(markdown(_footnote(frame, labels, metric, notes)))
     return "\n\n".join(parts) + "\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 _POWERS = {"^2": "²", "^3": "³"}
 _LATEX = {
@@ -90,3 +91,16 @@ def markdown(text: str) -> str:
     """The text as it may stand in a cell of a Markdown table."""
     escaped = "".join(f"\\{character}" if character in "\\|*_`[]<>" else character for character in text)
     return escaped.replace("\n", " ")
+
+
+def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table of plain text.
+
+    >>> print(markdown_table(["a", "b"], [["1", "x|y"]]))
+    | a | b |
+    | --- | --- |
+    | 1 | x\\|y |
+    """
+    lines = [[markdown(cell) for cell in row] for row in (header, *rows)]
+    lines.insert(1, ["---"] * len(header))
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

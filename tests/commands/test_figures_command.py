@@ -67,3 +67,54 @@ def test_a_failed_trial_is_counted_in_its_cell(results, tmp_path):
 def test_nothing_stored_is_a_clear_message(tmp_path, capsys):
     assert main(["figures", f"results={tmp_path}"]) == 2
     assert "dpbench run experiment=quickstart" in capsys.readouterr().err
+
+
+PAPER = """
+title: A small paper
+report:
+  panels: {adult_synth: Synthetic Adult}
+  labels: {exact/linear_statistics: public, adassp/linear_statistics: AdaSSP}
+  figures:
+    - {name: both, metric: mse, title: Both, experiments: [quickstart, linreg_adult_all_attributes]}
+"""
+
+
+@pytest.fixture
+def config_dir(tmp_path):
+    (tmp_path / "conf" / "paper").mkdir(parents=True)
+    (tmp_path / "conf" / "paper" / "small.yaml").write_text(PAPER)
+    return tmp_path / "conf"
+
+
+def test_a_paper_is_drawn_from_the_experiments_that_have_results(results, tmp_path, config_dir, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = [*SETTINGS[1:], f"results={tmp_path}/copy", "--config-dir", str(config_dir)]
+    assert main(["figures", "paper=small", *settings]) == 0
+    assert f"{tmp_path}/copy/small/figures/both.png" in capsys.readouterr().out
+    text = (tmp_path / "copy" / "small" / "tables" / "both.md").read_text().replace("\\", "")
+    assert "Experiments not run: linreg_adult_all_attributes. limits: smoke." in text
+    assert not (tmp_path / "copy" / "small" / "tables" / "statements.md").exists(), "it has no published file"
+
+
+def test_without_a_name_papers_with_results_are_drawn_too(results, tmp_path, config_dir, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = [*SETTINGS[1:], f"results={tmp_path}/copy", "--config-dir", str(config_dir)]
+    assert main(["figures", *settings]) == 0
+    out = capsys.readouterr().out
+    assert out.index("copy/quickstart/figures/quickstart.png") < out.index("copy/small/figures/both.png")
+    assert "dd_ssp" not in out
+
+
+def test_a_paper_of_other_settings_says_that_nothing_of_them_was_run(results, tmp_path, config_dir, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = [*SETTINGS[1:], "delta=1e-6", f"results={tmp_path}/copy", "--config-dir", str(config_dir)]
+    assert main(["figures", "paper=small", *settings]) == 0
+    assert not (tmp_path / "copy" / "small" / "figures").exists()
+    assert "both is not drawn" in capsys.readouterr().out
+
+
+def test_a_paper_beside_an_experiment_or_unknown_is_a_clear_message(capsys):
+    assert main(["figures", "paper=dd_ssp", "experiment=quickstart"]) == 2
+    assert "either paper=" in capsys.readouterr().err
+    assert main(["figures", "paper=dd_sp"]) == 2
+    assert "did you mean 'dd_ssp'" in capsys.readouterr().err

@@ -10,7 +10,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpbench.config import compose
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -334,18 +333,3 @@ def test_odd_tables_give_an_answer():
                     assert np.isfinite(table).all()
                     assert table.min() >= 0
                     assert table.sum() == pytest.approx(release.diagnostics["total"])
-
-
-def test_the_experiment_sets_mst_beside_aim():
-    experiment = compose(["experiment=linreg_adult_mst"])
-    assert [part.name for part in experiment.mechanisms] == ["exact", "aim", "mst"]
-    assert [part.name for part in experiment.models] == ["linear_statistics", "linear_marginals"]
-    assert experiment.calibrations == ("tight",)
-    labels = experiment.report["labels"]
-    assert labels["aim/linear_marginals"] == "DD-SSP (AIM)"
-    assert labels["mst/linear_marginals"] == "DD-SSP (MST)"
-    same = compose(["experiment=linreg_adult"])
-    assert [part.key() for part in experiment.mechanisms if part.name == "aim"] == [
-        part.key() for part in same.mechanisms if part.name == "aim"
-    ]
-    assert (experiment.dataset, experiment.epsilons) == (same.dataset, same.epsilons)

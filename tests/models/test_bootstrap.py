@@ -85,7 +85,7 @@ def test_where_the_model_is_true_and_its_pairs_are_measured_the_coverage_is_the_
     for seed in range(200):
         made = release(3000, epsilon, seed)
         assert {tuple(pair) for pair in made.diagnostics["tree"]} == tree
-        hits.append(covered(fitted(made, seed, replicates=39).intervals))
+        hits.append(covered(fitted(made, seed, replicates=19).intervals))
     assert np.all(np.abs(np.mean(hits, axis=0) - 0.9) < 4 * math.sqrt(0.9 * 0.1 / 200))
 
 

@@ -76,6 +76,12 @@ def make_trial(
     }
 
 
+def make_score(name: str, value: float, direction: str = "higher", **detail: Any) -> dict[str, Any]:
+    """One score as it is stored, with its detail if it has one."""
+    score = {"name": name, "value": value, "unit": "", "direction": direction}
+    return score | ({"detail": detail} if detail else {})
+
+
 def make_grid(dataset: str = "adult", repetitions: int = 5, seed: int = 0) -> list[dict[str, Any]]:
     """A grid shaped like paper 0's Figure 3a: SSP far above the rest, DD-SSP on AIM-Synth, some failures."""
     rng = np.random.default_rng(seed)

@@ -3,9 +3,10 @@ import pytest
 from made_up import LABELS, SPEC, make_grid, make_trial
 from matplotlib import rcParams
 
-from dpbench.report.figures import COLOURS, metric_by_epsilon, save_figure
 from dpbench.report.frame import trial_frame
+from dpbench.report.metric_by_epsilon import metric_by_epsilon
 from dpbench.report.stats import summarise
+from dpbench.report.style import COLOURS, save_figure
 
 
 def draw(trials, notes="", **changes):
@@ -83,7 +84,7 @@ def test_footnote_tells_what_was_not_run_and_nonprivate_inputs():
     used = make_trial("adassp", epsilon=1.0) | {"nonprivate_inputs": ["bounds"]}
     text = footnote(draw([make_trial(epsilon=0.1), used])[0])
     assert "Not run: SSP at ε = 1; AdaSSP at ε = 0.1" in text
-    assert "Non-private inputs: AdaSSP: bounds" in text
+    assert "Non-private inputs: bounds (AdaSSP)" in text
 
 
 def test_means_outside_of_the_limits_are_marked_with_their_value():
@@ -133,3 +134,64 @@ def test_the_users_settings_do_not_matter_and_are_left_alone(tmp_path):
     finally:
         rcParams["font.size"] = 10
     assert before == after
+
+
+def test_declared_panels_give_titles_and_order_also_to_a_single_one():
+    trials = [make_trial(), make_trial(dataset="taxi")]
+    titles = {"taxi": "Taxi (2020)", "adult": "Adult", "fire": "Fire"}
+    figure, drawn = draw(trials, panels=titles)
+    assert [axes.get_title() for axes in figure.axes] == ["Taxi (2020)", "Adult"]
+    assert "Each data set: up to 50,000 training" in footnote(figure)
+    assert list(drawn["dataset"]) == ["taxi", "adult"]
+    figure, _ = draw(trials[:1], panels=titles)
+    assert (figure.axes[0].get_title(), figure.get_suptitle()) == ("Adult", SPEC["title"])
+    assert "Adult: up to 50,000 training" in footnote(figure)
+
+
+def test_limits_of_one_panel_leave_the_others_alone():
+    trials = [make_trial(mse=9.0), make_trial(dataset="taxi", mse=9.0), make_trial("adassp", mse=0.1)]
+    figure, drawn = draw(trials, ylim={"adult": [0.05, 0.5]})
+    assert figure.axes[0].get_ylim() == (0.05, 0.5)
+    assert dict(zip(drawn["dataset"] + drawn["series"], drawn["clipped"], strict=True)) == {
+        "adultSSP": "above",
+        "adultAdaSSP": "",
+        "taxiSSP": "",
+    }
+
+
+def test_a_band_is_shaded_between_two_means_where_both_have_one():
+    upper = [make_trial("ssp", epsilon=eps, mse=0.2 + eps) for eps in (0.1, 0.5, 1.0)]
+    lower = [make_trial("adassp", epsilon=eps, mse=0.1 + eps) for eps in (0.05, 0.1, 0.5, 1.0)]
+    upper += [make_trial("ssp", epsilon=2.0, status="failed")]
+    band = {"between": ["adassp/linear_statistics", "ssp/linear_statistics"], "label": "a band"}
+    figure, drawn = draw([*upper, *lower], bands=[band])
+    (shade,) = [collection for collection in figure.axes[0].collections if collection.get_label() == "a band"]
+    corners = {(round(x, 6), round(y, 6)) for x, y in shade.get_paths()[0].vertices.tolist()}
+    assert corners == {(0.1, 0.2), (0.1, 0.3), (0.5, 0.6), (0.5, 0.7), (1.0, 1.1), (1.0, 1.2)}
+    lines = lines_of(figure)
+    assert (lines["AdaSSP"].get_marker(), lines["SSP"].get_marker()) == ("", "*")
+    assert lines["AdaSSP"].get_color() == lines["SSP"].get_color() == COLOURS[2]
+    assert (drawn["x"] == drawn["epsilon"]).all(), "the lines of a band are not moved sideways"
+    assert figure.legends[0].get_texts()[-1].get_text() == "a band"
+
+
+def test_a_band_without_one_of_its_lines_is_left_out():
+    figure, _ = draw([make_trial()], bands=[{"between": ["ssp/linear_statistics", "aim/linear_rows"], "label": "band"}])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SSP"]
+
+
+def test_footnote_groups_data_sets_and_what_was_taken_from_them():
+    used = {"nonprivate_inputs": ["bounds"]}
+    trials = [make_trial(), make_trial("adassp"), make_trial(dataset="taxi") | used]
+    trials += [make_trial("adassp", dataset="taxi") | {"nonprivate_inputs": ["bounds", "settings"]}]
+    trials += [make_trial(repetition=1), make_trial(epsilon=1.0)]
+    text = footnote(draw(trials)[0])
+    assert "Each data set: up to 50,000 training" in text
+    assert "2 repetitions (adult) and 1 repetition (taxi)" in text
+    assert "Not run: AdaSSP at ε = 1 on adult." in text
+    assert "Non-private inputs: bounds (every private method on taxi); settings (AdaSSP on taxi)" in text
+
+
+def test_a_long_footnote_makes_the_figure_higher():
+    short, long = draw(make_grid())[0], draw(make_grid(), notes="word " * 300)[0]
+    assert long.get_figheight() > short.get_figheight() + 0.5

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# The commands behind results/dd_ssp: the figures and tables of the DD-SSP paper. What is stored already does not run.
+set -euo pipefail
+linear="linreg_adult linreg_acsincome linreg_fire linreg_taxi"
+logistic="logreg_adult logreg_acsincome logreg_acsmobility logreg_acsemployment logreg_acspubliccoverage"
+for experiment in $linear $logistic; do
+  dpbench run "experiment=$experiment" "$@"
+  dpbench figures "experiment=$experiment" "$@"
+done
+dpbench figures paper=dd_ssp "$@"

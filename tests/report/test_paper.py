@@ -1,0 +1,135 @@
+import random
+from dataclasses import replace
+
+import pytest
+from made_up import LABELS, make_grid, make_trial
+
+from dpbench.config import Paper, choices, compose, composed, paper_of
+from dpbench.errors import UserError
+from dpbench.report.figures import KINDS
+from dpbench.report.paper import build_paper
+from dpbench.report.results import Results
+from dpbench.report.statements import RELATIONS
+from dpbench.report.style import COLOURS
+
+FIGURE = {
+    "name": "figure1", "metric": "mse", "title": "Both data sets", "yscale": "log",
+    "experiments": ["linreg_taxi", "linreg_adult", "linreg_fire"], "show": ["public", "AdaSSP", "DD-SSP", "AIM-Synth"],
+}  # fmt: skip
+CURVE = {"name": "curve", "kind": "polynomial", "radius": 6, "fits": [{"degree": 2, "construction": "series"}]}
+NEVER = {"name": "never_run", "metric": "auc", "title": "Nothing", "experiments": ["linreg_fire", "linreg_adult"]}
+STATEMENT = {
+    "claim": "DD-SSP is better", "where": "section 4", "figure": "figure1", "relation": "better",
+    "method": "aim/linear_marginals", "baseline": "adassp/linear_statistics", "except": ["linreg_taxi"],
+}  # fmt: skip
+MARGIN = {"part": 0.1, "of": "exact/linear_statistics", "reason": "a reason"}
+PAPER = Paper(
+    "a_paper",
+    "A paper",
+    {"panels": {"adult": "Adult", "taxi": "Taxi (part)"}, "labels": LABELS, "figures": [CURVE, FIGURE, NEVER]},
+    {
+        "margins": {"mse": {"part": 0.1, "of": "exact/linear_statistics", "reason": "a reason"}},
+        "statements": [STATEMENT],
+    },
+)
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return compose(["experiment=quickstart"])
+
+
+@pytest.fixture
+def results(experiment):
+    def of(dataset, trials, *notes):
+        one = replace(experiment, name=f"linreg_{dataset}", dataset={**experiment.dataset, "name": dataset})
+        return Results(one, trials, notes)
+
+    adult = [trial for trial in make_grid() if trial["key"]["release"]["mechanism"]["name"] != "aim"]
+    adult += [make_trial("aim", "linear_marginals", 0.1, place, 0.06) for place in range(5)]
+    return [of("adult", adult, "limits: smoke"), of("taxi", make_grid("taxi", seed=1)), of("fire", [])]
+
+
+def text_of(folder, name):
+    return (folder / "tables" / name).read_text().replace("\\", "")
+
+
+def test_files_of_a_paper_and_figures_without_results_left_out(results, tmp_path):
+    paths = [str(path.relative_to(tmp_path)) for path in build_paper(PAPER, results, tmp_path)]
+    assert paths == [
+        *(f"figures/curve.{suffix}" for suffix in ("pdf", "png", "csv")),
+        *(f"figures/figure1.{suffix}" for suffix in ("pdf", "png", "csv")),
+        *(f"tables/figure1.{suffix}" for suffix in ("csv", "md", "tex")),
+        "tables/statements.md",
+        "tables/statements.csv",
+    ]
+
+
+def test_a_figure_names_what_was_not_run_and_only_shows_its_labels(results, tmp_path):
+    build_paper(PAPER, results, tmp_path)
+    table = text_of(tmp_path, "figure1.md")
+    assert "Experiments not run: linreg_fire." in table and "linreg_adult: limits: smoke." in table
+    assert "| Taxi (part): AIM-Synth |" in table and "SSP (tight)" not in table.replace("AdaSSP (tight)", "")
+    rows = (tmp_path / "figures/figure1.csv").read_text().splitlines()[1:]
+    assert list(dict.fromkeys(row.split(",")[0] for row in rows)) == ["taxi", "adult"], "the order of the experiments"
+
+
+def test_a_method_that_no_experiment_ran_is_named(results, tmp_path):
+    build_paper(PAPER, [results[0], replace(results[1], trials=()), results[2]], tmp_path)
+    assert "Methods not run: AIM-Synth" in text_of(tmp_path, "figure1.md")
+    assert "Experiments not run: linreg_taxi, linreg_fire. limits: smoke." in text_of(tmp_path, "figure1.md")
+
+
+def test_statements_are_checked_on_the_experiments_of_their_figure(results, tmp_path):
+    build_paper(PAPER, results, tmp_path)
+    text = text_of(tmp_path, "statements.md")
+    assert "| 1 | DD-SSP is better | figure1 | AdaSSP (tight) | 1 | 0 | 0 | 4 |" in text
+    assert "| 1 | DD-SSP is better | figure1 | AdaSSP (paper) | 1 | 0 | 0 | 4 |" in text
+    assert "Taxi" not in text and "| Adult | AdaSSP (tight) | 0 | not run | agrees: " in text
+    assert "Experiments not run: linreg_fire" in text and "The 2 comparisons" in text
+
+
+def test_the_same_trials_give_the_same_bytes(results, tmp_path):
+    build_paper(PAPER, results, tmp_path / "a")
+    mixed = [replace(one, trials=random.Random(2).sample(one.trials, len(one.trials))) for one in results]
+    build_paper(PAPER, mixed[::-1], tmp_path / "b")
+    for path in sorted((tmp_path / "a").rglob("*.*")):
+        assert path.read_bytes() == (tmp_path / "b" / path.relative_to(tmp_path / "a")).read_bytes(), path
+
+
+def test_an_unknown_label_is_the_users_matter(results, tmp_path):
+    figure = FIGURE | {"show": ["AdaSPS"]}
+    with pytest.raises(UserError, match="did you mean 'AdaSSP'"):
+        build_paper(replace(PAPER, report=PAPER.report | {"figures": [figure]}), results, tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_unknown_paper_is_the_users_matter():
+    with pytest.raises(UserError, match="did you mean 'dd_ssp'"):
+        paper_of("dd_sps")
+
+
+@pytest.mark.parametrize("name", choices("paper"))
+def test_a_shipped_paper_names_only_what_there_is(name):
+    paper = paper_of(name)
+    labels, figures = paper.report["labels"], {spec["name"]: spec for spec in paper.report["figures"]}
+    assert set(paper.experiments) <= set(choices("experiment"))
+    datasets = {composed([f"experiment={one}"])["dataset"]["name"] for one in paper.experiments}
+    assert datasets == set(paper.report["panels"])
+    order = list(dict.fromkeys(labels.values()))
+    for spec in figures.values():
+        assert spec.get("kind", "metric_by_epsilon") in KINDS
+        assert set(spec.get("show", [])) <= set(order)
+        banded = {labels[method] for band in spec.get("bands", []) for method in band["between"][1:]}
+        ranks = [order.index(label) for label in spec.get("show", []) if label not in banded and label != "public"]
+        assert len({rank % len(COLOURS) for rank in ranks}) == len(ranks), f"{spec['name']} shows one colour twice"
+    for statement in paper.published.get("statements", []):
+        spec = figures[statement["figure"]]
+        assert {statement["method"], statement["baseline"]} <= set(labels)
+        assert statement["relation"] in RELATIONS
+        assert paper.published["margins"][spec["metric"]]["of"] in labels
+        assert {*statement.get("except", []), *statement.get("only", [])} <= set(spec["experiments"])
+    for entry in paper.published["runtimes"]["times"]:
+        assert entry["experiment"] in paper.experiments
+        assert any(label.startswith(f"{entry['mechanism']}/") for label in labels)
+    assert datasets <= {name for one in paper.published["datasets"] for name in one["names"]}
