@@ -21,9 +21,9 @@ SUPPLIED = ("design", "rng")  # parameters that the grid gives; no config may
 class Part:
     """A mechanism, model or metric of the registry: its name, function, parameters and what the grid knows of it.
 
-    `offers`: kinds of release a mechanism makes. `needs`: the kind a model or metric reads ("" for any). `labels`:
-    whether the target must have two levels. `version` changes when the same parameters give another result; it is part
-    of a trial's identity.
+    `offers`: kinds of release a mechanism makes. `needs`: the kinds of which a model or metric reads one (none named:
+    any). `labels`: whether the target must have two levels. `version` changes when the same parameters give another
+    result; it is part of a trial's identity.
     """
 
     name: str
@@ -31,9 +31,13 @@ class Part:
     parameters: Mapping[str, Any]
     version: int = 1
     offers: tuple[str, ...] = ()
-    needs: str = ""
+    needs: tuple[str, ...] = ()
     private: bool = True
     labels: bool = False
+
+    def reads(self, offers: Sequence[str]) -> bool:
+        """Whether a release with these offers is enough for this model or metric."""
+        return not self.needs or bool(set(self.needs) & set(offers))
 
     def takes(self, parameter: str) -> bool:
         """Whether the function has this parameter."""
@@ -239,7 +243,7 @@ def _part(group: str, name: str, node: Any) -> Part:
         parameters=parameters,
         version=int(reserved.get("_version_", 1)),
         offers=tuple(reserved.get("_offers_", ())),
-        needs=str(reserved.get("_needs_", "")),
+        needs=tuple(_listed(reserved.get("_needs_", ()))),
         private=bool(reserved.get("_private_", True)),
         labels=bool(reserved.get("_labels_", False)),
     )
@@ -289,9 +293,9 @@ def _check(experiment: Experiment) -> None:
     for label, values in (("epsilon", experiment.epsilons), ("calibration", experiment.calibrations)):
         if not values or len(set(values)) != len(values):
             raise UserError(f"{label} must list at least one value, and none twice: {list(values)}")
-    kinds = {model.needs for model in experiment.models}
+    kinds = {kind for model in experiment.models for kind in model.needs}
     for mechanism in experiment.mechanisms:
-        if not kinds & set(mechanism.offers):
+        if not any(model.reads(mechanism.offers) for model in experiment.models):
             fitting = [name for name in choices("mechanism") if kinds & set(part_of("mechanism", name).offers)]
             models = ", ".join(model.name for model in experiment.models)
             raise UserError(

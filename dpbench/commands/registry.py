@@ -41,7 +41,7 @@ def show(arguments: argparse.Namespace) -> int:
         function = resolve(part.target)
         print(f"{group} {name}  ({part.target}, version {part.version})\n")
         print(inspect.getdoc(function) or "")
-        reads = f"reads {part.needs}" if part.needs else ""
+        reads = f"reads {' or '.join(part.needs)}" if part.needs else ""
         offers = f"offers {', '.join(part.offers)}" if part.offers else ""
         print("\n" + ", ".join(filter(None, [offers, reads])) if offers or reads else "")
         for parameter, value in part.parameters.items():

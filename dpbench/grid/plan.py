@@ -128,8 +128,8 @@ def _check_labels(experiment: Experiment, design: Design) -> None:
 
 def _stage_two(experiment: Experiment, mechanism: Part) -> Iterable[Key]:
     for model in experiment.models:
-        if model.needs in mechanism.offers:
-            metrics = [part for part in experiment.metrics if part.needs in ("", *mechanism.offers)]
+        if model.reads(mechanism.offers):
+            metrics = [part for part in experiment.metrics if part.reads(mechanism.offers)]
             yield {
                 "model": model.key(),
                 "design": dict(experiment.design),

@@ -25,9 +25,15 @@ def test_the_main_job_has_the_papers_axes():
     for epsilon in (0.05, 0.1, 0.5, 1.0, 2.0):
         assert methods.count(("ssp", epsilon)) == 10  # both calibrations x 5 repetitions
         assert methods.count(("adassp", epsilon)) == 10
-        assert methods.count(("aim", epsilon)) == 5
+        for name in ("aim", "mst", "aim_mixture", "dpsgd", "dpsgd_optimistic", "dpsgd_advanced", "dpsgd_random"):
+            assert methods.count((name, epsilon)) == 5
     assert {item.key["budget"]["delta"] for item in made.releases} == {1e-5}
-    assert len(made.trial_ids) == len(set(made.trial_ids)) == 155
+    assert len(made.trial_ids) == len(set(made.trial_ids)) == 355
+
+
+def test_metrics_that_no_release_of_a_mechanism_can_have_are_left_out():
+    (item,) = plan("mechanism=[dpsgd]", "epsilon=1", "repetitions=1").releases
+    assert sorted(item.trials[0].key["metrics"]) == ["coefficient_distance", "mse", "mse_unit", "r2"]
 
 
 def test_one_aim_release_serves_both_of_its_models():

@@ -111,6 +111,17 @@ def test_the_number_of_synthetic_rows_can_be_asked_for(small_table):
     assert all(np.array_equal(asked.marginals[c], estimated.marginals[c]) for c in asked.marginals)
 
 
+@pytest.mark.parametrize("engine", ["native", "mixture"])
+def test_the_release_tells_which_estimates_their_limit_cut_short(small_table, engine):
+    """At most 5 steps, where some of them would take more."""
+    cut, whole = (
+        aim(small_table, Budget(1.0), np.random.default_rng(0), rows=1, iterations=limit, engine=engine)
+        for limit in (5, 5000)
+    )
+    assert max(r["iterations"] for r in cut.diagnostics["rounds"]) == 5
+    assert 5 < max(r["iterations"] for r in whole.diagnostics["rounds"]) < 5000
+
+
 def test_what_cannot_begin_is_refused_before_any_noise(small_table):
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state["state"]
