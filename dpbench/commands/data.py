@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpbench.config import choices, composed
-from dpbench.data.fetch import fetch, sources_of, verify
+from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check
+from dpbench.data.source import sources_of
 from dpbench.errors import UserError, unknown
 
 

@@ -10,7 +10,8 @@ from zipfile import ZipFile
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Domain
-from dpbench.data.fetch import Source, fetch, open_binary, sources_of
+from dpbench.data.fetch import fetch, open_binary
+from dpbench.data.source import Source, sources_of
 from dpbench.data.table import Table
 from dpbench.errors import UserError, unknown
 

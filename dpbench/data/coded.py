@@ -10,7 +10,8 @@ import numpy as np
 
 from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Codes, Domain
-from dpbench.data.fetch import fetch, open_binary, sources_of
+from dpbench.data.fetch import fetch, open_binary
+from dpbench.data.source import sources_of
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 

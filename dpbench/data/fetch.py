@@ -6,15 +6,13 @@ import gzip
 import hashlib
 import logging
 import os
-import pkgutil
-import re
-import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
+from dpbench.data.source import Source
+from dpbench.data.zipped import described, join_members, sort_rows, zip_state
 from dpbench.errors import UserError
 
 MIRRORS = "DPBENCH_DATA_MIRRORS"
@@ -23,63 +21,6 @@ RETRIES = 2  # further attempts after a failed or damaged download; pooch waits 
 TIMEOUT = (10, 60)  # seconds to connect, and between two pieces of an answer
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that we do not ship: `file` is "<dataset>/<name>"; `sha256` is of its uncompressed bytes.
-
-    With `members`, the file is a table joined from these CSV members of the zip file at `url`. Its rows may then
-    stand in any order: `sha256` is of its bytes after `sort_rows`.
-
-    Where no checksum is known, `sha256` is empty and the file is a zip file: any that holds the undamaged member
-    `holds` will do, and the checksum of the one downloaded is kept beside it. `fetched_by` are the arguments with
-    which `dpbench data fetch` gets the file, for messages.
-
-    Raises `UserError` for a malformed name or checksum.
-    """
-
-    file: str
-    url: str
-    sha256: str
-    members: tuple[str, ...] = ()
-    holds: str = ""
-    fetched_by: str = ""
-
-    def __post_init__(self) -> None:
-        """Refuse a name that could leave the cache folder, and what is no checksum."""
-        if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)+", self.file):
-            raise UserError(f"a source's file must be <dataset>/<name>, such as adult/adult.data: {self.file!r}")
-        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256) and (self.sha256 or not self.holds):
-            raise UserError(f"{self.file}: sha256 must be 64 lower-case hex digits, not {self.sha256!r}")
-
-    @property
-    def name(self) -> str:
-        """The last part of `file`."""
-        return self.file.split("/")[-1]
-
-
-def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
-    """The files that a dataset's config says it is read from.
-
-    They are listed under `sources`; or named by a function of the config, the `_target_` of `sources`.
-
-    Raises `UserError` for an entry without file, url or sha256.
-    """
-    entries = config.get("sources") or ()
-    if isinstance(entries, Mapping):
-        return tuple(pkgutil.resolve_name(str(entries["_target_"]))(config))
-    for entry in entries:
-        if not isinstance(entry, Mapping) or set(entry) - {"members"} != {"file", "url", "sha256"}:
-            raise UserError(
-                f"each of a dataset's sources needs just file, url and sha256 (and may have members): {entry}"
-            )
-    return tuple(_source(entry, str(config.get("name") or "")) for entry in entries)
-
-
-def _source(entry: Mapping[str, Any], name: str) -> Source:
-    file, url, sha256 = (str(entry[key]) for key in ("file", "url", "sha256"))
-    return Source(file, url, sha256, tuple(entry.get("members") or ()), fetched_by=name)
 
 
 def cache_dir() -> Path:
@@ -106,15 +47,6 @@ def sha256_of(path: Path) -> str:
     """
     with open_binary(path) as stream:
         return hashlib.file_digest(cast(Any, stream), "sha256").hexdigest()
-
-
-def sort_rows(content: bytes) -> bytes:
-    """The lines of a CSV file: its first, the header, and then the rows sorted, each line ended by a newline.
-
-    Empty lines and further copies of the header are left out, so that files can be joined end to end.
-    """
-    header, *rows = content.splitlines() or [b""]
-    return b"\n".join([header, *sorted(row for row in rows if row not in (b"", header)), b""])
 
 
 def fetch(source: Source, *, offline: bool = False, alternative: str | None = None) -> Path:
@@ -188,7 +120,7 @@ def _state(path: Path, source: Source) -> str:
     try:
         expected = source.sha256 or _recorded(path)
         if not expected:
-            return _zip_state(path, source.holds)
+            return zip_state(path, source.holds)
         digest = _digest(path, source)
     except (OSError, EOFError, zlib.error) as error:
         return f"cannot be read ({error})"
@@ -204,17 +136,6 @@ def _record(path: Path) -> Path:
 
 def _recorded(path: Path) -> str:
     return _record(path).read_text().strip() if _record(path).is_file() else ""
-
-
-def _zip_state(path: Path, member: str) -> str:
-    """ "ok" for a zip file that holds the member, all of it undamaged; else what it is."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            if member not in archive.namelist():
-                return f"a zip file without {member}; it holds {', '.join(archive.namelist()[:8])}"
-            return "ok" if archive.testzip() is None else "a damaged zip file"
-    except (zipfile.BadZipFile, EOFError, zlib.error):
-        return f"no usable zip file but {_described(path)}"
 
 
 def _digest(path: Path, source: Source) -> str:
@@ -260,10 +181,10 @@ def _download(source: Source) -> Path:
 
     def receive(url: str, output: str, keeper: Any) -> None:
         pooch.HTTPDownloader(timeout=TIMEOUT)(url, output, keeper)
-        received.append(_described(Path(output)))
+        received.append(described(Path(output)))
         if source.members:
-            _join(Path(output), source.members)
-        if not source.sha256 and (state := _zip_state(Path(output), source.holds)) != "ok":
+            join_members(Path(output), source.members)
+        if not source.sha256 and (state := zip_state(Path(output), source.holds)) != "ok":
             raise ValueError(state)
 
     pooch.get_logger().setLevel("WARNING")
@@ -295,24 +216,6 @@ def _download(source: Source) -> Path:
             f"{source.file} cannot be stored in the cache folder {cache_dir()}: {error.strerror or error}; "
             f"make room there, or set {CACHE} to a folder that can be written"
         ) from error
-
-
-def _join(path: Path, members: Iterable[str]) -> None:
-    """The zip file at `path` replaced by the table of its members; anything else is left for the checksum to refuse."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = [archive.read(member) for member in members]
-    except (zipfile.BadZipFile, zlib.error, KeyError):
-        return
-    path.write_bytes(sort_rows(b"\n".join(parts)))
-
-
-def _described(path: Path) -> str:
-    """What a wrong download looks like."""
-    with path.open("rb") as stream:
-        start = stream.read(1024).lstrip().lower()
-    kind = "an HTML page" if start.startswith((b"<!doctype html", b"<html")) else "a file"
-    return f"{kind} of {path.stat().st_size:,} bytes"
 
 
 def _short(error: Exception) -> str:

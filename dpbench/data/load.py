@@ -13,7 +13,8 @@ from typing import Any
 from dpbench.data.coding import Coded
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.fetch import fetch, sha256_of, sources_of
+from dpbench.data.fetch import fetch, sha256_of
+from dpbench.data.source import sources_of
 from dpbench.data.table import Table
 from dpbench.data.tabular import code_csv, csv_path, load_csv, shipped_facts
 from dpbench.errors import UserError, unknown

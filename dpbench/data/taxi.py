@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
-from dpbench.data.fetch import fetch, open_binary, sources_of
+from dpbench.data.fetch import fetch, open_binary
+from dpbench.data.source import sources_of
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 

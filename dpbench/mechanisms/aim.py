@@ -76,8 +76,7 @@ def aim(
 
     T = 16 * len(sizes) if rounds is None else rounds
     sigma, epsilon = math.sqrt(T / (2 * alpha * rho)), math.sqrt(8 * (1 - alpha) * rho / T)  # Alg. 2, lines 4, 9
-    smallest = smallest_mb(engine, sizes, components)
-    check_model("aim", "a model of the one-way marginals alone", smallest, max_model_mb)
+    check_model("aim", "a model of the one-way marginals alone", smallest_mb(engine, sizes, components), max_model_mb)
     check_answers("aim", sizes, cliques)
     candidates = [r for r in closure(cliques) if table_mb(sizes, r) <= max_model_mb]
     w = weights(candidates, cliques)  # line 8
@@ -112,7 +111,15 @@ def aim(
         measured.append(measure(r))
         model = estimate(sizes, measured, warm_start=model)  # line 16
         before, answers = answers[r], model.answer(candidates)
-        trace.append({"clique": list(r), "sigma": sigma, "epsilon": epsilon, "model_mb": model.size_mb})
+        trace.append(
+            {
+                "clique": list(r),
+                "sigma": sigma,
+                "epsilon": epsilon,
+                "model_mb": model.size_mb,
+                "iterations": model.iterations,
+            }
+        )
         if _l1(answers[r] - before) <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
             epsilon, sigma = 2 * epsilon, sigma / 2
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from dpbench.data.fetch import sources_of, verify
+from dpbench.data.fetch import verify
+from dpbench.data.source import sources_of
 from dpbench.resources import conf_dir
 
 Node = Callable[..., dict[str, Any]]

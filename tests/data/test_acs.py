@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpbench.data.fetch import fetch, sources_of, verify
+from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
+from dpbench.data.source import sources_of
 from dpbench.errors import UserError
 
 FOLDER = "acs_pums/2018/1-Year"

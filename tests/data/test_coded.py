@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from dpbench.data.coded import load_coded
-from dpbench.data.fetch import sources_of, verify
+from dpbench.data.fetch import verify
 from dpbench.data.load import check, declared_domain, load_dataset
+from dpbench.data.source import sources_of
 from dpbench.errors import UserError
 
 # Nobody's rows.

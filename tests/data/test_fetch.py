@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from dpbench.data.fetch import Source, cache_dir, fetch, open_binary, sources_of, verify
+from dpbench.data.fetch import cache_dir, fetch, open_binary, verify
+from dpbench.data.source import Source, sources_of
 from dpbench.errors import UserError
 
 CONTENT = b"1, a\n2, b\n" * 20_000

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from dpbench.data.encode import Design
-from dpbench.data.fetch import sort_rows, sources_of, verify
+from dpbench.data.fetch import verify
 from dpbench.data.load import check, declared_domain, fingerprint, load_dataset
+from dpbench.data.source import sources_of
+from dpbench.data.zipped import sort_rows
 from dpbench.errors import UserError
 
 HEADER = (

@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpbench.data.fetch import sources_of, verify
+from dpbench.data.fetch import verify
 from dpbench.data.load import check, declared_domain, load_dataset
+from dpbench.data.source import sources_of
 from dpbench.data.taxi import COLUMNS
 from dpbench.errors import UserError
 

@@ -1,0 +1,68 @@
+"""`Source`: a file that a dataset is read from and that we do not ship."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dpbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that we do not ship: `file` is "<dataset>/<name>"; `sha256` is of its uncompressed bytes.
+
+    With `members`, the file is a table joined from these CSV members of the zip file at `url`. Its rows may then
+    stand in any order: `sha256` is of its bytes after `zipped.sort_rows`.
+
+    Where no checksum is known, `sha256` is empty and the file is a zip file: any that holds the undamaged member
+    `holds` will do, and the checksum of the one downloaded is kept beside it. `fetched_by` are the arguments with
+    which `dpbench data fetch` gets the file, for messages.
+
+    Raises `UserError` for a malformed name or checksum.
+    """
+
+    file: str
+    url: str
+    sha256: str
+    members: tuple[str, ...] = ()
+    holds: str = ""
+    fetched_by: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a name that could leave the cache folder, and what is no checksum."""
+        if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)+", self.file):
+            raise UserError(f"a source's file must be <dataset>/<name>, such as adult/adult.data: {self.file!r}")
+        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256) and (self.sha256 or not self.holds):
+            raise UserError(f"{self.file}: sha256 must be 64 lower-case hex digits, not {self.sha256!r}")
+
+    @property
+    def name(self) -> str:
+        """The last part of `file`."""
+        return self.file.split("/")[-1]
+
+
+def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
+    """The files that a dataset's config says it is read from.
+
+    They are listed under `sources`; or named by a function of the config, the `_target_` of `sources`.
+
+    Raises `UserError` for an entry without file, url or sha256.
+    """
+    entries = config.get("sources") or ()
+    if isinstance(entries, Mapping):
+        return tuple(pkgutil.resolve_name(str(entries["_target_"]))(config))
+    for entry in entries:
+        if not isinstance(entry, Mapping) or set(entry) - {"members"} != {"file", "url", "sha256"}:
+            raise UserError(
+                f"each of a dataset's sources needs just file, url and sha256 (and may have members): {entry}"
+            )
+    return tuple(_source(entry, str(config.get("name") or "")) for entry in entries)
+
+
+def _source(entry: Mapping[str, Any], name: str) -> Source:
+    file, url, sha256 = (str(entry[key]) for key in ("file", "url", "sha256"))
+    return Source(file, url, sha256, tuple(entry.get("members") or ()), fetched_by=name)
