@@ -43,17 +43,20 @@ lint: $(STAMP)
 figures: $(STAMP)
 	$(BIN)/dpbench figures
 
-# Every experiment at a tiny size, in a folder of its own.
+# One experiment of each kind at a tiny size, in a folder of its own, and the figures of the paper from it.
 smoke: $(STAMP)
-	@set -e; folder=$$(mktemp -d); for experiment in quickstart linreg_adult linreg_adult_mst logreg_adult; do \
+	@set -e; folder=$$(mktemp -d); for experiment in quickstart linreg_adult logreg_adult logreg_degree4 coverage_adult; do \
 	  data=$$(if [ $$experiment = quickstart ]; then echo; else echo dataset=adult_synth; fi); \
 	  settings="experiment=$$experiment $$data limits=smoke repetitions=2 epsilon=[0.1,1] results=$$folder"; \
-	  $(BIN)/dpbench run $$settings && $(BIN)/dpbench figures $$settings; done; rm -r $$folder
+	  $(BIN)/dpbench run $$settings && $(BIN)/dpbench figures $$settings; done; \
+	$(BIN)/dpbench figures paper=dd_ssp dataset=adult_synth limits=smoke repetitions=2 epsilon=[0.1,1] results=$$folder; \
+	rm -r $$folder
 
 bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.harness
 	$(THREADS) $(BIN)/python -m benchmarks.engine
 	$(THREADS) $(BIN)/python -m benchmarks.aim_speed --limit 300
+	$(THREADS) $(BIN)/python -m benchmarks.dpsgd
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
