@@ -8,6 +8,7 @@ import numpy as np
 
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
+from dpbench.mechanisms.fitting import check_answers
 from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget, Ledger
@@ -38,12 +39,11 @@ def exact_table(
     the training rows: it is for this machine only.
     **Shapes** A marginal on r has the shape `domain.shape(r)`; the rows are those of `train`, in its order.
 
-    `workload`: k for all k-way marginals, or a list of cliques.
+    `workload`: k for all k-way marginals, or a list of cliques. Raises `UserError` for more tables than memory holds.
     """
+    cliques = cliques_of(train.domain, workload)
+    check_answers("exact_table", train.domain.sizes, cliques)
     ledger = Ledger()
-    marginals = {
-        r: unperturbed(ledger, train.marginal(r), label=f"marginal {','.join(r)}")
-        for r in cliques_of(train.domain, workload)
-    }
+    marginals = {r: unperturbed(ledger, train.marginal(r), label=f"marginal {','.join(r)}") for r in cliques}
     rows = Table(train.domain, unperturbed(ledger, train.codes, label="rows").astype(np.int64))
     return Release(train.domain, budget, ledger, marginals=marginals, rows=rows)

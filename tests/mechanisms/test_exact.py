@@ -5,7 +5,9 @@ import math
 import numpy as np
 import pytest
 
+from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import pairs
+from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.exact import exact_table
 from dpbench.mechanisms.release import Release
@@ -47,3 +49,10 @@ def test_other_workloads(small_table):
     assert list(chosen.marginals) == [("age", "grade")]
     with pytest.raises(UserError, match="workload=9"):
         exact_table(small_table, Budget(math.inf), rng, workload=9)
+
+
+def test_tables_that_memory_cannot_hold_are_refused_before_they_are_made():
+    domain = Domain(tuple(Attribute.categorical(name, range(100_000)) for name in ("a", "b")))
+    table = Table(domain, np.zeros((3, 2), dtype=np.int64))
+    with pytest.raises(UserError, match=r"exact_table: the workload's marginals have 7.63e\+04 MB"):
+        exact_table(table, Budget(math.inf), np.random.default_rng(0))
