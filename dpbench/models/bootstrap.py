@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -33,6 +34,7 @@ def linear_marginals_bootstrap(
     level: float = 0.9,
     method: str = "pivotal",
     tolerance: float = 1e-4,
+    iterations: int = 1000,
 ) -> Fit:
     """DD-SSP with intervals: the release is simulated again and again with its own synthetic rows as the population.
 
@@ -55,12 +57,12 @@ def linear_marginals_bootstrap(
     show; `percentile`, the quantiles of theta_b; `normal`, theta -+ z times their standard deviation. `tolerance`: that
     of the estimates, a twentieth of the engine's for small models. At the engine's, theta still lies about a fifth of a
     standard deviation towards independent attributes (the chain of tests/models/test_bootstrap.py, eps = 1): give the
-    mechanism this one too.
+    mechanism this one too. `iterations`: the most steps of one estimate.
 
     Raises `UserError` for a setting out of range, or a release that is not of noisy marginals, a model and its rows.
     """
     _check_settings(replicates, level, method)
-    check_settings("linear_marginals_bootstrap", tolerance=tolerance)
+    check_settings("linear_marginals_bootstrap", tolerance=tolerance, iterations=iterations)
     measured = _measured(release)
     assert release.marginals is not None and release.rows is not None
     fit, sizes, wanted = linear_marginals(release, design=design), release.domain.sizes, pairs(release.domain)
@@ -78,9 +80,10 @@ def linear_marginals_bootstrap(
         ]
 
     truth = [Measurement(r, release.rows.marginal(r), s) for r, s in measured]
-    population = estimate(sizes, truth, tolerance=tolerance)
+    fit_model = partial(estimate, sizes, tolerance=tolerance, iterations=iterations)
+    population = fit_model(truth)
     draws = (release.rows.take(rng.integers(len(release.rows), size=n)) for _ in range(replicates))
-    models = (estimate(sizes, measure(rows), warm_start=population, tolerance=tolerance) for rows in draws)
+    models = (fit_model(measure(rows), warm_start=population) for rows in draws)
     theta_b = np.stack([regressed(model) for model in models])
 
     intervals = _intervals(fit.coefficients, regressed(population), theta_b, level, method)

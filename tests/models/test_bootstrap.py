@@ -143,6 +143,7 @@ def test_pivotal_mirrors_percentile_and_normal_is_about_the_estimate():
         ({"level": 1.0}, "level must lie between 0 and 1"),
         ({"level": 0.9, "replicates": 18}, "at least 19 replicates, not 18"),
         ({"tolerance": 0.0}, "tolerance must be greater than 0"),
+        ({"iterations": 0}, "iterations must be at least 1"),
     ],
 )
 def test_settings_out_of_range_are_refused(settings, message):
