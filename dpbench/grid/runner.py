@@ -102,12 +102,18 @@ def _named(item: ReleaseItem, context: Context) -> tuple[str, list[Result]]:
 
 
 def _isolated(item: ReleaseItem, context: Context) -> list[Result]:
-    """The item in a process of its own; if that dies too, the trials that it did not finish are out of memory."""
+    """The item in a process of its own; if that dies too, the trials that it did not finish are out of memory.
+
+    A trial that is run again although it was stored counts as finished only if its record is a new one.
+    """
+    rerun = context.force or context.retry_failed
+    identities = [trial.id for trial in item.trials]
+    before = context.store.read_trials(identities) if rerun else []
     spawn = multiprocessing.get_context("spawn")
     process = spawn.Process(target=run_item, args=(item, context))
     process.start()
     process.join()
-    stored = context.store.read_trials(trial.id for trial in item.trials)
+    stored = [trial for trial in context.store.read_trials(identities) if trial not in before]
     finished = {trial["id"] for trial in stored}
     lost = tuple(trial for trial in item.trials if trial.id not in finished)
     return [*map(result_of, stored), *(record_lost(replace(item, trials=lost), context) if lost else [])]

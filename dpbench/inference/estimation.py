@@ -10,8 +10,7 @@ from .measurements import (
     Measurement,
     ModelTooLarge,
     Target,
-    check_measurement,
-    check_sizes,
+    checked_sizes,
     fold,
     loss_of,
 )
@@ -47,10 +46,7 @@ def estimate(
     **Source**: Private-PGM (McKenna, Sheldon, Miklau 2019), equation 2; solver.py for the method.
     **Shapes**: `measurements[i].values` has the sizes of its clique.
     """
-    check_sizes(sizes)
-    sizes = {name: int(size) for name, size in sizes.items()}
-    for m in measurements:
-        check_measurement(m, sizes)
+    sizes = checked_sizes(sizes, measurements)
     if warm_start is not None and any(sizes.get(a, n) != n for a, n in warm_start.sizes.items()):
         raise InferenceError(f"the warm start has sizes {dict(warm_start.sizes)}, this domain {sizes}")
     if iterations < 1:

@@ -20,8 +20,7 @@ from .measurements import (
     Measurement,
     ModelTooLarge,
     canonical,
-    check_measurement,
-    check_sizes,
+    checked_sizes,
     loss_of,
 )
 from .model import with_total
@@ -91,10 +90,7 @@ def estimate(
     multiple of 50 there, and all of them are made: `tolerance` is read by the native engine only.
     **Shapes**: `measurements[i].values` has the sizes of its clique.
     """
-    check_sizes(sizes)
-    sizes = {name: int(size) for name, size in sizes.items()}
-    for m in measurements:
-        check_measurement(m, sizes)
+    sizes = checked_sizes(sizes, measurements)
     if iterations < 1:
         raise InferenceError(f"iterations is {iterations}; give at least 1")
     size_mb = model_mb(sizes, [m.clique for m in measurements])

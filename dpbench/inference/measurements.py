@@ -86,6 +86,15 @@ def check_measurement(measurement: Measurement, sizes: Mapping[str, int]) -> Non
         )
 
 
+def checked_sizes(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> dict[str, int]:
+    """The sizes as whole numbers, once the domain and each measurement over it are known to be usable."""
+    check_sizes(sizes)
+    whole = {name: int(size) for name, size in sizes.items()}
+    for measurement in measurements:
+        check_measurement(measurement, whole)
+    return whole
+
+
 def _components(table: Array) -> dict[tuple[int, ...], Array]:
     """Orthogonal (ANOVA) parts: for each subset S of the axes, the table summed over the other axes and
     centred along each axis of S. ||table||^2 = sum_S ||part_S||^2 / (cells of the other axes)."""

@@ -21,8 +21,7 @@ from .measurements import (
     ModelTooLarge,
     Target,
     canonical,
-    check_measurement,
-    check_sizes,
+    checked_sizes,
     fold,
     loss_of,
 )
@@ -111,10 +110,7 @@ def estimate(
     **Shapes**: `measurements[i].values` has the sizes of its clique.
     **Departures** mbi starts from the draws alone. From near independence, what is not measured stays nearer to it.
     """
-    check_sizes(sizes)
-    sizes = {name: int(size) for name, size in sizes.items()}
-    for m in measurements:
-        check_measurement(m, sizes)
+    sizes = checked_sizes(sizes, measurements)
     if min(iterations, components) < 1:
         raise InferenceError(f"iterations is {iterations} and components {components}; give at least 1 of each")
     if tolerance is not None and not tolerance > 0:

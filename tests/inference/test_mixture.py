@@ -178,7 +178,6 @@ PROGRAM = """
 import numpy as np
 from dpbench.inference import Measurement
 from dpbench.inference.mixture import estimate
-np.random.seed(None)
 rng = np.random.default_rng(16)
 sizes = dict(a=5, b=4, c=6, d=3)
 cliques = [("a",), ("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]
