@@ -6,8 +6,9 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ class Part:
     """A mechanism, model or metric of the registry: its name, function, parameters and what the grid knows of it.
 
     `offers`: kinds of release a mechanism makes. `needs`: the kinds of which a model or metric reads one (none named:
-    any). `labels`: whether the target must have two levels. `version` changes when the same parameters give another
-    result; it is part of a trial's identity.
+    any). `labels`: whether the target must have two levels. `test_rows`: whether there must be test rows. `version`
+    changes when the same parameters give another result; it is part of a trial's identity.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Part:
     needs: tuple[str, ...] = ()
     private: bool = True
     labels: bool = False
+    test_rows: bool = False
 
     def reads(self, offers: Sequence[str]) -> bool:
         """Whether a release with these offers is enough for this model or metric."""
@@ -55,18 +57,24 @@ class Part:
 
 @dataclass(frozen=True)
 class Limits:
-    """Rows of a split, and the most seconds and MB of memory for a release or a trial on it."""
+    """Rows of a split, and the most seconds and MB of memory for a release or a trial on it.
+
+    `test_rows` below 1 is a part of the rows; 0 is none: metrics are then of the training rows.
+    """
 
     name: str
     train_rows: int
-    test_rows: int
+    test_rows: float
     seconds: float
     memory_mb: float
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A grid: dataset x mechanism x calibration x epsilon x repetition, and models and metrics on each release."""
+    """A grid: dataset x mechanism x calibration x epsilon x repetition, and models and metrics on each release.
+
+    With a sweep over other settings it is the sum of the grids of `points`.
+    """
 
     name: str
     title: str
@@ -86,6 +94,12 @@ class Experiment:
     shards: int
     slurm: Mapping[str, Any]
     report: Mapping[str, Any] = field(default_factory=dict)
+    points: tuple[Experiment, ...] = ()
+
+    @property
+    def grids(self) -> tuple[Experiment, ...]:
+        """The points of the sweep, or the experiment itself."""
+        return self.points or (self,)
 
 
 def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experiment:
@@ -94,7 +108,35 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     Raises `UserError` for whatever the user can mend: an unknown name, a wrong type, a value out of range.
     """
     config = composed(overrides, config_dir)
-    limits = config["limits"]
+    sweep = config["sweep"]
+    if not isinstance(sweep, dict) or not all(isinstance(values, list) and values for values in sweep.values()):
+        raise UserError(
+            f"sweep must map settings to lists of values, such as {{limits.train_rows: [100, 1000]}}: {sweep}"
+        )
+    pinned = {override.split("=", 1)[0].lstrip("+") for override in overrides}
+    axes = [[f"{key}={_text(value)}" for value in values] for key, values in sweep.items() if key not in pinned]
+    if not axes:
+        return _experiment(config)
+    points = tuple(_experiment(composed([*overrides, *point], config_dir)) for point in product(*axes))
+    return replace(points[0], points=points)
+
+
+def _text(value: Any) -> str:
+    """A value in Hydra's syntax.
+
+    >>> _text([0, 1.5]), _text(None), _text("adult"), _text({"bins": 2})
+    ('[0,1.5]', 'null', 'adult', '{bins:2}')
+    """
+    if isinstance(value, list):
+        return f"[{','.join(map(_text, value))}]"
+    if isinstance(value, dict):
+        return f"{{{','.join(f'{key}:{_text(item)}' for key, item in value.items())}}}"
+    return "null" if value is None else str(value)
+
+
+def _experiment(config: Mapping[str, Any]) -> Experiment:
+    limits = _limits(config["limits"])
+    delta = _delta(config, limits)
     experiment = Experiment(
         name=_name(config["name"]),
         title=str(config["title"]),
@@ -102,19 +144,13 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
         mechanisms=_parts("mechanism", config),
         models=_parts("model", config),
         metrics=_parts("metric", config),
-        epsilons=tuple(_number("epsilon", value, above=0) for value in _listed(config["epsilon"])),
-        delta=_number("delta", config["delta"], above=0, below=1),
+        epsilons=_epsilons(config, delta),
+        delta=delta,
         repetitions=_integer("repetitions", config["repetitions"], 1),
         seed=_integer("seed", config["seed"], 0),
         calibrations=tuple(str(value) for value in _listed(config["calibration"])),
         design=config["design"],
-        limits=Limits(
-            name=str(limits["name"]),
-            train_rows=_integer("limits.train_rows", limits["train_rows"], 1),
-            test_rows=_integer("limits.test_rows", limits["test_rows"], 1),
-            seconds=_number("limits.seconds", limits["seconds"], above=0),
-            memory_mb=_number("limits.memory_mb", limits["memory_mb"], above=0),
-        ),
+        limits=limits,
         jobs=None if config["jobs"] is None else _integer("jobs", config["jobs"], 1),
         results=Path(str(config["results"])),
         shards=_integer("shards", config["shards"], 1),
@@ -221,6 +257,55 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
     return UserError(f"the overrides cannot be read: {first}")
 
 
+# --- budgets and sizes ---------------------------------------------------------------------------------------------
+
+
+def _limits(limits: Mapping[str, Any]) -> Limits:
+    test_rows = limits["test_rows"]
+    part = isinstance(test_rows, float) and 0 < test_rows < 1
+    return Limits(
+        name=str(limits["name"]),
+        train_rows=_integer("limits.train_rows", limits["train_rows"], 1),
+        test_rows=test_rows if part else _integer("limits.test_rows", test_rows, 0),
+        seconds=_number("limits.seconds", limits["seconds"], above=0),
+        memory_mb=_number("limits.memory_mb", limits["memory_mb"], above=0),
+    )
+
+
+def _delta(config: Mapping[str, Any], limits: Limits) -> float:
+    """The number given, or the power of n that "n**-1.1" names, n the declared number of training rows."""
+    given = config["delta"]
+    power = re.fullmatch(r"n\*\*-(\d+(?:\.\d+)?)", str(given))
+    if not power:
+        if isinstance(given, str):
+            raise UserError(f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {given!r}")
+        return _number("delta", given, above=0, below=1)
+    rows = (config["dataset"].get("card") or {}).get("rows", math.inf)  # none declared: as many as are asked for
+    test_rows = (
+        limits.test_rows if limits.test_rows >= 1 else math.ceil(limits.test_rows * rows) if rows < math.inf else 0
+    )
+    return _rounded(_number("n", min(limits.train_rows, rows - test_rows), above=1) ** -float(power[1]))
+
+
+def _epsilons(config: Mapping[str, Any], delta: float) -> tuple[float, ...]:
+    """Those given, or those at `delta` of the Gaussian-DP parameters `mu` (Paper 1, Proposition 2.1(i))."""
+    if config["mu"] is None:
+        return tuple(_number("epsilon", value, above=0) for value in _listed(config["epsilon"]))
+    from dpbench.privacy.accounting import gaussian_epsilon
+
+    mus = [_number("mu", value, above=0) for value in _listed(config["mu"])]
+    return tuple(_number("epsilon of mu", _rounded(gaussian_epsilon(mu, delta)), above=0) for mu in mus)
+
+
+def _rounded(value: float) -> float:
+    """To ten digits, so that an identity does not hang on the last bits of a power or a root.
+
+    >>> _rounded(1 / 3)
+    0.3333333333
+    """
+    return float(f"{value:.10g}")
+
+
 # --- validation ----------------------------------------------------------------------------------------------------
 
 
@@ -246,6 +331,7 @@ def _part(group: str, name: str, node: Any) -> Part:
         needs=tuple(_listed(reserved.get("_needs_", ()))),
         private=bool(reserved.get("_private_", True)),
         labels=bool(reserved.get("_labels_", False)),
+        test_rows=bool(reserved.get("_test_rows_", False)),
     )
 
 
@@ -293,6 +379,11 @@ def _check(experiment: Experiment) -> None:
     for label, values in (("epsilon", experiment.epsilons), ("calibration", experiment.calibrations)):
         if not values or len(set(values)) != len(values):
             raise UserError(f"{label} must list at least one value, and none twice: {list(values)}")
+    wanting = [metric.name for metric in experiment.metrics if metric.test_rows]
+    if wanting and not experiment.limits.test_rows:
+        raise UserError(
+            f"limits.test_rows=0 leaves {', '.join(wanting)} without test rows; give some, or name other metrics"
+        )
     kinds = {kind for model in experiment.models for kind in model.needs}
     for mechanism in experiment.mechanisms:
         if not any(model.reads(mechanism.offers) for model in experiment.models):

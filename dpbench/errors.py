@@ -1,4 +1,4 @@
-"""The one exception whose message is meant for the person at the keyboard."""
+"""Exceptions with a meaning of their own: what the user can mend, and what cannot be estimated."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from difflib import get_close_matches
 
 class UserError(Exception):
     """What was given cannot be used; the message says what is allowed and what to do (exit code 2)."""
+
+
+class NoEstimateError(Exception):
+    """The noise left nothing to estimate from; the trial is stored with the status `no_estimate`."""
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:

@@ -29,7 +29,7 @@ def status(arguments: argparse.Namespace) -> int:
         counts = Counter(trial["status"] for trial in trials)
         states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
         left = len(plan.trial_ids) - len(trials)
-        print(f"{plan.name}: {len(plan.trial_ids)} trials planned (limits {plan.limits.name}), {states}, {left} left")
+        print(f"{plan.name}: {len(plan.trial_ids)} trials planned (limits {plan.limits}), {states}, {left} left")
     return 0
 
 

@@ -54,7 +54,7 @@ def dry_run(arguments: argparse.Namespace) -> int:
         plan = plan.shard(*_shard(arguments.shard))
     stored = store.trial_ids()
     releases = sum(store.release_folder(item.id).exists() for item in plan.releases)
-    print(f"experiment {plan.name}: limits {plan.limits.name}, results in {store.folder}")
+    print(f"experiment {plan.name}: limits {plan.limits}, results in {store.folder}")
     print(f"trials:   {len(plan.trial_ids)} planned, {len(stored & set(plan.trial_ids))} stored")
     print(f"releases: {len(plan.releases)} planned, {releases} stored")
     counts = Counter(item.key["mechanism"]["name"] for item in missing(plan, store, force=arguments.force))

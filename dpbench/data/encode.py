@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dpbench.data.domain import Attribute, Clique, Domain, Floats
 from dpbench.data.table import Table
@@ -16,12 +17,15 @@ from dpbench.errors import UserError, unknown
 # Each encoding is the matrix A_j of z[j] = A_j psi_j(chi_j), of shape (p_j, m_j).
 
 
-def scalar(attribute: Attribute) -> Floats:
-    """A_j = v_j' (1, m): the numbers of the bins, scaled so that the public bounds go to [-1, 1]."""
+def scalar(attribute: Attribute, numbers: ArrayLike | None = None, *, scaled: bool = True) -> Floats:
+    """A_j = v_j' (1, m): the numbers of the bins, or these `numbers` (m,), in the attribute's own unit or `scaled`, so
+    that the public bounds go to [-1, 1].
+    """
     if attribute.bounds is None:
         raise UserError(f"attribute {attribute.name!r} is categorical: it has no scalar encoding")
     lower, upper = attribute.bounds
-    return (2 * (np.array(attribute.values) - lower) / (upper - lower) - 1)[None, :]
+    plain = np.array(attribute.values if numbers is None else numbers, dtype=float)
+    return (2 * (plain - lower) / (upper - lower) - 1 if scaled else plain)[None, :]
 
 
 def one_hot(attribute: Attribute) -> Floats:
@@ -42,7 +46,8 @@ SIGNS: Floats = np.array([[-1.0, 1.0]])  # A_j (1, 2) of a target of two levels 
 class Design:
     """How rows become features x (p,) and a target y: numeric attributes as scalars, categorical ones one-hot.
 
-    A numeric target is scaled to [-1, 1] over its declared bounds; a categorical one of two levels is -1 for the
+    Numbers are scaled to [-1, 1] over their declared bounds, or stay in their own unit if not `scaled`. A row's number
+    is that of its bin, or its own if `exact` and the table has it. A categorical target of two levels is -1 for the
     first and +1 for the second. The features are, in this order, the encoded attributes of `domain` without the
     target, and a constant 1 if `intercept`. `categorical` names the encoding of categorical features:
     `reduced_one_hot` or `one_hot`.
@@ -55,6 +60,8 @@ class Design:
     target: str
     intercept: bool = True
     categorical: str = "reduced_one_hot"
+    scaled: bool = True
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if not _predictable(self.domain[self.target]):
@@ -78,7 +85,7 @@ class Design:
         """Attribute -> A_j (p_j, m_j), the target's included."""
         encode = CATEGORICAL[self.categorical]
         matrices = {
-            attribute.name: scalar(attribute) if attribute.numeric else encode(attribute)
+            attribute.name: scalar(attribute, scaled=self.scaled) if attribute.numeric else encode(attribute)
             for attribute in self.domain.attributes
         }
         if not self.domain[self.target].numeric:
@@ -95,6 +102,29 @@ class Design:
             names += [name] if attribute.numeric else [f"{name}={level}" for level in attribute.levels[first:]]
         return (*names, "(intercept)") if self.intercept else tuple(names)
 
+    @cached_property
+    def _ranges(self) -> dict[str, tuple[Floats, Floats]]:
+        """Attribute -> the least and the greatest value (p_j,) of each of its encoded entries over the domain."""
+        ends = {name: (matrix.min(axis=1), matrix.max(axis=1)) for name, matrix in self.matrices.items()}
+        for attribute in self.domain.attributes:
+            if self.exact and attribute.bounds is not None:
+                lower, upper = scalar(attribute, attribute.bounds, scaled=self.scaled)[0]
+                ends[attribute.name] = np.array([lower]), np.array([upper])
+        return ends
+
+    @property
+    def box(self) -> tuple[Floats, Floats]:
+        """The least and the greatest value (p,) of each feature over the domain."""
+        ends = [self._ranges[name] for name in self.features]
+        ones = [np.ones(int(self.intercept))]
+        return np.concatenate([low for low, _ in ends] + ones), np.concatenate([high for _, high in ends] + ones)
+
+    @cached_property
+    def _peaks(self) -> Floats:
+        """The largest absolute value of each feature attribute's only non-zero entry, and 1 for an intercept."""
+        peaks = [max(np.abs(ends).max(initial=0.0) for ends in self._ranges[name]) for name in self.features]
+        return np.array([*peaks, float(self.intercept)])
+
     @property
     def x_bound(self) -> float:
         """||X||: the least upper bound of ||x||_2 over the domain (Paper 0, Proposition 3.1).
@@ -102,8 +132,7 @@ class Design:
         One attribute adds the largest squared norm of any of its encoded values: 1 if one-hot, max_s v_j(s)^2 if
         scalar; an intercept adds 1.
         """
-        squares = sum(float(np.max((self.matrices[name] ** 2).sum(axis=0))) for name in self.features)
-        return float(np.sqrt(squares + self.intercept))
+        return float(np.sqrt((self._peaks**2).sum()))
 
     @property
     def triangle_sensitivity(self) -> float:
@@ -112,13 +141,18 @@ class Design:
         sum_{i <= j} (x_i x_j)^2 = (||x||^4 + sum_i x_i^4) / 2, and both terms are largest where each attribute takes
         the value with the largest entry, because an encoded value has at most one non-zero entry.
         """
-        fourth = sum(float(np.max((self.matrices[name] ** 4).sum(axis=0))) for name in self.features)
-        return float(np.sqrt((self.x_bound**4 + fourth + self.intercept) / 2))
+        return float(np.sqrt((self.x_bound**4 + (self._peaks**4).sum()) / 2))
+
+    @property
+    def target_range(self) -> tuple[float, float]:
+        """The least and the greatest y over the domain."""
+        low, high = self._ranges[self.target]
+        return float(low[0]), float(high[0])
 
     @property
     def y_bound(self) -> float:
         """||Y||: the least upper bound of |y| over the domain."""
-        return float(np.abs(self.matrices[self.target]).max())
+        return max(map(abs, self.target_range))
 
     @property
     def binary(self) -> bool:
@@ -127,16 +161,23 @@ class Design:
 
     @property
     def target_scale(self) -> float:
-        """Units of the target for one unit of the scaled y (1 for a target of two levels)."""
+        """Units of the target for one unit of y (1 for a target of two levels)."""
         lower, upper = self.domain[self.target].bounds or (-1.0, 1.0)
-        return (upper - lower) / 2
+        return (upper - lower) / 2 if self.scaled else 1.0
 
     def encode(self, table: Table) -> tuple[Floats, Floats]:
         """X (n, p) and y (n,) of the rows of a table over this domain."""
-        blocks = [self.matrices[name].T[table.column(name)] for name in self.features]
+        blocks = [self._encoded(name, table) for name in self.features]
         if self.intercept:
             blocks.append(np.ones((len(table), 1)))
-        return np.hstack(blocks), self.matrices[self.target][0][table.column(self.target)]
+        return np.hstack(blocks), self._encoded(self.target, table)[:, 0]
+
+    def _encoded(self, name: str, table: Table) -> Floats:
+        """One attribute of the rows (n, p_j)."""
+        if self.exact and name in table.numbers:
+            return scalar(self.domain[name], table.numbers[name], scaled=self.scaled).T
+        encoded: Floats = self.matrices[name].T[table.column(name)]
+        return encoded
 
     def moments(self, marginals: Mapping[Clique, Floats]) -> tuple[Floats, Floats]:
         """X'X (p, p) and X'y (p,) from pairwise marginals (Paper 0, Proposition 3.2 and Algorithm 1).

@@ -1,7 +1,7 @@
 """The one door to data: a dataset's config node -> its rows, its domain, its identity, its card.
 
 A node is a plain mapping: `_target_` (a function of the node that returns a `Table`), `name`, `attributes` or
-`domain` (a file), `target`, `drop`, `outside`, `sources`, `card`, and whatever else its function reads.
+`domain` (a file), `target`, `drop`, `outside`, `bounds`, `sources`, `card`, and whatever else its function reads.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import pkgutil
 from collections.abc import Mapping
 from typing import Any
 
+from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import Coded
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.fetch import fetch, sha256_of
+from dpbench.data.simulate import Simulation
 from dpbench.data.source import sources_of
 from dpbench.data.table import Table
 from dpbench.data.tabular import code_csv, csv_path, load_csv, shipped_facts
@@ -24,26 +26,38 @@ NOT_PARAMETERS = frozenset(
     {"_target_", "name", "attributes", "domain", "target", "drop", "outside", "sources", "path", "shipped"}
     | {"numeric", "card", "alternative", "offline"}
 )
+BOUNDS = ("declared", "data")
 
 
-def load_dataset(config: Mapping[str, Any]) -> Table:
-    """The rows of a dataset, without the attributes of `drop`.
+def load_dataset(config: Mapping[str, Any]) -> Table | Simulation:
+    """The rows of a dataset, without the attributes of `drop`; or what draws them.
+
+    With `bounds: data` the rows' domain is not the declared one: its bounds are read off them, which is not private.
 
     Raises `UserError` if the data cannot be had or do not fit their declaration.
     """
     declared = declared_domain(config)
     table = _loader(config)(config)
+    if isinstance(table, Simulation):
+        if _drop(config):
+            raise UserError(f"dataset={_name(config)} draws its rows: dataset.drop has nothing to leave out")
+        if _bounds(config) == "data":
+            raise UserError(f"dataset={_name(config)} draws its rows: dataset.bounds=data has none to read bounds off")
+        return table
     if not isinstance(table, Table):
         given = type(table).__name__
         raise UserError(f"dataset={_name(config)}: {config['_target_']} returned {given}, not a Table")
-    return table.project(declared.names)
+    table = table.project(declared.names)
+    return observed_bounds(table) if _bounds(config) == "data" else table
 
 
 def declared_domain(config: Mapping[str, Any]) -> Domain:
     """The declared domain of a dataset, without the attributes of `drop`; needs no data.
 
-    Raises `UserError` for a bad declaration, an unknown name in `drop`, or a target that is no attribute.
+    Raises `UserError` for a bad declaration, an unknown name in `drop`, a target that is no attribute, or an unknown
+    value of `bounds`.
     """
+    _bounds(config)
     full, drop = _full_domain(config), _drop(config)
     if "attributes" in config:  # else `drop` may name columns that are not declared: the loader looks
         for name in drop:
@@ -65,6 +79,9 @@ def fingerprint(config: Mapping[str, Any]) -> dict[str, Any]:
     A user's file is read for its checksum, and so is a file of which none is known, which is fetched first; other
     data need not be present.
     """
+    others = {key: value for key, value in config.items() if key not in NOT_PARAMETERS}
+    if _bounds(config) == "declared":
+        others.pop("bounds", None)  # the same as where it is not said
     return {
         "name": _name(config),
         "_target_": str(config["_target_"]),
@@ -72,7 +89,7 @@ def fingerprint(config: Mapping[str, Any]) -> dict[str, Any]:
         "attributes": _full_domain(config).to_list(),
         "outside": config.get("outside", "error"),
         "drop": sorted(_drop(config)),
-        "parameters": {key: value for key, value in config.items() if key not in NOT_PARAMETERS},
+        "parameters": others,
     }
 
 
@@ -83,7 +100,7 @@ def card(config: Mapping[str, Any]) -> str:
     lines += [f"  {key}: {facts[key]}" for key in ("source", "licence") if facts.get(key)]
     if isinstance(facts.get("rows"), int):
         lines.append(f"  rows: {facts['rows']:,}")
-    lines += [f"  {key}: {config[key]}" for key in ("target", "outside") if config.get(key)]
+    lines += [f"  {key}: {config[key]}" for key in ("target", "outside", "bounds") if config.get(key)]
     lines += [f"  drop: {', '.join(_drop(config))}"] if _drop(config) else []
     if config.get("attributes") or config.get("domain"):
         lines += ["", "Domain (declared, not computed from rows)", *_domain_lines(_full_domain(config))]
@@ -98,7 +115,10 @@ def check(config: Mapping[str, Any]) -> str:
     Raises `UserError` if they do not.
     """
     domain = declared_domain(config)
-    coded = code_csv(config) if _loader(config) is load_csv else Coded(load_dataset(config), 0, {})
+    rows = None if _loader(config) is load_csv else load_dataset(config)
+    if isinstance(rows, Simulation):
+        return f"{_name(config)}: rows are drawn anew for each repetition; there is nothing to check"
+    coded = code_csv(config) if rows is None else Coded(rows, 0, {})
     label = config.get("path") or _name(config)
     lines = [f"{label}: {len(coded.table):,} rows x {len(domain.names)} attributes fit their declaration"]
     if coded.dropped:
@@ -134,9 +154,20 @@ def _drop(config: Mapping[str, Any]) -> list[str]:
     return list(drop)
 
 
+def _bounds(config: Mapping[str, Any]) -> str:
+    """Whether bounds are declared or read off the data."""
+    bounds = str(config.get("bounds", "declared"))
+    if bounds not in BOUNDS:
+        raise unknown("dataset.bounds", bounds, BOUNDS)
+    return bounds
+
+
 def _full_domain(config: Mapping[str, Any]) -> Domain:
     if "attributes" in config:
-        return domain_from_config(config["attributes"])
+        given = config["attributes"]
+        if isinstance(given, Mapping) and "_target_" in given:  # they depend on other keys of the node
+            return Domain(pkgutil.resolve_name(str(given["_target_"]))(config))
+        return domain_from_config(given)
     if not config.get("domain"):
         raise UserError(
             f"dataset={_name(config)} needs dataset.domain, a YAML or JSON file that declares each attribute"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -61,24 +62,30 @@ class Table:
 
 @dataclass(frozen=True)
 class Split:
-    """A train and a test part of one table; no row is in both."""
+    """A train and a test part of one table; no row is in both.
+
+    `truth`: the coefficient of each attribute, in its unit, that simulated rows were drawn with; empty for real ones.
+    """
 
     train: Table
     test: Table
+    truth: Mapping[str, float] = field(default_factory=dict)
 
 
-def split(table: Table, rng: np.random.Generator, *, train_rows: int, test_rows: int) -> Split:
+def split(table: Table, rng: np.random.Generator, *, train_rows: int, test_rows: float) -> Split:
     """Shuffle, take `test_rows` for testing and up to `train_rows` of the others for training (Paper 0, G.1).
 
-    For one `rng` state the order of the rows does not depend on the sizes asked for.
+    `test_rows` below 1 is a part of the rows, rounded up; 0 leaves no test rows. For one `rng` state the order of the
+    rows does not depend on the sizes asked for.
 
-    Raises `UserError` if either part would be empty.
+    Raises `UserError` if either part would be smaller than asked for, or there would be no training row.
     """
     order = rng.permutation(len(table))
-    test, train = order[:test_rows], order[test_rows : test_rows + train_rows]
-    if len(test) < test_rows or not len(test) or not len(train):
+    wanted = int(test_rows) if test_rows >= 1 else math.ceil(test_rows * len(table))
+    test, train = order[:wanted], order[wanted : wanted + train_rows]
+    if len(test) < wanted or not len(train):
         raise UserError(
-            f"{len(table)} rows cannot be split into {test_rows} test rows and at least one training row; "
-            "set limits.test_rows and limits.train_rows (each at least 1) to fit the table"
+            f"{len(table)} rows cannot be split into {wanted} test rows and at least one training row; "
+            "set limits.test_rows and limits.train_rows to fit the table"
         )
     return Split(table.take(train), table.take(test))

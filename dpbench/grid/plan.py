@@ -17,7 +17,7 @@ from dpbench.grid.seeds import digest
 from dpbench.mechanisms.release import json_number
 from dpbench.privacy.accounting import CALIBRATIONS
 
-FORMAT = 1
+FORMAT = 2
 Key = dict[str, Any]
 
 
@@ -31,20 +31,28 @@ class TrialItem:
 
 @dataclass(frozen=True)
 class ReleaseItem:
-    """One run of a mechanism, and the trials on its release."""
+    """One run of a mechanism, and the trials on its release; `setting` is the place of its `Setting` in the plan."""
 
     id: str
     key: Key
     trials: tuple[TrialItem, ...]
+    setting: int = 0
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a worker needs besides a release's key: the dataset's config and the limits."""
+
+    dataset: Mapping[str, Any]
+    limits: Limits
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All releases of an experiment, and what a worker needs besides the keys: the dataset's config and the limits."""
+    """All releases of an experiment, and the settings under which they run, one for each point of a sweep."""
 
     name: str
-    dataset: Mapping[str, Any]
-    limits: Limits
+    settings: tuple[Setting, ...]
     releases: tuple[ReleaseItem, ...]
 
     @property
@@ -52,13 +60,18 @@ class Plan:
         """The ids of all trials, in the plan's order."""
         return [trial.id for release in self.releases for trial in release.trials]
 
+    @property
+    def limits(self) -> str:
+        """The name of the limits."""
+        return self.settings[0].limits.name
+
     def shard(self, i: int, n: int) -> Plan:
         """The i-th (from 1) of n parts; a release and its trials stay together."""
         return replace(self, releases=self.releases[i - 1 :: n])
 
     def lines(self) -> Iterator[str]:
         """The plan as JSON lines: a header, then one line a release; `read_plan` reads them back."""
-        header = {"format": FORMAT, "name": self.name, "dataset": dict(self.dataset), "limits": asdict(self.limits)}
+        header = {"format": FORMAT, "name": self.name, "settings": [asdict(setting) for setting in self.settings]}
         yield json.dumps(header, sort_keys=True) + "\n"
         for release in self.releases:
             yield json.dumps(asdict(release), sort_keys=True) + "\n"
@@ -73,8 +86,7 @@ def read_plan(path: Path) -> Plan:
                 raise UserError(f"{path} is a plan of format {header['format']}; this version reads format {FORMAT}")
             return Plan(
                 name=header["name"],
-                dataset=header["dataset"],
-                limits=Limits(**header["limits"]),
+                settings=tuple(Setting(one["dataset"], Limits(**one["limits"])) for one in header["settings"]),
                 releases=tuple(_release_item(json.loads(line)) for line in file),
             )
     except (OSError, StopIteration, ValueError, KeyError, TypeError) as error:
@@ -82,7 +94,7 @@ def read_plan(path: Path) -> Plan:
 
 
 def _release_item(data: Mapping[str, Any]) -> ReleaseItem:
-    return ReleaseItem(data["id"], data["key"], tuple(TrialItem(**trial) for trial in data["trials"]))
+    return ReleaseItem(data["id"], data["key"], tuple(TrialItem(**trial) for trial in data["trials"]), data["setting"])
 
 
 def make_plan(experiment: Experiment) -> Plan:
@@ -90,8 +102,20 @@ def make_plan(experiment: Experiment) -> Plan:
 
     Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once a repetition,
     at epsilon = inf. A release's key names the design only if the mechanism takes one, so that one release serves
-    every target. Raises `UserError` for a target that the data do not have, or of which a part needs two levels.
+    every target. Points of a sweep that ask for the same release share it.
+
+    Raises `UserError` for a target that the data do not have, or of which a part needs two levels.
     """
+    releases: dict[str, ReleaseItem] = {}
+    for place, grid in enumerate(experiment.grids):
+        for item in _releases(grid, place):
+            releases.setdefault(item.id, item)
+    settings = tuple(Setting(grid.dataset, grid.limits) for grid in experiment.grids)
+    return Plan(experiment.name, settings, tuple(releases.values()))
+
+
+def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
+    """The releases of one grid."""
     _check_labels(experiment, Design(declared_domain(experiment.dataset), **experiment.design))
     dataset = fingerprint(experiment.dataset)
     dataset["domain"] = digest(dataset.pop("attributes"))
@@ -101,7 +125,6 @@ def make_plan(experiment: Experiment) -> Plan:
         "seed": experiment.seed,
     }
     stage_two = {mechanism.name: list(_stage_two(experiment, mechanism)) for mechanism in experiment.mechanisms}
-    releases = []
     for mechanism in experiment.mechanisms:
         axes = product(_variants(mechanism, experiment.calibrations), _epsilons(mechanism, experiment))
         for (variant, epsilon), repetition in product(axes, range(experiment.repetitions)):
@@ -111,8 +134,7 @@ def make_plan(experiment: Experiment) -> Plan:
                 key["design"] = dict(experiment.design)
             identity = digest(key)
             trials = (TrialItem(digest({"release": identity, **rest}), rest) for rest in stage_two[mechanism.name])
-            releases.append(ReleaseItem(identity, key, tuple(trials)))
-    return Plan(experiment.name, experiment.dataset, experiment.limits, tuple(releases))
+            yield ReleaseItem(identity, key, tuple(trials), setting)
 
 
 def _check_labels(experiment: Experiment, design: Design) -> None:

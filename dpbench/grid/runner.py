@@ -57,7 +57,7 @@ def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary]
         check_data(plan)
     waiting = sum(len(item.trials) for item in items)
     summary = Summary(planned=len(plan.trial_ids), stored=len(plan.trial_ids) - waiting)
-    context = Context(store, plan.dataset, plan.limits, provenance(), options.force, options.retry_failed)
+    context = Context(store, plan.settings, provenance(), options.force, options.retry_failed)
     progress(summary)
     for results in _execute(_longest_first(items), context, options.jobs):
         summary.ran += len(results)

@@ -12,12 +12,14 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from dpbench.config import Limits, resolve
+from dpbench.config import resolve
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
+from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
+from dpbench.errors import NoEstimateError
 from dpbench.grid.limits import TimeLimitError, limited, peak_memory_mb, reset_peak_memory
-from dpbench.grid.plan import Key, Plan, ReleaseItem, TrialItem
+from dpbench.grid.plan import Key, Plan, ReleaseItem, Setting, TrialItem
 from dpbench.grid.provenance import threads
 from dpbench.grid.seeds import canonical, generator
 from dpbench.grid.store import Store, StoreError
@@ -38,8 +40,7 @@ class Context:
     """What all workers of a run share."""
 
     store: Store
-    dataset: Mapping[str, Any]
-    limits: Limits
+    settings: tuple[Setting, ...]
     provenance: Mapping[str, Any]
     force: bool = False
     retry_failed: bool = False
@@ -68,7 +69,7 @@ def run_item(item: ReleaseItem, context: Context) -> list[Result]:
         found = {trial["id"]: trial for trial in context.store.read_trials(trial.id for trial in item.trials)}
         if len(found) == len(item.trials):
             return [result_of(trial) for trial in found.values()]
-    with limited(memory_mb=context.limits.memory_mb):
+    with limited(memory_mb=context.settings[item.setting].limits.memory_mb):
         reset_peak_memory()
         outcome = Outcome()
         release, record = _obtain(item, context, outcome)
@@ -77,7 +78,8 @@ def run_item(item: ReleaseItem, context: Context) -> list[Result]:
 
 def record_lost(item: ReleaseItem, context: Context) -> list[Result]:
     """Store the trials of an item whose worker process was killed by the system."""
-    message = f"the worker process was killed, most likely for memory (limits.memory_mb={context.limits.memory_mb:g})"
+    limit = context.settings[item.setting].limits.memory_mb
+    message = f"the worker process was killed, most likely for memory (limits.memory_mb={limit:g})"
     outcome = Outcome("oom", "release", {"type": "WorkerKilled", "message": message, "traceback": ""})
     record = {"runtime": {"seconds": None, "peak_mb": None}}
     return [_run_trial(trial, item, context, None, record, outcome) for trial in item.trials]
@@ -99,6 +101,8 @@ def _phase(name: str, outcome: Outcome, seconds: float) -> Iterator[None]:
         raise
     except TimeLimitError as error:
         _failed(outcome, "timeout", name, error)
+    except NoEstimateError as error:
+        _failed(outcome, "no_estimate", name, error)
     except MemoryError as error:
         _failed(outcome, "oom", name, error)
     except Exception as error:
@@ -135,13 +139,14 @@ def _obtain(item: ReleaseItem, context: Context, outcome: Outcome) -> tuple[Rele
     elif (stored := context.store.read_release(item.id)) is not None:
         return stored
     release: Release | None = None
-    with _phase("release", outcome, context.limits.seconds):
-        release = _make_release(item.key, context)
+    setting = context.settings[item.setting]
+    with _phase("release", outcome, setting.limits.seconds):
+        release = _make_release(item.key, setting.dataset)
     record = {"id": item.id, "key": item.key, "provenance": {**context.provenance, "threads": threads()}}
     record["runtime"] = {"seconds": outcome.seconds["release"], "peak_mb": peak_memory_mb()}
     if release is None:
         return None, record
-    with _phase("budget", outcome, context.limits.seconds):
+    with _phase("budget", outcome, setting.limits.seconds):
         cost = spent(release.ledger, release.budget.delta)
         record["spent"] = {name: None if v is None else json_number(v) for name, v in asdict(cost).items()}
         _check_spent(cost, release.budget, item.key["mechanism"]["parameters"])
@@ -152,11 +157,11 @@ def _obtain(item: ReleaseItem, context: Context, outcome: Outcome) -> tuple[Rele
     return release, record
 
 
-def _make_release(key: Key, context: Context) -> Release:
+def _make_release(key: Key, dataset: Mapping[str, Any]) -> Release:
     mechanism = key["mechanism"]
     parameters = dict(mechanism["parameters"])
     axes = {name: key[name] for name in AXES}
-    train = _split(canonical(dict(context.dataset)), canonical(axes)).train
+    train = _split(canonical(dict(dataset)), canonical(axes)).train
     if "design" in key:
         parameters["design"] = Design(train.domain, **key["design"])
     budget = Budget(**{**key["budget"], "epsilon": float(key["budget"]["epsilon"])})
@@ -182,14 +187,15 @@ def _run_trial(
     stage_one: Outcome,
 ) -> Result:
     outcome = Outcome(stage_one.status, stage_one.phase, stage_one.error)
+    setting = context.settings[item.setting]
     fit: Fit | None = None
     scores: list[dict[str, Any]] = []
     if release is not None:
-        with _phase("model", outcome, context.limits.seconds):
+        with _phase("model", outcome, setting.limits.seconds):
             fit = _fit(release, trial.key, item)
         if fit is not None:
-            with _phase("metrics", outcome, context.limits.seconds):
-                scores = _score(fit, release, trial.key, item.key, context)
+            with _phase("metrics", outcome, setting.limits.seconds):
+                scores = _score(fit, release, trial.key, item.key, setting.dataset)
     stored = {
         "id": trial.id,
         "release_id": item.id,
@@ -201,7 +207,7 @@ def _run_trial(
         "fit": dict(fit.notes) if fit else {},
         "asked": {name: item.key["budget"][name] for name in ("epsilon", "delta")},
         "spent": record.get("spent"),
-        "nonprivate_inputs": list(release.nonprivate_inputs) if release else [],
+        "nonprivate_inputs": [*(release.nonprivate_inputs if release else ()), *_taken(setting.dataset)],
         "error": outcome.error,
         "provenance": {**context.provenance, "threads": threads()},
         "release_provenance": record.get("provenance"),
@@ -217,6 +223,13 @@ def _run_trial(
     return result_of(stored)
 
 
+def _taken(dataset: Mapping[str, Any]) -> list[str]:
+    """What the declaration of the data itself took from the rows."""
+    return ["the bounds of the attributes: the least and greatest value of all rows"] * (
+        dataset.get("bounds") == "data"
+    )
+
+
 def _fit(release: Release, trial: Key, item: ReleaseItem) -> Fit:
     """What the model makes of the release. One that draws has a generator, the same whatever the metrics are."""
     model = trial["model"]
@@ -228,8 +241,8 @@ def _fit(release: Release, trial: Key, item: ReleaseItem) -> Fit:
     return fit
 
 
-def _score(fit: Fit, release: Release, trial: Key, item: Key, context: Context) -> list[dict[str, Any]]:
-    evaluation = Evaluation(fit, release, _reference_of(item, trial["design"], context))
+def _score(fit: Fit, release: Release, trial: Key, item: Key, dataset: Mapping[str, Any]) -> list[dict[str, Any]]:
+    evaluation = Evaluation(fit, release, _reference_of(item, trial["design"], dataset))
     scores: list[Score] = [resolve(target)(evaluation) for _, target in sorted(trial["metrics"].items())]
     records = [{**asdict(score), "value": json_number(score.value)} for score in scores]
     return [{name: value for name, value in record.items() if value is not None} for record in records]
@@ -238,23 +251,24 @@ def _score(fit: Fit, release: Release, trial: Key, item: Key, context: Context) 
 # --- the real rows, once a worker ------------------------------------------------------------------------------------
 
 
-def _reference_of(item: Key, design: Key, context: Context) -> Reference:
+def _reference_of(item: Key, design: Key, dataset: Mapping[str, Any]) -> Reference:
     """The reference of this repetition and design; its split is the same for every mechanism, budget and model."""
     axes = {name: item[name] for name in AXES}
-    return _reference(canonical(dict(context.dataset)), canonical(axes), canonical(design))
+    return _reference(canonical(dict(dataset)), canonical(axes), canonical(design))
 
 
 def check_data(plan: Plan) -> None:
-    """Load and split the data once, so that what the user must mend is said before any trial runs.
+    """Load and split all data once, so that what the user must mend is said before any trial runs.
 
-    Raises `UserError` if the data cannot be had, do not fit their declaration, or leave a part of the split empty.
+    Raises `UserError` if data cannot be had, do not fit their declaration, or leave a part of the split empty.
     """
-    axes = {name: plan.releases[0].key[name] for name in AXES}
-    _split(canonical(dict(plan.dataset)), canonical(axes))
+    firsts = {item.setting: item for item in reversed(plan.releases)}
+    for place, item in sorted(firsts.items()):
+        _split(canonical(dict(plan.settings[place].dataset)), canonical({name: item.key[name] for name in AXES}))
 
 
 @lru_cache(maxsize=1)
-def _table(dataset: str) -> Table:
+def _table(dataset: str) -> Table | Simulation:
     return load_dataset(json.loads(dataset))
 
 
@@ -263,7 +277,8 @@ def _split(dataset: str, axes: str) -> Split:
     key = json.loads(axes)
     source = {part: key["dataset"][part] for part in ("name", "sources")}
     rng = generator("split", [source, key["seed"], key["repetition"]])
-    return split(_table(dataset), rng, **key["split"])
+    rows = _table(dataset)
+    return rows.split(rng, **key["split"]) if isinstance(rows, Simulation) else split(rows, rng, **key["split"])
 
 
 @lru_cache(maxsize=8)

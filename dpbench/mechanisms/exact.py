@@ -45,5 +45,5 @@ def exact_table(
     check_answers("exact_table", train.domain.sizes, cliques)
     ledger = Ledger()
     marginals = {r: unperturbed(ledger, train.marginal(r), label=f"marginal {','.join(r)}") for r in cliques}
-    rows = Table(train.domain, unperturbed(ledger, train.codes, label="rows").astype(np.int64))
+    rows = Table(train.domain, unperturbed(ledger, train.codes, label="rows").astype(np.int64), train.numbers)
     return Release(train.domain, budget, ledger, marginals=marginals, rows=rows)

@@ -15,14 +15,16 @@ NULL_SPACE = 1e-6  # of a unit vector's length: less is the rounding of eigenvec
 def coverage(evaluation: Evaluation) -> Score:
     """Part of the identified coefficients that their intervals hold; over repetitions it should be the level.
 
-    The population is the split's whole table, training and test rows together, of which the training rows are a sample
+    Of simulated rows the population's coefficients are those they were drawn with, and all are identified. Of real ones
+    the population is the split's whole table, training and test rows together, of which the training rows are a sample
     without replacement: with `limits.test_rows` at all the other rows, it is the data set. A sample that is a part f of
     it varies less than one from an endless population, by sqrt(1 - f): at f = 0.1, right intervals of level 0.9 have
     coverage 0.917. A coefficient is identified if collinear columns leave it a single value. `detail` has the numbers
     behind the part.
     """
     intervals, kept = _intervals(evaluation)
-    population = solve(*evaluation.reference.all_moments).coefficients[kept]
+    truth = evaluation.reference.truth
+    population = (solve(*evaluation.reference.all_moments).coefficients if truth is None else truth)[kept]
     lower, upper = intervals.T
     covered = (lower <= population) & (population <= upper)
     detail = {
@@ -36,15 +38,18 @@ def coverage(evaluation: Evaluation) -> Score:
 
 
 def interval_width(evaluation: Evaluation) -> Score:
-    """Median width of the intervals of the identified coefficients, in scaled target for one unit of a feature."""
+    """Median width of the intervals of the identified coefficients, in (scaled) target for one unit of a feature."""
     intervals, _ = _intervals(evaluation)
-    return Score("interval_width", float(np.median(intervals[:, 1] - intervals[:, 0])), "scaled target", "lower")
+    unit = "scaled target" if evaluation.reference.design.scaled else ""
+    return Score("interval_width", float(np.median(intervals[:, 1] - intervals[:, 0])), unit, "lower")
 
 
 def _intervals(evaluation: Evaluation) -> tuple[Floats, NDArray[np.bool_]]:
     """The intervals of the identified coefficients, and which these are (p,)."""
     if evaluation.fit.intervals is None:
         raise ValueError("this model has no intervals; leave coverage and interval_width out of its metrics")
+    if evaluation.reference.truth is not None:
+        return evaluation.fit.intervals, np.ones(len(evaluation.fit.intervals), dtype=bool)
     values, vectors = np.linalg.eigh(evaluation.reference.all_moments[0])
     null = vectors[:, values <= RELATIVE_RANK_TOLERANCE * values[-1]]
     kept = np.linalg.norm(null, axis=1) < NULL_SPACE

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
+from dpbench.errors import UserError
 from dpbench.mechanisms.release import Release
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
@@ -39,7 +42,7 @@ class Reference:
     @cached_property
     def train_moments(self) -> tuple[Floats, Floats]:
         """X'X (p, p) and X'y (p,) of the training rows."""
-        return second_moments(*self.design.encode(self.split.train))
+        return second_moments(*self.train)
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -49,13 +52,35 @@ class Reference:
     @cached_property
     def all_moments(self) -> tuple[Floats, Floats]:
         """X'X (p, p) and X'y (p,) of the training and the test rows together."""
-        (xtx, xty), (more_xtx, more_xty) = self.train_moments, second_moments(*self.test)
+        (xtx, xty), (more_xtx, more_xty) = self.train_moments, second_moments(*self.design.encode(self.split.test))
         return xtx + more_xtx, xty + more_xty
 
     @cached_property
+    def train(self) -> tuple[Floats, Floats]:
+        """X (n, p) and y (n,) of the training rows."""
+        return self.design.encode(self.split.train)
+
+    @cached_property
     def test(self) -> tuple[Floats, Floats]:
-        """X (m, p) and y (m,) of the test rows."""
+        """X (m, p) and y (m,) of the test rows. Raises `UserError` if there are none."""
+        if not len(self.split.test):
+            raise UserError("this metric needs test rows: set limits.test_rows, or choose rel_mse_train")
         return self.design.encode(self.split.test)
+
+    @cached_property
+    def truth(self) -> Floats | None:
+        """The coefficients (p,) that simulated rows were drawn with; None for real rows.
+
+        Raises `UserError` if the design has other features than the simulation.
+        """
+        if not self.split.truth:
+            return None
+        if self.design.scaled or set(self.design.columns) != set(self.split.truth):
+            raise UserError(
+                "the simulation's coefficients belong to its features as they are: set +design.scaled=false, "
+                "+design.exact=true and design.intercept=false"
+            )
+        return np.array([self.split.truth[name] for name in self.design.columns])
 
     @cached_property
     def _marginals(self) -> dict[Clique, Floats]:

@@ -1,15 +1,17 @@
-"""Metrics of linear regression. The target is scaled to [-1, 1] over its declared bounds (Paper 0, G.1)."""
+"""Metrics of regression. The target is scaled to [-1, 1] over its declared bounds (Paper 0, G.1), if the design is."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from dpbench.data.domain import Floats
+from dpbench.errors import UserError
 from dpbench.metrics.evaluation import Evaluation, Score
 
 
 def mse(evaluation: Evaluation) -> Score:
     """Mean squared error on the test rows, on the scaled target (Paper 0, Figure 3a)."""
-    return Score("mse", _mse(evaluation), "scaled target^2", "lower")
+    return Score("mse", _mse(evaluation), "scaled target^2" if evaluation.reference.design.scaled else "", "lower")
 
 
 def mse_unit(evaluation: Evaluation) -> Score:
@@ -23,6 +25,31 @@ def r2(evaluation: Evaluation) -> Score:
     """1 - MSE / variance of the target, on the test rows (NaN if the target is constant there)."""
     variance = float(np.var(evaluation.reference.test[1]))
     return Score("r2", 1 - _mse(evaluation) / variance if variance else float("nan"), "", "higher")
+
+
+def rel_mse(evaluation: Evaluation) -> Score:
+    """||y - prediction||^2 / ||y||^2 on the test rows (Paper 1, section 5.2.1)."""
+    return Score("rel_mse", _relative(evaluation, *evaluation.reference.test), "", "lower")
+
+
+def rel_mse_train(evaluation: Evaluation) -> Score:
+    """||y - prediction||^2 / ||y||^2 on the training rows (Paper 1, Table 2)."""
+    return Score("rel_mse_train", _relative(evaluation, *evaluation.reference.train), "", "lower")
+
+
+def mse_of_variance(evaluation: Evaluation) -> Score:
+    """MSE on the test rows over the variance of their target, 1 - R^2 (NaN if the target is constant there)."""
+    score = r2(evaluation)
+    return Score("mse_of_variance", 1 - score.value, "", "lower")
+
+
+def coefficient_error(evaluation: Evaluation) -> Score:
+    """||theta - beta||_2 / ||beta||_2, beta the coefficients that the rows were simulated with (Paper 1, Figure 1)."""
+    truth = evaluation.reference.truth
+    if truth is None:
+        raise UserError("coefficient_error needs simulated rows, such as dataset=simulation; see coefficient_distance")
+    error = np.linalg.norm(evaluation.fit.coefficients - truth) / np.linalg.norm(truth)
+    return Score("coefficient_error", float(error), "", "lower")
 
 
 def coefficient_distance(evaluation: Evaluation) -> Score:
@@ -44,7 +71,11 @@ def xty_error(evaluation: Evaluation) -> Score:
 
 def _mse(evaluation: Evaluation) -> float:
     X, y = evaluation.reference.test
-    return float(np.mean((y - X @ evaluation.fit.coefficients) ** 2))
+    return float(np.mean((y - evaluation.fit.predict(X)) ** 2))
+
+
+def _relative(evaluation: Evaluation, X: Floats, y: Floats) -> float:
+    return float(np.sum((y - evaluation.fit.predict(X)) ** 2) / np.sum(y**2))
 
 
 def _moment_error(evaluation: Evaluation, which: int) -> float:

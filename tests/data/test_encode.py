@@ -192,3 +192,21 @@ def test_bad_design():
         Design(domain, "z")
     with pytest.raises(UserError, match="unknown encoding 'onehot'; did you mean 'one_hot'"):
         Design(domain, "y", categorical="onehot")
+
+
+def test_an_exact_design_in_own_units_uses_the_rows_numbers_and_the_declared_bounds():
+    domain = Domain(
+        (Attribute.categorical("c", "pq"), Attribute.binned("a", -3, 5, 2), Attribute.binned("y", 0, 10, 5))
+    )
+    table = Table(domain, np.array([[1, 0, 4], [0, 1, 0]]), {"a": np.array([-2.5, 4.0]), "y": np.array([9.5, 0.5])})
+    design = Design(domain, "y", intercept=False, categorical="one_hot", scaled=False, exact=True)
+    X, y = design.encode(table)
+    assert X.tolist() == [[0, 1, -2.5], [1, 0, 4]] and y.tolist() == [9.5, 0.5]
+    assert [end.tolist() for end in design.box] == [[0, 0, -3], [1, 1, 5]]
+    assert design.x_bound == pytest.approx(np.sqrt(1 + 25)) and design.y_bound == 10  # by the bounds, not the bins
+    assert design.triangle_sensitivity == pytest.approx(np.sqrt((26**2 + 1 + 5**4) / 2))
+    without = Table(domain, table.codes)  # rows without numbers: the middles of their bins
+    assert design.encode(without)[0].tolist() == [[0, 1, -1], [1, 0, 3]]
+    scaled = Design(domain, "y", exact=True)
+    assert scaled.encode(table)[0].tolist() == [[1, -0.875, 1], [0, 0.75, 1]] and scaled.target_scale == 5
+    assert design.target_scale == 1

@@ -5,8 +5,12 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from dpbench.data.bounds import observed_bounds
+from dpbench.data.coding import code_frame
+from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
 from dpbench.data.table import Table
@@ -114,3 +118,78 @@ def test_import_is_cheap():
     heavy = "{'pandas', 'pooch', 'requests', 'yaml', 'hydra', 'scipy', 'jax'}"
     code = f"import sys, dpbench.data.load; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+# --- bounds read off the rows ----------------------------------------------------------------------------
+
+
+def numbered(config):
+    """Three rows of a loader of someone's own, with their numbers or without."""
+    domain = domain_from_config(config["attributes"])
+    frame = {"x": config["x"], "grade": [2, 4, 2], "kind": ["b", "a", "b"]}
+    table = code_frame(pd.DataFrame(frame), domain)
+    return Table(domain, table.codes, table.numbers if config["with_numbers"] else {})
+
+
+NUMBERED = {
+    "_target_": f"{__name__}.numbered",
+    "name": "numbered",
+    "x": [30.0, 70.0, 50.0],
+    "with_numbers": True,
+    "attributes": {
+        "x": {"bounds": [0, 100], "bins": 4, "unit": "m"},
+        "grade": {"values": {"from": 1, "to": 5}},
+        "kind": {"levels": ["a", "b"]},
+    },
+}
+
+
+def test_bounds_of_the_data():
+    declared, observed = load_dataset(NUMBERED), load_dataset({**NUMBERED, "bounds": "data"})
+    assert declared.domain == declared_domain({**NUMBERED, "bounds": "data"})
+    assert observed.domain["x"] == Attribute.binned("x", 30, 70, 4, "m")
+    assert observed.domain["grade"] == Attribute.discrete("grade", [2, 3, 4])
+    assert observed.domain["kind"] == declared.domain["kind"]
+    assert observed.codes.tolist() == [[0, 0, 1], [3, 2, 0], [2, 0, 1]]
+    assert declared.codes.tolist() == [[1, 1, 1], [2, 3, 0], [2, 1, 1]]
+    for name in ("x", "grade"):
+        assert observed.numbers[name].tolist() == declared.numbers[name].tolist()
+    before = declared.codes.copy()
+    observed_bounds(declared)
+    assert np.array_equal(declared.codes, before)
+
+
+def test_bounds_of_the_data_are_those_of_the_kept_attributes():
+    config = {**NUMBERED, "x": [50.0, 50.0, 50.0], "bounds": "data", "drop": ["x"]}
+    assert load_dataset(config).domain.names == ("grade", "kind")
+
+
+def test_bounds_are_part_of_the_identity():
+    unsaid = fingerprint(NUMBERED)
+    assert "bounds" not in unsaid["parameters"]  # as before there was such a key
+    assert fingerprint({**NUMBERED, "bounds": "declared"}) == unsaid
+    assert fingerprint({**NUMBERED, "bounds": "data"}) != unsaid
+    assert "bounds: data" in card({**NUMBERED, "bounds": "data"})
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"bounds": "dta"}, "unknown dataset.bounds 'dta'; did you mean 'data'"),
+        ({"bounds": "data", "x": [50.0] * 3}, "'x' is 50 in every row.*dataset.drop=.x."),
+        ({"bounds": "data", "with_numbers": False}, "'x' has codes only.*dataset.bounds=declared"),
+    ],
+)
+def test_bad_bounds(change, reason):
+    with pytest.raises(UserError, match=reason):
+        load_dataset({**NUMBERED, **change})
+
+
+def test_a_simulation_has_no_rows_to_read_bounds_off(node):
+    with pytest.raises(UserError, match=r"draws its rows: dataset\.bounds=data"):
+        load_dataset({**node("simulation"), "bounds": "data"})
+
+
+def test_unknown_bounds_are_refused_without_data():
+    with pytest.raises(UserError, match=r"unknown dataset\.bounds"):
+        declared_domain({**NUMBERED, "bounds": "row"})

@@ -68,7 +68,7 @@ def test_a_smaller_training_part_is_the_start_of_a_larger():
     assert not np.array_equal(large.train.codes, other.train.codes)
 
 
-@pytest.mark.parametrize(("train_rows", "test_rows"), [(0, 5), (5, 0), (5, 40), (5, 41)])
+@pytest.mark.parametrize(("train_rows", "test_rows"), [(0, 5), (5, 40), (5, 41), (5, 0.99)])
 def test_no_part_is_empty(train_rows, test_rows):
     with pytest.raises(UserError, match=r"40 rows cannot be split.*limits\.test_rows"):
         split(random_table(), np.random.default_rng(0), train_rows=train_rows, test_rows=test_rows)

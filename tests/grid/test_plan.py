@@ -10,6 +10,7 @@ from dpbench.config import compose
 from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan, read_plan
 from dpbench.grid.seeds import generator
+from dpbench.privacy.accounting import gaussian_mu
 
 LINREG = ["experiment=linreg_adult"]
 
@@ -117,3 +118,45 @@ def test_generators_differ_by_axis_and_value_only():
     assert draw("split", {"a": 1, "b": 2}) == draw("split", {"b": 2, "a": 1})
     assert len({draw("split", 1), draw("noise", 1), draw("split", 2)}) == 3
     assert isinstance(generator("split", 1), np.random.Generator)
+
+
+def test_a_sweep_adds_up_the_grids_of_its_points():
+    whole = compose([*LINREG, "mechanism=[adassp]", "+sweep={limits.train_rows:[100,200],dataset:[adult,adult_synth]}"])
+    parts = [
+        plan("mechanism=[adassp]", f"limits.train_rows={rows}", f"dataset={name}", "dataset.target=education-num")
+        for rows in (100, 200)
+        for name in ("adult", "adult_synth")
+    ]
+    made = make_plan(whole)
+    assert made.trial_ids == [identity for part in parts for identity in part.trial_ids]
+    assert [setting.dataset["name"] for setting in made.settings] == ["adult", "adult_synth"] * 2
+    assert {made.settings[item.setting].limits.train_rows for item in made.releases} == {100, 200}
+
+
+def test_points_share_the_releases_that_do_not_depend_on_the_setting():
+    made = plan("mechanism=[exact,adassp]", "epsilon=1", "repetitions=1", "+sweep={mechanism.adassp.failure:[0.1,0.2]}")
+    assert [item.key["mechanism"]["name"] for item in made.releases] == [
+        "exact",
+        "adassp",
+        "adassp",
+        "adassp",
+        "adassp",
+    ]
+
+
+def test_a_setting_on_the_line_pins_the_axis_of_a_sweep():
+    pinned = plan("mechanism=[adassp]", "+sweep={limits.train_rows:[100,200]}", "limits.train_rows=300")
+    assert pinned.trial_ids == plan("mechanism=[adassp]", "limits.train_rows=300").trial_ids
+
+
+def test_mu_and_a_power_of_n_stand_for_epsilon_and_delta():
+    (item,) = plan("mechanism=[adassp]", "calibration=tight", "repetitions=1", "mu=1", "delta=n**-1.1").releases
+    budget = item.key["budget"]
+    assert budget["delta"] == pytest.approx(47842**-1.1)  # of the 48,842 rows 1,000 are for testing
+    assert gaussian_mu(budget["epsilon"], budget["delta"]) == pytest.approx(1, abs=1e-8)
+    (item,) = plan("mechanism=[exact]", "repetitions=1", "delta=n**-1", "limits.train_rows=1000").releases
+    assert item.key["budget"]["delta"] == 0.001
+    (item,) = plan(
+        "mechanism=[exact]", "repetitions=1", "delta=n**-1", "limits.test_rows=0.2", "metric=[rel_mse]"
+    ).releases
+    assert item.key["budget"]["delta"] == pytest.approx(1 / 39073, rel=1e-9)

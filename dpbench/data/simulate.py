@@ -1,0 +1,72 @@
+"""Rows drawn anew for each repetition from a linear model with known coefficients (Paper 1, section 5.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.table import Split, Table
+from dpbench.errors import UserError
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """y = x'beta + N(0, sigma^2), x uniform on [0, 1]^d, over a domain of x1, ..., xd and y.
+
+    What falls outside the declared bounds is moved to them, as clipping would. `beta` (d,) is the same in every draw.
+    """
+
+    domain: Domain
+    beta: tuple[float, ...]
+    sigma: float
+
+    def split(self, rng: np.random.Generator, *, train_rows: int, test_rows: float) -> Split:
+        """Fresh rows; `test_rows` below 1 is a part of all rows. The truth is beta."""
+        test = int(test_rows) if test_rows >= 1 else round(train_rows * test_rows / (1 - test_rows))
+        n, d = train_rows + test, len(self.beta)
+        X = rng.random((n, d))
+        y = X @ np.array(self.beta) + rng.normal(0.0, self.sigma, n)
+        numbers, codes = {}, np.empty((n, d + 1), dtype=np.int64)
+        for j, (attribute, column) in enumerate(zip(self.domain.attributes, [*X.T, y], strict=True)):
+            assert attribute.bounds is not None
+            numbers[attribute.name] = np.clip(column, *attribute.bounds)
+            places = np.searchsorted(attribute.edges, numbers[attribute.name], side="right") - 1
+            codes[:, j] = np.minimum(places, attribute.size - 1)
+        table, order = Table(self.domain, codes, numbers), np.arange(n)
+        truth = dict(zip(self.domain.names, self.beta, strict=False))
+        return Split(table.take(order[:train_rows]), table.take(order[train_rows:]), truth)
+
+
+def load(config: Mapping[str, Any]) -> Simulation:
+    """The simulation of `config`: `features` d, `sigma`, `coefficients_seed`, and the declared bounds.
+
+    beta is drawn from the uniform distribution on [1, 2]^d by a generator with the seed `coefficients_seed`.
+
+    Raises `UserError` for a value out of range.
+    """
+    domain, sigma, seed = Domain(attributes(config)), config["sigma"], config["coefficients_seed"]
+    if not isinstance(sigma, (int, float)) or not sigma >= 0:
+        raise UserError(f"dataset.sigma must be a number of at least 0, not {sigma!r}")
+    if not isinstance(seed, int) or seed < 0:
+        raise UserError(f"dataset.coefficients_seed must be a whole number of at least 0, not {seed!r}")
+    beta = np.random.default_rng(seed).uniform(1.0, 2.0, len(domain.names) - 1)
+    return Simulation(domain, tuple(beta.tolist()), float(sigma))
+
+
+def attributes(config: Mapping[str, Any]) -> tuple[Attribute, ...]:
+    """x1, ..., xd on `feature_bounds` and y on `target_bounds`, each in `bins` bins.
+
+    Raises `UserError` for bounds that are not increasing, or fewer than one feature or bin.
+    """
+    d, bins = config["features"], config["bins"]
+    if isinstance(d, bool) or not isinstance(d, int) or d < 1:
+        raise UserError(f"dataset.features must be a whole number of at least 1, not {d!r}")
+    for key in ("feature_bounds", "target_bounds"):
+        if not isinstance(config[key], list) or len(config[key]) != 2:
+            raise UserError(f"dataset.{key} must be two numbers, such as [0, 1], not {config[key]!r}")
+    declared = {f"x{j}": config["feature_bounds"] for j in range(1, d + 1)} | {"y": config["target_bounds"]}
+    return tuple(Attribute.binned(name, lower, upper, bins) for name, (lower, upper) in declared.items())
