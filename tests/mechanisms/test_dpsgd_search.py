@@ -7,6 +7,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
+from dpbench.config import part_of
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
@@ -171,3 +172,17 @@ def test_what_cannot_be_run_is_refused_before_any_draw(change, message, small_ta
     with pytest.raises(UserError, match=message):
         dpsgd_search(small_table, budget, rng, design=design, **{**GRID, **change})
     assert rng.bit_generator.state == before
+
+
+@pytest.mark.parametrize(("name", "runs"), [("dpgd", 252), ("dpgd_wide", 455)])
+def test_gradient_descent_searches_the_printed_grids_on_whole_gradients(name, runs, small_table, design):
+    """Paper 1, Appendix A."""
+    parameters = {**part_of("mechanism", name).parameters, "expected_rows": len(small_table)}
+    budget = Budget(1e3, DELTA)
+    release = dpsgd_search(small_table, budget, np.random.default_rng(0), design=design, **parameters)
+    assert f"scores of {runs} runs" in release.nonprivate_inputs[0]
+    (event,) = release.ledger.events
+    assert event.rate == 1
+    X, y = design.encode(small_table)
+    best = np.mean((X @ np.linalg.lstsq(X, y, rcond=None)[0] - y) ** 2)
+    assert mean_squared_error(release, small_table, design) < 1.05 * best
