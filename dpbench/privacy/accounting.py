@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Event, Ledger, RandomSearch
 from dpbench.privacy.pld import composed_epsilon, tractable
+from dpbench.privacy.projections import projection_epsilon
 from dpbench.privacy.renyi import random_search_epsilon
+from dpbench.privacy.root import root
 
 CALIBRATIONS = ("tight", "paper")
+OF_ITS_OWN = ("objective", "claimed", "projection")  # kinds that compose with nothing, or with little
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -37,7 +39,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return math.inf
     if gaussian_delta(0.0, mu) <= delta:
         return 0.0
-    return _root(lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, 1.0, rising=False)
+    return root(lambda epsilon: gaussian_delta(epsilon, mu) - delta, 0.0, 1.0, rising=False)
 
 
 def gaussian_mu(epsilon: float, delta: float) -> float:
@@ -46,7 +48,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """
     if math.isinf(epsilon):
         return math.inf
-    return _root(lambda mu: gaussian_delta(epsilon, mu) - delta, 0.0, 1.0, rising=True)
+    return root(lambda mu: gaussian_delta(epsilon, mu) - delta, 0.0, 1.0, rising=True)
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
@@ -63,7 +65,7 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
         return (2 * t + 1) * rho - epsilon + math.log(t) - math.log1p(t)
 
     least = 1e-300
-    t = _root(slope, least, 1.0, rising=True) if slope(least) < 0 else least
+    t = root(slope, least, 1.0, rising=True) if slope(least) < 0 else least
     log = t * ((1 + t) * rho - epsilon) + t * math.log(t) - (1 + t) * math.log1p(t)
     return math.exp(min(log, 0.0))
 
@@ -76,7 +78,7 @@ def zcdp_epsilon(rho: float, delta: float, calibration: str = "tight") -> float:
         return rho + 2 * math.sqrt(rho * math.log(1 / delta))
     if zcdp_delta(rho, 0.0) <= delta:
         return 0.0
-    return _root(lambda epsilon: zcdp_delta(rho, epsilon) - delta, 0.0, 1.0, rising=False)
+    return root(lambda epsilon: zcdp_delta(rho, epsilon) - delta, 0.0, 1.0, rising=False)
 
 
 def zcdp_rho(epsilon: float, delta: float, calibration: str = "tight") -> float:
@@ -86,7 +88,7 @@ def zcdp_rho(epsilon: float, delta: float, calibration: str = "tight") -> float:
     if calibration == "paper":
         log = math.log(1 / delta)
         return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
-    return _root(lambda rho: zcdp_delta(rho, epsilon) - delta, 0.0, 1.0, rising=True)
+    return root(lambda rho: zcdp_delta(rho, epsilon) - delta, 0.0, 1.0, rising=True)
 
 
 def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
@@ -115,20 +117,28 @@ def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
     return min(offset + gaussian, max(gaussian, 4 * math.expm1(offset)))
 
 
-def _root(f: Callable[[float], float], low: float, high: float, *, rising: bool) -> float:
-    """The root of a monotone f above `low`, on the side where the privacy claim holds (f <= 0)."""
-    from scipy.optimize import brentq
+def pure_mu(epsilon: float) -> float:
+    """The least mu for which eps-DP implies mu-Gaussian DP (Liu et al. 2022, Theorem 5.1; Paper 1, Prop. 2.1(ii)).
 
-    sign = 1 if rising else -1
-    while sign * f(high) < 0:
-        low, high = high, 2 * high
-    if math.isinf(high):
-        return low
-    root = float(brentq(f, low, high, xtol=1e-300, rtol=1e-13, maxiter=1000))
-    step = 2e-16  # brentq may end on either side of the root: step to the side that keeps the claim
-    while f(root) > 0:
-        root, step = root * (1 - sign * step), 2 * step
-    return root
+    mu = -2 Phi^-1(1 / (1 + e^eps)) = 2 sqrt 2 erf^-1(tanh(eps / 2)) <= sqrt(pi / 2) eps.
+
+    >>> round(pure_mu(1.0), 6), round(pure_mu(1e-9) / 1e-9, 6)
+    (1.232035, 1.253314)
+    """
+    from scipy.special import erfinv, ndtri_exp
+
+    if epsilon < 1:  # the second form keeps all digits of a small eps, the first those of a large one
+        return 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
+    return -2 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
+
+
+def pure_epsilon(mu: float) -> float:
+    """The eps for which `pure_mu(eps) = mu`: an eps-DP step within a Gaussian-DP budget."""
+    from scipy.special import log_ndtr
+
+    if mu < 1:
+        return 2 * math.atanh(math.erf(mu / (2 * math.sqrt(2))))
+    return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
 
 
 @dataclass(frozen=True)
@@ -144,37 +154,59 @@ class Spent:
 def spent(ledger: Ledger, delta: float) -> Spent:
     """The guarantee that the noise in the ledger gives, by composition of all its events.
 
-    Gaussian events compose exactly, mu^2 = sum 1/multiplier^2. With other events the smaller of two true bounds is
-    taken: zCDP (exponential mechanism: eps^2/8; Laplace, permute-and-flip: eps^2/2; a sampled Gaussian as if all rows
-    took part) and a privacy loss distribution (see `pld.composed_epsilon`). An objective stands alone: see
-    `objective_epsilon`; and so does a random search: see `renyi.random_search_epsilon`.
+    Gaussian events compose exactly, mu^2 = sum 1/multiplier^2, and pure ones join them by `pure_mu`. With other than
+    Gaussian events the smallest of the true bounds is taken: Gaussian DP, where there is a mu; zCDP (exponential
+    mechanism: eps^2/8; Laplace, pure, permute-and-flip: eps^2/2; a sampled Gaussian as if all rows took part); and a
+    privacy loss distribution (see `pld.composed_epsilon`). An objective (`objective_epsilon`), a random search
+    (`renyi.random_search_epsilon`) and a claim stand alone, and a projection may have Laplace events beside it.
 
-    Raises `ValueError` for an objective or a search among other events: their composition is not known here.
+    Raises `ValueError` for one of these among other events: their composition is not known here.
     """
-    if any(isinstance(event, RandomSearch) or event.kind == "objective" for event in ledger.events):
-        return Spent(_epsilon_alone(ledger, delta), delta, math.inf, None)
+    if any(isinstance(event, RandomSearch) or event.kind in OF_ITS_OWN for event in ledger.events):
+        return Spent(_epsilon_of_its_own(ledger, delta), delta, math.inf, None)
     events = [event for event in ledger.events if isinstance(event, Event)]
     rho = math.fsum(event.count * event.rho for event in events)
-    if all(event.kind == "gaussian" for event in events):
-        mu = math.sqrt(2 * rho)
-        epsilon = gaussian_epsilon(mu, delta)
-        if all(event.rate == 1 for event in events):
-            return Spent(epsilon, delta, rho, mu)
-    else:
-        epsilon = zcdp_epsilon(rho, delta)
-    if tractable(events, epsilon):
-        epsilon = min(epsilon, composed_epsilon(events, delta))
-    return Spent(epsilon, delta, rho, None)
+    kinds = {event.kind for event in events}
+    bounds = [zcdp_epsilon(rho, delta)] if kinds - {"gaussian"} else []
+    mu = None
+    if kinds <= {"gaussian", "pure"}:
+        mu = math.sqrt(math.fsum(event.count * _squared_mu(event) for event in events))
+        bounds.append(gaussian_epsilon(mu, delta))
+        if kinds <= {"gaussian"} and all(event.rate == 1 for event in events):
+            return Spent(bounds[0], delta, rho, mu)
+    if tractable(events, min(bounds)):
+        bounds.append(composed_epsilon(events, delta))
+    return Spent(min(bounds), delta, rho, mu if all(event.rate == 1 for event in events) else None)
 
 
-def _epsilon_alone(ledger: Ledger, delta: float) -> float:
-    """eps of a ledger that holds nothing but one objective or one random search."""
-    first = ledger.events[0]
-    if len(ledger.events) > 1 or (isinstance(first, Event) and first.count > 1):
-        raise ValueError("an objective or a random search cannot be composed with other events")
+def _squared_mu(event: Event) -> float:
+    """mu^2 of one draw of a Gaussian or pure event, in which all rows took part."""
+    return 2 * event.rho if event.kind == "gaussian" else pure_mu(1 / event.multiplier) ** 2
+
+
+def _epsilon_of_its_own(ledger: Ledger, delta: float) -> float:
+    """eps of one objective, random search or claim, or of one projection with Laplace events.
+
+    A projection whose condition fails with probability at most its delta costs, by basic composition, the eps of the
+    Laplace events and that of the projection at the rest of delta.
+    """
+    known = [event for event in ledger.events if isinstance(event, RandomSearch) or event.kind in OF_ITS_OWN]
+    rest = [event for event in ledger.events if isinstance(event, Event) and event.kind not in OF_ITS_OWN]
+    first = known[0]
+    projected = isinstance(first, Event) and first.kind == "projection"
+    repeated = isinstance(first, Event) and first.count > 1 and not projected
+    if len(known) > 1 or repeated or (rest and not (projected and all(event.kind == "laplace" for event in rest))):
+        raise ValueError("an objective, a random search, a claim or a projection cannot be composed with other events")
     if isinstance(first, RandomSearch):
         return random_search_epsilon(first, delta)
-    return objective_epsilon(first.multiplier, first.offset, delta)
+    if first.kind == "objective":
+        return objective_epsilon(first.multiplier, first.offset, delta)
+    if first.kind == "claimed":
+        return 1 / first.multiplier if first.delta <= delta else math.inf
+    if first.delta >= delta:
+        return math.inf
+    tested = math.fsum(event.count / event.multiplier for event in rest)
+    return tested + projection_epsilon(first.multiplier, first.count, delta - first.delta)
 
 
 def check_calibration(calibration: str) -> None:

@@ -16,6 +16,9 @@ NORMS = {
     "exponential": "linf",
     "permute_and_flip": "linf",
     "objective": "l2",
+    "projection": "l2",
+    "pure": "none",
+    "claimed": "none",
     "exact": "none",
 }
 
@@ -55,6 +58,11 @@ class Event:
     `rate` is the probability with which each record took part in a draw (Poisson sampling; gaussian only).
     `objective` is the Gaussian linear term of a perturbed objective: `sensitivity` bounds the gradient of one record,
     and `offset` is the privacy loss that the change of variables adds, whatever was drawn.
+    `projection` is `count` Gaussian combinations of the rows of [A; w I]: `sensitivity` bounds the l2 norm of a row of
+    A, and w is multiplier * sensitivity.
+    `pure` is a step that is eps-DP as a whole, whatever it drew, and `claimed` is what code says of itself that we
+    cannot verify; their multiplier is 1/eps.
+    `delta` is the probability with which the condition of a projection fails, or the delta that is claimed.
     `exact` is a value that was read without noise.
     """
 
@@ -65,6 +73,7 @@ class Event:
     count: int = 1
     rate: float = 1.0
     offset: float = 0.0
+    delta: float = 0.0
 
     def __post_init__(self) -> None:
         if self.kind not in NORMS:
@@ -77,14 +86,18 @@ class Event:
             raise ValueError(f"{self.label}: a sampling rate lies in (0, 1], and is 1 but for gaussian: {self.rate}")
         if self.offset < 0 or (self.offset and self.kind != "objective"):
             raise ValueError(f"{self.label}: an offset is positive, and belongs to objective only: {self.offset}")
+        if not 0 <= self.delta < 1 or (self.delta and self.kind not in ("projection", "claimed")):
+            raise ValueError(
+                f"{self.label}: a delta lies in [0, 1), and belongs to projection or claimed: {self.delta}"
+            )
 
     @property
     def rho(self) -> float:
         """The zCDP cost of one draw (Bun and Steinke 2016; Cesar and Rogers 2021 for the exponential mechanism).
 
-        Sampling is left out, which only lowers the cost. An objective's offset is no zCDP: infinite.
+        Sampling is left out, which only lowers the cost. Infinite for the kinds that are no zCDP.
         """
-        if self.kind in ("exact", "objective"):
+        if self.kind in ("exact", "objective", "projection", "claimed"):
             return math.inf
         return (0.5 if self.kind != "permute_and_flip" else 2.0) / self.multiplier**2
 

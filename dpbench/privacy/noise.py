@@ -6,7 +6,7 @@ Noise is sampled in double precision: the guarantee is that of the real-valued m
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,39 @@ def laplace(
     ledger.record(Event("laplace", label, sensitivity, multiplier))
     exact = np.asarray(value, dtype=float)
     return exact + rng.laplace(0.0, multiplier * sensitivity, size=exact.shape)
+
+
+def tree_laplace(
+    rng: np.random.Generator, ledger: Ledger, *, scale: float, epsilon: float, label: str
+) -> Callable[[int], Floats]:
+    """The noise of a tree of counts that is epsilon-DP as a whole: a function of m that draws m of Laplace(scale).
+
+    The ledger holds one event of this epsilon however often the function is called: the caller's algorithm must be
+    epsilon-DP whatever the depth of its tree, as PrivTree is (Zhang et al. 2016; Paper 1, section C).
+    """
+    ledger.record(Event("pure", label, 1.0, 1 / epsilon))
+    return lambda m: rng.laplace(0.0, scale, size=m)
+
+
+def projection(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    gram: Floats,
+    *,
+    sensitivity: float,
+    multiplier: float,
+    count: int,
+    failure: float = 0.0,
+    label: str,
+) -> Floats:
+    """R B (count, k) for a matrix B with B'B = `gram` (k, k) and R of entries iid N(0, 1): rows iid N(0, gram).
+
+    `sensitivity` bounds the l2 norm of a record's row in B. Both of two neighbours' Gram matrices must be at least
+    (multiplier * sensitivity)^2 I, but for the probability `failure`; `projections.projection_epsilon` says what that
+    costs.
+    """
+    ledger.record(Event("projection", label, sensitivity, multiplier, count, delta=failure))
+    return rng.normal(size=(count, len(gram))) @ np.linalg.cholesky(gram).T
 
 
 def exponential_mechanism(
@@ -120,6 +153,11 @@ def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearc
         left -= probability
         k += 1
     return k
+
+
+def claimed(ledger: Ledger, epsilon: float, delta: float, *, label: str) -> None:
+    """Enter the (epsilon, delta) that a third party's code claims of its own noise, which we cannot verify."""
+    ledger.record(Event("claimed", label, 1.0, 1 / epsilon, delta=delta))
 
 
 def unperturbed(ledger: Ledger, value: ArrayLike, *, label: str) -> Floats:

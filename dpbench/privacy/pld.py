@@ -9,7 +9,7 @@ from typing import Any
 
 from dpbench.privacy.budget import Event
 
-Part = tuple[str, float, float]  # gaussian, laplace or pure (eps = 2 / multiplier); multiplier; rate
+Part = tuple[str, float, float]  # gaussian, laplace or pure; multiplier; rate
 INTERVAL = 1e-4  # of the grid of privacy losses; the default of dp-accounting
 LARGEST_EPSILON = 50.0  # a distribution on a grid of this interval takes memory in proportion
 RELATIVE_INTERVAL = 0.1  # the same beside the standard deviation of one step: eps comes out up to 0.1% too large
@@ -60,12 +60,18 @@ def _composed(events: Sequence[Event]) -> Any:
         parts["gaussian", 1 / math.sqrt(2 * rho), 1.0] = 1
     for event in events:
         if event.kind != "gaussian" or event.rate < 1:
-            part = (event.kind if event.kind in ("gaussian", "laplace") else "pure", event.multiplier, event.rate)
+            part = _part(event)
             parts[part] = parts.get(part, 0) + event.count
     interval = INTERVAL
     if any(event.rate < 1 for event in events):
         interval = RELATIVE_INTERVAL * central_limit_mu(events) / math.sqrt(sum(parts.values()))
     return _distribution(tuple(parts.items()), interval)
+
+
+def _part(event: Event) -> Part:
+    if event.kind in ("gaussian", "laplace", "pure"):
+        return event.kind, event.multiplier, event.rate
+    return "pure", event.multiplier / 2, 1.0
 
 
 @lru_cache(maxsize=16)
@@ -86,5 +92,5 @@ def _single(part: Part, interval: float) -> Any:
         return pld.from_gaussian_mechanism(multiplier, sampling_prob=rate, value_discretization_interval=interval)
     if kind == "laplace":
         return pld.from_laplace_mechanism(multiplier, value_discretization_interval=interval)
-    pure = pld.common.DifferentialPrivacyParameters(2 / multiplier, 0.0)
+    pure = pld.common.DifferentialPrivacyParameters(1 / multiplier, 0.0)
     return pld.from_privacy_parameters(pure, value_discretization_interval=interval)

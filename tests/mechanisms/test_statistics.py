@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
@@ -51,6 +52,22 @@ def test_declared_sensitivities_cover_every_neighbour_and_tight_ones_are_attaine
         assert changes[label] <= sensitivity * (1 + 1e-12)
         if calibration == "tight":
             assert sensitivity == pytest.approx(changes[label])
+
+
+def test_statistics_for_intervals_are_covered_too_and_cost_no_more(small_table, small_domain):
+    design = Design(small_domain, "grade", scaled=False)
+    draw = partial(ssp, small_table, Budget(1.0, DELTA), design=design, intervals=True)
+    release = draw(np.random.default_rng(0))
+    _, y = neighbours(small_table.domain, design)
+    assert release.ledger.events[-1].label == "y'y"
+    assert release.ledger.events[-1].sensitivity == (y**2).max()
+    assert spent(release.ledger, DELTA).epsilon == pytest.approx(1.0, rel=1e-6)
+    assert spent(release.ledger, DELTA).epsilon <= 1 + 1e-9
+    _, y = design.encode(small_table)
+    sd = release.ledger.events[-1].sensitivity * release.ledger.events[-1].multiplier
+    mean = np.mean([draw(np.random.default_rng(seed)).statistics.yty for seed in range(200)])
+    assert abs(mean - y @ y) < 5 * sd / math.sqrt(200)  # error rate below 1e-6
+    assert ssp(small_table, Budget(1.0, DELTA), np.random.default_rng(0), design=design).statistics.yty is None
 
 
 @pytest.mark.parametrize("mechanism", [ssp, adassp])
