@@ -16,17 +16,19 @@ from dpbench.privacy.noise import unperturbed
 
 
 def exact(train: Table, budget: Budget, rng: np.random.Generator, *, design: Design) -> Release:
-    """X'X and X'y without noise: the 'public' line of Paper 0, Figure 3.
+    """X'X, X'y and y'y without noise: the 'public' line of Paper 0, Figure 3.
 
     **Source** Paper 0, section 3.2.
     **Privacy** None: the ledger's cost is infinite, and so must the budget's epsilon be.
     **Shapes** X (n, p), y (n,) as `design` encodes them; X'X (p, p), X'y (p,).
     """
     ledger = Ledger()
-    xtx, xty = second_moments(*design.encode(train))
+    X, y = design.encode(train)
+    xtx, xty = second_moments(X, y)
     xtx = unperturbed(ledger, xtx, label="X'X")
     xty = unperturbed(ledger, xty, label="X'y")
-    return Release(train.domain, budget, ledger, SufficientStatistics(xtx, xty, 0.0, 0.0))
+    yty = unperturbed(ledger, y @ y, label="y'y")
+    return Release(train.domain, budget, ledger, SufficientStatistics(xtx, xty, 0.0, 0.0, yty=float(yty)))
 
 
 def exact_table(

@@ -58,12 +58,18 @@ def ssp(
 
 
 def perturb_symmetric(
-    rng: np.random.Generator, ledger: Ledger, matrix: Floats, *, sensitivity: float, multiplier: float
+    rng: np.random.Generator,
+    ledger: Ledger,
+    matrix: Floats,
+    *,
+    sensitivity: float,
+    multiplier: float,
+    of: str = "X'X",
 ) -> Floats:
-    """X'X (p, p) with Gaussian noise on its upper triangle, mirrored below."""
+    """The matrix `of` this name (p, p) with Gaussian noise on its upper triangle, mirrored below."""
     upper = np.triu_indices(len(matrix))
     noisy = np.zeros_like(matrix)
     noisy[upper] = gaussian(
-        rng, ledger, matrix[upper], sensitivity=sensitivity, multiplier=multiplier, label="upper triangle of X'X"
+        rng, ledger, matrix[upper], sensitivity=sensitivity, multiplier=multiplier, label=f"upper triangle of {of}"
     )
     return noisy + np.triu(noisy, 1).T

@@ -16,7 +16,7 @@ from dpbench.models.fit import Fit
 def linear_statistics_intervals(release: Release, *, design: Design, level: float = 0.95, expected_rows: int) -> Fit:
     """theta = (X'X + ridge I)^-1 X'y, and theta_j -+ q se_j for the coefficients beta of y = x'beta + e.
 
-    `ssp`, with A = X'X, E and e_y its noise: theta - beta = A^-1 (X'e + e_y - E beta), so Cov = A^-1 (sigma^2 A + C)
+    `ssp` and `analyze_gauss`, with A = X'X, E and e_y their noise: theta - beta = A^-1 (X'e + e_y - E beta), so Cov = A^-1 (sigma^2 A + C)
     A^-1, C = s_y^2 I + s^2 (||beta||^2 I + beta beta' - diag(beta^2)), with theta for beta, sigma^2 = max(0, y'y -
     theta'X'y) / (n - p), and q from the normal law. That takes A, which is noisy too, for fixed: a first-order
     approximation, good where the noise is small beside the smallest eigenvalue of X'X.
@@ -49,7 +49,8 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
         )
     if statistics.yty is None:
         raise UserError(
-            "linear_statistics_intervals needs a release with y'y; mechanisms that make one: ssp_intervals, jlt"
+            "linear_statistics_intervals needs a release with y'y; mechanisms that make one: ssp_intervals, "
+            "analyze_gauss, jlt, exact"
         )
     xtx = statistics.xtx + statistics.ridge * np.eye(p)
     if np.linalg.eigvalsh(xtx)[0] <= 0:

@@ -12,6 +12,7 @@ from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.adassp import adassp
+from dpbench.mechanisms.analyze_gauss import analyze_gauss
 from dpbench.mechanisms.exact import exact
 from dpbench.mechanisms.ssp import ssp
 from dpbench.privacy.accounting import spent
@@ -32,7 +33,7 @@ def neighbours(domain: Domain, design: Design):
     return design.encode(Table(domain, rows))
 
 
-@pytest.mark.parametrize("mechanism", [ssp, adassp])
+@pytest.mark.parametrize("mechanism", [ssp, adassp, analyze_gauss])
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
 def test_declared_sensitivities_cover_every_neighbour_and_tight_ones_are_attained(
     mechanism, calibration, small_table, design
@@ -42,11 +43,12 @@ def test_declared_sensitivities_cover_every_neighbour_and_tight_ones_are_attaine
     )
     declared = {event.label: event.sensitivity for event in release.ledger.events}
     X, y = neighbours(small_table.domain, design)
-    upper = np.triu_indices(X.shape[1])
+    upper, wider = np.triu_indices(X.shape[1]), np.triu_indices(X.shape[1] + 1)
     changes = {
         "upper triangle of X'X": max(np.linalg.norm(np.outer(x, x)[upper]) for x in X),
         "X'y": np.linalg.norm(X * y[:, None], axis=1).max(),
         "lambda_min(X'X)": (X**2).sum(axis=1).max(),
+        "upper triangle of A'A": max(np.linalg.norm(np.outer(a, a)[wider]) for a in np.column_stack([X, y])),
     }
     for label, sensitivity in declared.items():
         assert changes[label] <= sensitivity * (1 + 1e-12)
@@ -70,7 +72,7 @@ def test_statistics_for_intervals_are_covered_too_and_cost_no_more(small_table, 
     assert ssp(small_table, Budget(1.0, DELTA), np.random.default_rng(0), design=design).statistics.yty is None
 
 
-@pytest.mark.parametrize("mechanism", [ssp, adassp])
+@pytest.mark.parametrize("mechanism", [ssp, adassp, analyze_gauss])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0])
 def test_tight_calibration_spends_its_budget_and_no_more(mechanism, epsilon, small_table, design):
     release = mechanism(small_table, Budget(epsilon, DELTA), np.random.default_rng(0), design=design)
@@ -83,7 +85,12 @@ def test_paper_calibrations_are_the_printed_constants(small_table, design):
     budget, rng = Budget(0.5, DELTA), np.random.default_rng(0)
     printed_ssp = math.sqrt(math.log(1.25 / DELTA)) / 0.5
     printed_adassp = math.sqrt(math.log(6 / DELTA)) / (0.5 / 3)
-    for mechanism, printed, count in [(ssp, printed_ssp, 2), (adassp, printed_adassp, 3)]:
+    printed_gauss = math.sqrt(2 * math.log(1.25 / DELTA)) / 0.5
+    for mechanism, printed, count in [
+        (ssp, printed_ssp, 2),
+        (adassp, printed_adassp, 3),
+        (analyze_gauss, printed_gauss, 1),
+    ]:
         events = mechanism(small_table, budget, rng, design=design, calibration="paper").ledger.events
         assert [event.multiplier for event in events] == [pytest.approx(printed)] * count
 
@@ -99,7 +106,7 @@ def test_noise_is_symmetric_and_of_the_size_in_the_release(small_table, design):
     assert np.array_equal(draws[0].xtx, draws[0].xtx.T)
 
 
-@pytest.mark.parametrize("mechanism", [ssp, adassp])
+@pytest.mark.parametrize("mechanism", [ssp, adassp, analyze_gauss])
 def test_a_huge_budget_gives_the_exact_statistics(mechanism, small_table, design):
     release = mechanism(small_table, Budget(1e9, DELTA), np.random.default_rng(0), design=design)
     xtx, xty = second_moments(*design.encode(small_table))
@@ -162,6 +169,7 @@ def test_exact_reads_without_noise_and_says_so(small_table, design):
     xtx, xty = second_moments(*design.encode(small_table))
     assert np.array_equal(release.statistics.xtx, xtx)
     assert np.array_equal(release.statistics.xty, xty)
+    assert release.statistics.yty == pytest.approx((design.encode(small_table)[1] ** 2).sum())
     assert spent(release.ledger, DELTA).epsilon == math.inf
 
 

@@ -11,6 +11,7 @@ from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.mechanisms.adassp import adassp
+from dpbench.mechanisms.exact import exact
 from dpbench.mechanisms.jlt import jlt
 from dpbench.mechanisms.release import Release
 from dpbench.mechanisms.ssp import ssp
@@ -51,6 +52,15 @@ def test_ssp_covers_where_noise_dominates_and_where_sampling_does(n, epsilon, ru
         rng = np.random.default_rng([1, seed])
         release = ssp(simulate(n, rng), Budget(epsilon), rng, design=DESIGN, intervals=True)
         shares.append(covered(release, n)[0])
+    check(shares)
+
+
+def test_without_noise_the_interval_is_the_classical_one():
+    shares = []
+    for seed in range(600):
+        table = simulate(200, np.random.default_rng([9, seed]))
+        release = exact(table, Budget(math.inf), np.random.default_rng(0), design=DESIGN)
+        shares.append(covered(release, 200)[0])
     check(shares)
 
 
@@ -112,7 +122,9 @@ def test_what_cannot_be_used_is_named():
     table, rng = simulate(500, np.random.default_rng(0)), np.random.default_rng(0)
     plain = adassp(table, Budget(1.0), rng, design=DESIGN)
     release = ssp(table, Budget(10.0), rng, design=DESIGN, intervals=True)
-    with pytest.raises(UserError, match="needs a release with y'y; mechanisms that make one: ssp_intervals, jlt"):
+    with pytest.raises(
+        UserError, match="needs a release with y'y; mechanisms that make one: ssp_intervals, analyze_gauss, jlt, exact"
+    ):
         covered(plain, 500)
     with pytest.raises(UserError, match="expected_rows must be greater than 3"):
         covered(release, 3)
