@@ -3,9 +3,10 @@ PYTHON ?= python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: quickstart test test-slow lint figures smoke bench install clean
+.PHONY: quickstart test test-slow lint figures smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -20,6 +21,14 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python $(TORCH) -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)
+
+# The GANs of smartnoise-synth need older packages than the rest: they run in an environment of their own.
+snsynth: $(SNSYNTH)/.installed
+
+$(SNSYNTH)/.installed: requirements-snsynth.lock | $(STAMP)
+	$(PYTHON) -m venv $(SNSYNTH)
+	$(BIN)/uv pip install --quiet --python $(SNSYNTH)/bin/python $(TORCH) -r requirements-snsynth.lock
+	touch $@
 
 # A real grid on data that ship with the project, and its figure.
 quickstart: $(STAMP)
@@ -59,4 +68,4 @@ bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.dpsgd
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(SNSYNTH) .pytest_cache .mypy_cache .ruff_cache

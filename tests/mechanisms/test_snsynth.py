@@ -1,0 +1,256 @@
+"""The GANs of smartnoise-synth: what is sent to the other environment, what comes back, and what is refused.
+
+A small script plays the worker, so that the protocol is tested without that environment; the last tests train in it.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpbench.config import part_of
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+from dpbench.grid.limits import TimeLimitError, limited
+from dpbench.mechanisms import snsynth as module
+from dpbench.mechanisms.snsynth import SYNTHESIZERS, snsynth
+from dpbench.privacy.accounting import spent
+from dpbench.privacy.budget import Budget
+from dpbench.resources import PACKAGE
+
+BUDGET = Budget(1.0, 1e-5)
+PYTHON = Path(os.environ.get(module.VARIABLE, PACKAGE.parent / ".venv-snsynth" / "bin" / "python"))
+
+DOMAIN = Domain(
+    (
+        Attribute.binned("age", 0, 100, 10),
+        Attribute.categorical("sex", ["m", "f", "i"]),
+        Attribute.discrete("rings", range(1, 6)),
+        Attribute.categorical("site", ["here"]),
+    )
+)
+
+HEAD = """
+import json, sys, time
+from pathlib import Path
+import numpy as np
+spec = json.loads(Path(sys.argv[2]).read_text())
+folder = Path(sys.argv[2]).parent
+train = np.load(folder / "train.npy")
+"""
+ECHO = 'np.savez(folder / "result.npz", rows=train[np.arange(spec["rows"]) % len(train)], epsilon=1.25)'
+
+
+def table(n=40):
+    rng = np.random.default_rng(3)
+    ages, codes = rng.uniform(0, 100, n), rng.integers(0, (10, 3, 5, 1), (n, 4))
+    codes[:, 0] = (ages / 10).astype(np.int64)
+    return Table(DOMAIN, codes, {"age": ages})
+
+
+def run(train=None, *, synthesizer="dpgan", settings=None, rows=30, timeout=60, budget=BUDGET, seed=0):
+    train = table() if train is None else train
+    rng = np.random.default_rng(seed)
+    return snsynth(train, budget, rng, synthesizer=synthesizer, settings=settings or {}, rows=rows, timeout=timeout)
+
+
+@pytest.fixture
+def worker(tmp_path, monkeypatch):
+    """Puts a script in the worker's place; what it writes under `tmp_path` stays."""
+
+    def use(body):
+        script = tmp_path / "worker.py"
+        script.write_text(f"{HEAD}keep = Path({str(tmp_path)!r})\n{body}\n")
+        monkeypatch.setattr(module, "WORKER", script)
+        monkeypatch.setenv(module.VARIABLE, sys.executable)
+        return tmp_path
+
+    return use
+
+
+def test_the_worker_is_told_the_public_domain_the_budget_and_the_declared_rows(worker):
+    kept = worker('(keep / "seen.json").write_text(json.dumps(spec)); np.save(keep / "seen.npy", train)\n' + ECHO)
+    run(settings={"epochs": 2, "batch_size": 8}, rows=7)
+    spec = json.loads((kept / "seen.json").read_text())
+    assert {key: spec[key] for key in ("synthesizer", "settings", "epsilon", "delta", "rows")} == {
+        "synthesizer": "dpgan",
+        "settings": {"epochs": 2, "batch_size": 8},
+        "epsilon": 1.0,
+        "delta": 1e-5,
+        "rows": 7,
+    }
+    assert spec["columns"] == [
+        {"name": "age", "lower": 0.0, "upper": 100.0},
+        {"name": "sex", "levels": 3},
+        {"name": "rings", "lower": 1.0, "upper": 5.0},
+        {"name": "site", "levels": 1},
+    ]
+    seen, train = np.load(kept / "seen.npy"), table()
+    assert np.array_equal(seen[:, 0], train.numbers["age"])  # the row's own number
+    assert np.array_equal(seen[:, 1], train.column("sex"))
+    assert np.array_equal(seen[:, 2], train.column("rings") + 1)  # no number is known: that of the bin
+
+
+def test_rows_that_come_back_unchanged_are_the_same_table(worker):
+    worker(ECHO)
+    train = table()
+    release = run(train, rows=len(train))
+    assert release.offers == ("rows",)
+    assert np.array_equal(release.rows.codes, train.codes)
+    assert np.array_equal(release.rows.numbers["age"], train.numbers["age"])
+
+
+def test_numbers_outside_the_bounds_are_moved_into_them(worker):
+    worker('np.savez(folder / "result.npz", rows=[[-5, 2, 0.2, 0], [130, 0, 4.4, 0], [55.5, 1, 9, 0]], epsilon=1)')
+    rows = run(rows=3).rows
+    assert rows.numbers["age"].tolist() == [0, 100, 55.5]
+    assert rows.numbers["rings"].tolist() == [1, 4, 5]
+    assert rows.codes.tolist() == [[0, 2, 0, 0], [9, 0, 3, 0], [5, 1, 4, 0]]
+
+
+def test_the_seed_follows_the_generator(worker):
+    kept = worker('open(keep / "seeds", "a").write(f"{spec[\'seed\']}\\n")\n' + ECHO)
+    for seed in (1, 1, 2):
+        run(seed=seed)
+    first, again, other = (kept / "seeds").read_text().split()
+    assert first == again != other
+
+
+@pytest.mark.parametrize("synthesizer", SYNTHESIZERS)
+def test_the_ledger_holds_the_claim_and_the_release_says_what_is_wrong_with_it(worker, synthesizer):
+    worker(ECHO)
+    release = run(table(1000), synthesizer=synthesizer)
+    (event,) = release.ledger.events
+    assert event.kind == "claimed"
+    assert spent(release.ledger, BUDGET.delta).epsilon == pytest.approx(1.0)
+    assert "above epsilon" in release.diagnostics["claim"]
+    assert release.diagnostics["accounted_epsilon"] == 1.25
+    assert "the number of training rows" in release.nonprivate_inputs
+    assert any("frequencies" in taken for taken in release.nonprivate_inputs) == ("ctgan" in synthesizer)
+    numeric = run(table(1000).project(["age", "rings"]), synthesizer=synthesizer)
+    assert not any("frequencies" in taken for taken in numeric.nonprivate_inputs)
+
+
+def test_an_error_of_the_library_comes_back_as_one_message(worker):
+    worker('print("noise"); (folder / "error.txt").write_text("ValueError: epsilon is too small"); sys.exit(1)')
+    with pytest.raises(UserError, match=r"^dpgan of smartnoise-synth failed .*: ValueError: epsilon is too small$"):
+        run()
+
+
+def test_a_worker_that_dies_leaves_the_end_of_what_it_said(worker):
+    worker('sys.exit("cannot import numpy")')
+    with pytest.raises(UserError, match=r"failed .*cannot import numpy"):
+        run()
+
+
+def test_a_worker_that_hangs_is_stopped(worker):
+    worker("time.sleep(60)")
+    with pytest.raises(UserError, match=r"did not end within 0\.5 s; raise mechanism\.dpgan\.timeout"):
+        run(timeout=0.5)
+
+
+def test_a_limit_of_the_grid_takes_the_worker_with_it(worker):
+    kept = worker('import os; (keep / "pid").write_text(str(os.getpid())); time.sleep(60)')
+    with pytest.raises(TimeLimitError), limited(seconds=2):
+        run(timeout=None)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((kept / "pid").read_text()), 0)
+
+
+def test_numbers_that_are_none_are_an_error_not_rows(worker):
+    worker('np.savez(folder / "result.npz", rows=[[np.nan, 0, 1, 0]], epsilon=1)')
+    with pytest.raises(UserError, match="rows of dpgan"):
+        run(rows=1)
+
+
+def test_a_missing_environment_is_named_with_what_makes_it(monkeypatch, tmp_path):
+    monkeypatch.setenv(module.VARIABLE, str(tmp_path / "python"))
+    with pytest.raises(UserError, match=rf"{tmp_path}/python; make it with `make snsynth`.*{module.VARIABLE}"):
+        run()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"synthesizer": "ctgan"}, "unknown synthesizer 'ctgan'"),
+        ({"settings": {"epoch": 3}}, "unknown setting of dpgan 'epoch'; did you mean 'epochs'"),
+        ({"synthesizer": "dpctgan", "settings": {"disabled_dp": True}}, "unknown setting of dpctgan 'disabled_dp'"),
+        ({"settings": {"epsilon": 100}}, "unknown setting of dpgan 'epsilon'"),
+        ({"budget": Budget(float("inf"), 1e-5)}, "finite epsilon"),
+        ({"rows": 0}, "must be positive, not 0 and 60"),
+        ({"timeout": 0}, "must be positive, not 30 and 0"),
+        ({"synthesizer": "pategan"}, "pategan needs at least 1000 training rows"),
+        ({"settings": {"batch_size": 41}}, r"a batch of 41 is larger than the table \(40 training rows\)"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_the_worker_starts(worker, given, message):
+    kept = worker('(keep / "started").touch()\n' + ECHO)
+    with pytest.raises(UserError, match=message):
+        run(**given)
+    assert not (kept / "started").exists()
+
+
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_every_config_writes_out_all_settings_of_its_synthesizer(name):
+    parameters = part_of("mechanism", name).parameters
+    assert parameters["synthesizer"] == name
+    assert set(parameters["settings"]) == set(SYNTHESIZERS[name].settings)
+
+
+# --- in the environment of the library -----------------------------------------------------------------------------
+
+needs_library = pytest.mark.skipif(not PYTHON.is_file(), reason="make snsynth has not been run")
+
+
+FEW = {name: {"epochs": 2} if name in ("dpgan", "dpctgan") else {} for name in SYNTHESIZERS}
+
+
+def trained(name, train, seed):
+    settings = {**part_of("mechanism", name).parameters["settings"], **FEW[name]}
+    budget = Budget(0.5, 1e-5)
+    return run(train, synthesizer=name, settings=settings, budget=budget, rows=200, seed=seed, timeout=120)
+
+
+@needs_library
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SYNTHESIZERS)
+def test_each_synthesizer_gives_the_same_rows_for_the_same_seed(name):
+    releases = [trained(name, table(1100), seed) for seed in (1, 1, 2)]
+    first, again, other = (release.rows for release in releases)
+    assert len(first) == 200
+    assert len(np.unique(first.numbers["age"])) > 10
+    assert np.array_equal(first.numbers["age"], again.numbers["age"])
+    assert np.array_equal(first.codes, again.codes)
+    assert not np.array_equal(first.numbers["age"], other.numbers["age"])
+    assert 0.1 < releases[0].diagnostics["accounted_epsilon"] < 1.5
+
+
+@needs_library
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["dpctgan", "patectgan"])
+def test_a_conditional_gan_needs_no_categorical_attribute(name):
+    rows = trained(name, table(1100).project(["age", "rings"]), 1).rows
+    assert len(rows) == 200
+    assert len(np.unique(rows.numbers["age"])) > 10
+
+
+@needs_library
+@pytest.mark.slow
+def test_a_level_that_no_row_has_can_still_be_drawn():
+    """The levels are the declared ones: their encoding does not show which of them occur."""
+    train = table(200)
+    codes = train.codes.copy()
+    codes[:, 1] = 0
+    rows = run(Table(DOMAIN, codes, train.numbers), settings={"epochs": 1}, rows=500).rows
+    assert len(np.unique(rows.column("sex"))) == 3
+
+
+@needs_library
+@pytest.mark.slow
+def test_what_the_library_says_is_in_the_message():
+    with pytest.raises(UserError, match=r"pategan of smartnoise-synth failed .*ValueError: .*epsilon"):
+        run(table(1000), synthesizer="pategan", budget=Budget(0.01, 1e-5))
