@@ -37,7 +37,7 @@ class BinSums:
     """K bins of the box of a `Design`'s features, with noisy counts and sums of the rows in each (Paper 1, Alg. 1, 2).
 
     `lower`, `upper` (K, p): the edges. `counts` (K,) int64. `sums` (K, p) of x and `targets` (K,) of y, with the
-    standard deviations of their noise, `sums_sd` (K, p) and `targets_sd`.
+    standard deviations of their noise given the counts, `sums_sd` (K, p) and `targets_sd`.
     """
 
     lower: Floats

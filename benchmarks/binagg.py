@@ -1,0 +1,109 @@
+"""Seconds of BinAgg: a release with its regression, and its synthetic rows, on D1 to D8; and Paper 1's Table 1.
+
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/binagg.py
+
+mu = 1; the median of 20 runs for each data set that can be had. Prints one line a figure, with the bar it is held
+against. Run it on a quiet machine; nothing is asserted.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+DATASETS = (
+    "lt_fs_id",
+    "liver_disorders",
+    "auction_verification",
+    "abalone",
+    "parkinsons",
+    "wine_quality",
+    "air_quality",
+    "appliances_energy",
+)
+RUNS, REPETITIONS, ROWS = 20, 2000, 1000
+
+
+def dataset(name):
+    """A table and Paper 1's design for it, or None where the table cannot be had."""
+    from dpbench.config import composed
+    from dpbench.data.encode import Design
+    from dpbench.data.load import load_dataset
+    from dpbench.errors import UserError
+
+    config = composed([f"dataset={name}"])["dataset"]
+    try:
+        table = load_dataset({**config, "offline": True})
+    except UserError as error:
+        print(f"without {name}: {str(error).splitlines()[0]}")
+        return None
+    return table, Design(table.domain, config["target"], False, "one_hot", scaled=False, exact=True)
+
+
+def release(table, design, seed):
+    from dpbench.mechanisms.binagg import binagg
+    from dpbench.privacy.accounting import gaussian_epsilon
+    from dpbench.privacy.budget import Budget
+
+    delta = len(table) ** -1.1
+    asked = Budget(gaussian_epsilon(1.0, delta), delta)
+    return binagg(table, asked, np.random.default_rng(seed), design=design, calibration="paper")
+
+
+def regress(bins, design, correction):
+    from dpbench.errors import NoEstimateError
+    from dpbench.models.bin_regression import bin_regression
+
+    try:
+        bin_regression(bins, design=design, correction=correction)
+    except NoEstimateError:
+        return
+
+
+def median(measure):
+    seconds = []
+    for seed in range(RUNS):
+        start = time.perf_counter()
+        measure(seed)
+        seconds.append(time.perf_counter() - start)
+    return float(np.median(seconds))
+
+
+def table_1():
+    """Seconds of its repetitions: rows, release and intervals, in one process and without the harness."""
+    from dpbench.config import composed
+    from dpbench.data.encode import Design
+    from dpbench.data.simulate import load
+
+    simulation = load(composed(["dataset=simulation"])["dataset"])
+    design = Design(simulation.domain, "y", False, "one_hot", scaled=False, exact=True)
+    start = time.perf_counter()
+    for seed in range(REPETITIONS):
+        rows = simulation.split(np.random.default_rng(seed), train_rows=ROWS, test_rows=0).train
+        regress(release(rows, design, seed), design, "sum")
+    return time.perf_counter() - start
+
+
+def say(what, value, bar):
+    print(f"{what:<62} {value:>9.4f} s (bar: {bar})", flush=True)
+
+
+def main():
+    from dpbench.models.bin_rows import bin_rows
+
+    for name in DATASETS:
+        found = dataset(name)
+        if found is None:
+            continue
+        table, design = found
+        bins = release(table, design, 0).bins
+        seconds = median(lambda seed, t=table, d=design: regress(release(t, d, seed), d, "printed"))
+        say(f"{name}: {len(table)} rows, {len(design.columns)} features; regression", seconds, "0.05 s")
+        seconds += median(lambda seed, b=bins: bin_rows(b, np.random.default_rng(seed)))
+        say("  the same and a set of synthetic rows", seconds, "0.15 s; Paper 1's Table 5: 0.13 s on average")
+    say(f"Table 1: {REPETITIONS} repetitions of {ROWS} rows", table_1(), "60 s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Linear regression on noisy sums of bins, its bias taken out, with confidence intervals (Paper 1, Algorithm 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import NormalDist
+
+import numpy as np
+
+from dpbench.data.domain import Floats
+from dpbench.data.encode import Design
+from dpbench.errors import NoEstimateError, UserError
+from dpbench.mechanisms.release import BinSums, Release
+from dpbench.models.fit import Fit
+
+CORRECTIONS = ("sum", "printed")
+
+
+def bin_regression(release: Release, *, design: Design, level: float = 0.95, correction: str = "sum") -> Fit:
+    """beta = (S'WS - D)^-1 S'W t, weighted least squares on the bins less the bias that the noise of S brings.
+
+    **Source** Paper 1, Algorithm 2, lines 5 to 7, and Theorem 4.2. w_k = 1 / c_k; D_k is the covariance of the noise of
+    s_k; D is the sum of w_k D_k. The covariance of beta is M^-1 H M^-1, with M = S'WS - D, H = K / (K - d) times the
+    sum of Q_k Q_k', Q_k = w_k s_k (t_k - s_k beta) + w_k D_k beta (the factors 1 / K of the print cancel).
+    **Privacy** Post-processing.
+    **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
+    **Departures** 1. Line 6 prints the mean of w_k D_k over the bins, line 7 subtracts it from a sum over them. The
+    estimating equation sum Q_k = 0 in the proof of Theorem 4.2 needs the sum. `correction: printed` follows the print,
+    in M and Q_k too, and leaves most of the bias. 2. The standard error is the root of the diagonal entry.
+    3. Of a release that is `centred`, D_k is the covariance of the noise of s_k given the count c_k. There, with m the
+    bin's middle, s_k / c_k = m + z / c_k, and t_k - s_k beta has (m_y - m beta) times the error of the count beside its
+    other, independent parts. The mean of their product is 0 but for z / c_k, which is small in the middle of a bin, so
+    that the noise of the count needs no correction; its variance is in H.
+
+    Raises `NoEstimateError` unless there are more bins than features and M is positive definite: for a column that is
+    (almost) a combination of others, noise decides.
+    """
+    if correction not in CORRECTIONS:
+        raise UserError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+    z, bins = _quantile(level), _enough(release)
+    K, d = bins.sums.shape
+    w, unit = 1 / bins.counts, _units(bins)
+    S, t = bins.sums / unit, bins.targets
+    D = w[:, None] * (bins.sums_sd / unit) ** 2 / (1 if correction == "sum" else K)  # w_k D_k, its diagonal, (K, d)
+    M = (S * w[:, None]).T @ S - np.diag(D.sum(axis=0))
+    _check_positive(M, "S'WS less its correction")
+    xty = (S * w[:, None]).T @ t
+    beta = np.linalg.solve(M, xty)
+    Q = S * (w * (t - S @ beta))[:, None] + D * beta
+    se = np.sqrt(K / (K - d) * (np.linalg.solve(M, Q.T) ** 2).sum(axis=1))
+    notes = {"bins": K, "level": level, "correction": correction}
+    return _fit(beta / unit, z * se / unit, (M * np.outer(unit, unit), xty * unit), notes)
+
+
+def bin_regression_naive(release: Release, *, design: Design, level: float = 0.95, sigma: float = 1.0) -> Fit:
+    """beta = (S'WS)^-1 S'W t with the interval of a regression without noise: the noise is in neither.
+
+    **Source** Paper 1, section 4.2: the covariance is sigma^2 (S'WS)^-1. sigma, the target's
+    standard deviation around the model, is taken for known, and the intervals lie around this estimate, not that of
+    `bin_regression`: of the readings of Table 1's naive interval that we tried, this comes nearest to its numbers.
+    **Privacy** Post-processing, if sigma is public.
+    **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
+
+    Raises `NoEstimateError` unless there are more bins than features and S'WS is positive definite.
+    """
+    if not sigma > 0:
+        raise UserError(f"sigma must be greater than 0, not {sigma}")
+    z, bins = _quantile(level), _enough(release)
+    w, unit = 1 / bins.counts, _units(bins)
+    S = bins.sums / unit
+    M, xty = (S * w[:, None]).T @ S, (S * w[:, None]).T @ bins.targets
+    _check_positive(M, "S'WS")
+    beta = np.linalg.solve(M, xty)
+    se = sigma * np.sqrt(np.diag(np.linalg.inv(M)))
+    notes = {"bins": len(w), "level": level, "sigma": sigma}
+    return _fit(beta / unit, z * se / unit, (M * np.outer(unit, unit), xty * unit), notes)
+
+
+def _enough(release: Release) -> BinSums:
+    """The bins of the release, if there are more of them than features."""
+    assert release.bins is not None
+    K, d = release.bins.sums.shape
+    if d >= K:
+        raise NoEstimateError(f"{K} bins are left, and more than the {d} features are needed")
+    return release.bins
+
+
+def _units(bins: BinSums) -> Floats:
+    """The root of the diagonal of S'WS (d,), in which the features have comparable sizes; 1 for a column of 0."""
+    root = np.sqrt((bins.sums**2 / bins.counts[:, None]).sum(axis=0))
+    return np.where(root > 0, root, 1.0)
+
+
+def _check_positive(M: Floats, name: str) -> None:
+    least = float(np.linalg.eigvalsh(M)[0])
+    if least <= len(M) * np.finfo(float).eps:
+        raise NoEstimateError(
+            f"{name} is not positive definite: its least eigenvalue is {least:.3g} where the diagonal of S'WS is 1"
+        )
+
+
+def _quantile(level: float) -> float:
+    if not 0 < level < 1:
+        raise UserError(f"level must lie between 0 and 1, both excluded, not {level}")
+    return NormalDist().inv_cdf((1 + level) / 2)
+
+
+def _fit(beta: Floats, half: Floats, moments: tuple[Floats, Floats], notes: Mapping[str, object]) -> Fit:
+    """beta (d,) with the interval beta -+ half."""
+    return Fit(beta, moments, notes, np.stack([beta - half, beta + half], axis=1))
