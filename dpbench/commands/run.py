@@ -12,7 +12,7 @@ from dpbench.commands.progress import Progress
 from dpbench.config import Experiment, compose
 from dpbench.errors import UserError
 from dpbench.grid.plan import Plan, make_plan, read_plan
-from dpbench.grid.runner import DONE, Options, default_jobs, missing
+from dpbench.grid.runner import FINISHED, Options, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
 from dpbench.grid.store import Store
 
@@ -38,9 +38,12 @@ def run(arguments: argparse.Namespace) -> int:
     with Progress(sys.stderr) as progress:
         summary = run_plan(plan, store, options, progress.show)
     trials = store.read_trials(plan.trial_ids)
-    failed = [trial for trial in trials if trial["status"] != DONE]
+    failed = [trial for trial in trials if trial["status"] not in FINISHED]
     _print_table(trials, experiment)
     print(f"{len(trials)} of {summary.planned} trials are stored in {store.folder}; {summary.ran} ran now")
+    without = sum(trial["status"] == "no_estimate" for trial in trials)
+    if without:
+        print(f"{without} of them have no estimate: the noise left nothing to estimate from")
     _print_failures(failed)
     if not failed:
         return 0

@@ -12,7 +12,7 @@ from dpbench.grid.provenance import provenance, threads
 from dpbench.grid.store import Store
 from dpbench.grid.trial import Context, Result, check_data, record_lost, result_of, run_item
 
-DONE = "done"
+FINISHED = ("done", "no_estimate")  # statuses that another run would give again
 
 
 @dataclass
@@ -42,7 +42,7 @@ def missing(plan: Plan, store: Store, *, force: bool = False, retry_failed: bool
     stored = store.trial_ids()
     if retry_failed:
         kept = (store.read_trial(identity) for identity in plan.trial_ids if identity in stored)
-        stored = {trial["id"] for trial in kept if trial is not None and trial["status"] == DONE}
+        stored = {trial["id"] for trial in kept if trial is not None and trial["status"] in FINISHED}
     items = (replace(item, trials=tuple(t for t in item.trials if t.id not in stored)) for item in plan.releases)
     return [item for item in items if item.trials]
 
@@ -61,7 +61,7 @@ def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary]
     progress(summary)
     for results in _execute(_longest_first(items), context, options.jobs):
         summary.ran += len(results)
-        summary.failures += [result for result in results if result[1] != DONE]
+        summary.failures += [result for result in results if result[1] not in FINISHED]
         progress(summary)
         if options.fail_fast and summary.failures:
             break
