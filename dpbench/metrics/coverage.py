@@ -23,8 +23,10 @@ def coverage(evaluation: Evaluation) -> Score:
     behind the part.
     """
     intervals, kept = _intervals(evaluation)
-    truth = evaluation.reference.truth
-    population = (solve(*evaluation.reference.all_moments).coefficients if truth is None else truth)[kept]
+    reference, truth = evaluation.reference, evaluation.reference.truth
+    if truth is None:
+        truth = solve(*reference.all_moments, scaled=reference.design.scaled).coefficients
+    population = truth[kept]
     lower, upper = intervals.T
     covered = (lower <= population) & (population <= upper)
     detail = {

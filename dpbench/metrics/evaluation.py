@@ -47,7 +47,7 @@ class Reference:
     @cached_property
     def coefficients(self) -> Floats:
         """The least-squares solution of least norm on the training rows (p,)."""
-        return solve(*self.train_moments).coefficients
+        return solve(*self.train_moments, scaled=self.design.scaled).coefficients
 
     @cached_property
     def all_moments(self) -> tuple[Floats, Floats]:

@@ -8,6 +8,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.mechanisms.release import Release
 from dpbench.models.fit import Fit
+from dpbench.models.rows import training_rows
 
 RELATIVE_RANK_TOLERANCE = 1e-10
 
@@ -15,35 +16,45 @@ RELATIVE_RANK_TOLERANCE = 1e-10
 def linear_statistics(release: Release, *, design: Design) -> Fit:
     """theta = (X'X + ridge I)^-1 X'y from released sufficient statistics (SSP, AdaSSP, exact)."""
     assert release.statistics is not None
-    return solve(release.statistics.xtx, release.statistics.xty, ridge=release.statistics.ridge)
+    statistics = release.statistics
+    return solve(statistics.xtx, statistics.xty, ridge=statistics.ridge, scaled=design.scaled)
 
 
 def linear_marginals(release: Release, *, design: Design) -> Fit:
     """DD-SSP: X'X and X'y from released pairwise marginals (Paper 0, Algorithm 1), then the normal equations."""
     assert release.marginals is not None
-    return solve(*design.moments(release.marginals))
+    return solve(*design.moments(release.marginals), scaled=design.scaled)
 
 
-def linear_rows(release: Release, *, design: Design) -> Fit:
-    """Least squares on released synthetic rows (Paper 0, AIM-Synth)."""
-    assert release.rows is not None
-    return solve(*second_moments(*design.encode(release.rows)))
+def linear_rows(release: Release, *, design: Design, rng: np.random.Generator) -> Fit:
+    """Least squares on released synthetic rows (Paper 0, AIM-Synth), or on rows drawn from released bins."""
+    return solve(*second_moments(*training_rows(release, design, rng)), scaled=design.scaled)
 
 
-def solve(xtx: Floats, xty: Floats, *, ridge: float = 0.0) -> Fit:
+def solve(xtx: Floats, xty: Floats, *, ridge: float = 0.0, scaled: bool = True) -> Fit:
     """The solution of (X'X + ridge I) theta = X'y with the least norm, of X'X (p, p) symmetric and X'y (p,).
 
     A positive definite matrix is solved as it is. Otherwise (collinear columns, or noise that made it indefinite) its
     eigenvectors with eigenvalues below 1e-10 of the largest, the negative ones among them, are left out: these
-    directions hold no information on theta. The notes record the rank and which of the two was done.
+    directions hold no information on theta. The notes record the rank and which of the two was done. If the columns are
+    not `scaled` to like sizes, all this is said of X'X in the units that make its diagonal 1 (or -1): a column must
+    not fall below the cut-off for the unit it was measured in.
 
     Raises `ValueError` if no eigenvalue is positive.
     """
-    values, vectors = np.linalg.eigh(xtx + ridge * np.eye(len(xty)))
+    matrix = xtx + ridge * np.eye(len(xty))
+    unit = units(matrix, scaled)
+    values, vectors = np.linalg.eigh(matrix / np.outer(unit, unit))
     kept = values > RELATIVE_RANK_TOLERANCE * max(values[-1], 0.0)
     if not kept.any():
         raise ValueError("X'X has no positive eigenvalue: the noise is larger than all of the signal")
-    theta = vectors[:, kept] @ ((vectors[:, kept].T @ xty) / values[kept])
+    theta = vectors[:, kept] @ ((vectors[:, kept].T @ (xty / unit)) / values[kept]) / unit
     negative = int((values < -RELATIVE_RANK_TOLERANCE * values[-1]).sum())
     notes = {"rank": int(kept.sum()), "columns": len(xty), "negative_eigenvalues": negative}
     return Fit(theta, (xtx, xty), {**notes, "solver": "eigenvalue cut-off" if not kept.all() else "full rank"})
+
+
+def units(xtx: Floats, scaled: bool) -> Floats:
+    """The unit (p,) in which to see each column of X: 1 if they are `scaled`, else its root in the diagonal of X'X."""
+    root = np.sqrt(np.abs(np.diag(xtx)))
+    return np.ones(len(xtx)) if scaled else np.where(root > 0, root, 1.0)

@@ -7,15 +7,16 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dpbench.data.encode import Design
+from dpbench.data.encode import Design, second_moments
 from dpbench.errors import UserError
 from dpbench.mechanisms.release import Release
 from dpbench.models.fit import Fit
-from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, linear_rows
+from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, solve, units
+from dpbench.models.rows import training_rows
 
 
-def linear_rows_sandwich(release: Release, *, design: Design, level: float = 0.9) -> Fit:
-    """Least squares on released rows, theta_j -+ z se_j, as if they were drawn from the population.
+def linear_rows_sandwich(release: Release, *, design: Design, rng: np.random.Generator, level: float = 0.9) -> Fit:
+    """Least squares on the rows of `linear_rows`, theta_j -+ z se_j, as if they were drawn from the population.
 
     That is so for `exact_table`, whose rows are the real ones. On synthetic rows it is what a reader does who does not
     know how they were made: neither the noise nor the model's error is in the interval.
@@ -29,10 +30,11 @@ def linear_rows_sandwich(release: Release, *, design: Design, level: float = 0.9
     """
     if not 0 < level < 1:
         raise UserError(f"linear_rows_sandwich: level must lie between 0 and 1, both excluded, not {level}")
-    assert release.rows is not None
-    fit = linear_rows(release, design=design)
-    X, y = design.encode(release.rows)
-    bread = np.linalg.pinv(X.T @ X, rcond=RELATIVE_RANK_TOLERANCE, hermitian=True)
+    X, y = training_rows(release, design, rng)
+    fit = solve(*second_moments(X, y), scaled=design.scaled)
+    unit = units(X.T @ X, design.scaled)
+    square = np.outer(unit, unit)
+    bread = np.linalg.pinv(X.T @ X / square, rcond=RELATIVE_RANK_TOLERANCE, hermitian=True) / square
     scores = X * (y - X @ fit.coefficients)[:, None]
     se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
     half = NormalDist().inv_cdf((1 + level) / 2) * se
