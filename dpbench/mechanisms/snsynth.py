@@ -102,11 +102,10 @@ def snsynth(
     **Shapes** The release holds `rows` rows, with numbers for the numeric attributes.
     **Departures** 1. Bounds and levels are the declared ones, which costs no budget; the library would spend some on
     bounds, and read the levels off the rows. 2. The library takes no seed, sets PyTorch's to 0 in its CTGANs, and lets
-    Opacus set a random one: here all noise follows from `rng`.
+    Opacus set a random one: here all noise follows from `rng`. 3. A batch is at most the table, as an even number.
 
     `settings`: what the library's class takes. `rows`: the declared number of rows, as n is private. `timeout`: the
-    most seconds for it all, where the caller sets no limit of its own. `pategan` needs 1,000 training rows, `dpgan`
-    and `dpctgan` as many as a batch has.
+    most seconds for it all, where the caller sets no limit of its own. `pategan` needs 1,000 training rows.
 
     Raises `UserError` for settings out of range, too few rows, a missing environment, or an error of the library.
     """
@@ -114,7 +113,9 @@ def snsynth(
     python = _python()
     spec = {
         "synthesizer": synthesizer,
-        "settings": dict(settings),
+        "settings": {
+            k: min(value, len(train) // 2 * 2) if k == "batch_size" else value for k, value in settings.items()
+        },
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "seed": int(rng.integers(2**32)),
@@ -147,12 +148,8 @@ def _check(
         raise UserError(f"{synthesizer}: rows and timeout must be positive, not {rows} and {timeout}")
     if synthesizer == "pategan" and n < ROWS_PER_TEACHER:
         raise UserError(f"pategan needs at least {ROWS_PER_TEACHER} training rows, one teacher for each, not {n}")
-    batch = settings.get("batch_size", 0)
-    if synthesizer in ("dpgan", "dpctgan") and batch > n:
-        raise UserError(
-            f"{synthesizer}: a batch of {batch} is larger than the table ({n} training rows); "
-            f"lower mechanism.{synthesizer}.settings.batch_size"
-        )
+    if n < 2:
+        raise UserError(f"{synthesizer} needs at least 2 training rows, not {n}")
 
 
 def _python() -> Path:

@@ -69,7 +69,7 @@ def linear_marginals_bootstrap(
     n = max(round(float(next(iter(release.marginals.values())).sum())), 1)
 
     def regressed(model: MarkovModel) -> Floats:
-        theta: Floats = solve(*design.moments(model.answer(wanted))).coefficients
+        theta: Floats = solve(*design.moments(model.answer(wanted)), scaled=design.scaled).coefficients
         return theta
 
     def measure(rows: Table) -> list[Measurement]:

@@ -17,7 +17,8 @@ def linear_statistics(release: Release, *, design: Design) -> Fit:
     """theta = (X'X + ridge I)^-1 X'y from released sufficient statistics (SSP, AdaSSP, exact)."""
     assert release.statistics is not None
     statistics = release.statistics
-    return solve(statistics.xtx, statistics.xty, ridge=statistics.ridge, scaled=design.scaled)
+    scaled = design.scaled or statistics.xtx_sd > 0  # noise is alike in all entries: in other units it is not
+    return solve(statistics.xtx, statistics.xty, ridge=statistics.ridge, scaled=scaled)
 
 
 def linear_marginals(release: Release, *, design: Design) -> Fit:

@@ -95,6 +95,12 @@ def test_the_worker_is_told_the_public_domain_the_budget_and_the_declared_rows(w
     assert np.array_equal(seen[:, 2], train.column("rings") + 1)  # no number is known: that of the bin
 
 
+def test_a_batch_is_at_most_the_table(worker):
+    kept = worker('(keep / "seen.json").write_text(json.dumps(spec))\n' + ECHO)
+    run(settings={"batch_size": 500})
+    assert json.loads((kept / "seen.json").read_text())["settings"] == {"batch_size": len(table()) // 2 * 2}
+
+
 def test_rows_that_come_back_unchanged_are_the_same_table(worker):
     worker(ECHO)
     train = table()
@@ -184,7 +190,6 @@ def test_a_missing_environment_is_named_with_what_makes_it(monkeypatch, tmp_path
         ({"rows": 0}, "must be positive, not 0 and 60"),
         ({"timeout": 0}, "must be positive, not 30 and 0"),
         ({"synthesizer": "pategan"}, "pategan needs at least 1000 training rows"),
-        ({"settings": {"batch_size": 41}}, r"a batch of 41 is larger than the table \(40 training rows\)"),
     ],
 )
 def test_what_cannot_work_is_refused_before_the_worker_starts(worker, given, message):

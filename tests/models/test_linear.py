@@ -137,6 +137,13 @@ def test_rows_are_drawn_from_bins(small_domain):
     np.testing.assert_allclose(fit.coefficients, [1.0, -2.0, 3.0, 0.5])
 
 
+def test_noise_alike_in_all_entries_is_left_out_in_its_own_unit(small_domain):
+    design = Design(small_domain, "grade", scaled=False)
+    statistics = SufficientStatistics(np.array([[9e6, 3e3], [3e3, -2.0]]), np.array([9e6, 1.0]), 1.0, 1.0)
+    fit = linear_statistics(Release(small_domain, Budget(1.0), Ledger(), statistics), design=design)
+    np.testing.assert_allclose(fit.coefficients, solve(statistics.xtx, statistics.xty).coefficients, rtol=1e-12)
+
+
 def test_no_positive_direction_is_an_error():
     with pytest.raises(ValueError, match="no positive eigenvalue"):
         solve(-np.eye(2), np.ones(2))
