@@ -56,16 +56,20 @@ figures: $(STAMP)
 TINY := dataset=adult_synth limits=smoke repetitions=2 epsilon=[0.1,1]
 smoke: $(STAMP)
 	@set -e; folder=$$(mktemp -d); \
-	for experiment in quickstart linreg_adult logreg_adult logreg_degree4 "coverage_adult dataset.attributes.age.bins=32"; do \
-	  settings="experiment=$$experiment $(TINY) results=$$folder"; \
-	  $(BIN)/dpbench run $$settings && $(BIN)/dpbench figures $$settings; done; \
-	$(BIN)/dpbench figures paper=dd_ssp results=$$folder; rm -r $$folder
+	for settings in "quickstart $(TINY)" "linreg_adult $(TINY)" "logreg_adult $(TINY)" "logreg_degree4 $(TINY)" \
+	    "coverage_adult $(TINY) dataset.attributes.age.bins=32" "binagg_table1 repetitions=3" \
+	    "binagg_figure1_d1 limits.train_rows=1000 repetitions=2"; do \
+	  $(BIN)/dpbench run experiment=$$settings results=$$folder; \
+	  $(BIN)/dpbench figures experiment=$$settings results=$$folder; done; \
+	$(BIN)/dpbench figures paper=dd_ssp results=$$folder; \
+	$(BIN)/dpbench figures paper=binagg results=$$folder repetitions=3; rm -r $$folder
 
 bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.harness
 	$(THREADS) $(BIN)/python -m benchmarks.engine
 	$(THREADS) $(BIN)/python -m benchmarks.aim_speed --limit 300
 	$(THREADS) $(BIN)/python -m benchmarks.dpsgd
+	$(THREADS) $(BIN)/python -m benchmarks.binagg
 
 clean:
 	rm -rf $(VENV) $(SNSYNTH) .pytest_cache .mypy_cache .ruff_cache

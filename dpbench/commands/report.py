@@ -12,7 +12,7 @@ from dpbench.config import Experiment, Paper, choices, compose, composed, paper_
 from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan, read_plan
 from dpbench.grid.store import Store
-from dpbench.report.build import EXPORT, build_report, load_export
+from dpbench.report.build import build_report, export_in, load_export
 from dpbench.report.paper import build_paper
 from dpbench.report.results import Results
 
@@ -63,7 +63,7 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None) -> list[str]:
 def _has_results(name: str, overrides: Sequence[str], config_dir: Path | None) -> bool:
     config = composed([*overrides, f"experiment={name}"], config_dir)
     folder = Path(str(config["results"])) / str(config["name"])
-    return (folder / EXPORT).exists() or (folder / "trials").is_dir()
+    return export_in(folder) is not None or (folder / "trials").is_dir()
 
 
 def _draw(experiment: Experiment) -> None:
@@ -102,9 +102,10 @@ def stored_trials(experiment: Experiment) -> tuple[list[dict[str, Any]], int]:
     store = Store(experiment.results, experiment.name)
     planned = make_plan(experiment).trial_ids
     trials = store.read_trials(planned)
-    if not trials and (store.folder / EXPORT).exists():
+    export = export_in(store.folder)
+    if not trials and export is not None:
         wanted = set(planned)
-        trials = [trial for trial in load_export(store.folder / EXPORT) if trial["id"] in wanted]
+        trials = [trial for trial in load_export(export) if trial["id"] in wanted]
     return trials, len(planned)
 
 

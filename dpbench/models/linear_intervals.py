@@ -18,8 +18,8 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
 
     `ssp` and `analyze_gauss`, with A = X'X, E and e_y their noise: theta - beta = A^-1 (X'e + e_y - E beta), so Cov =
     A^-1 (sigma^2 A + C) A^-1, C = s_y^2 I + s^2 (||beta||^2 I + beta beta' - diag(beta^2)), with theta for beta,
-    sigma^2 = max(0, y'y - theta'X'y) / (n - p), and q from the normal law. That takes A, which is noisy too, for fixed: a first-order
-    approximation, good where the noise is small beside the smallest eigenvalue of X'X.
+    sigma^2 = max(0, y'y - theta'X'y) / (n - p), and q from the normal law. That takes A, which is noisy too, for
+    fixed: a first-order approximation, good where the noise is small beside the smallest eigenvalue of X'X.
 
     `jlt`: given the table, its r projected rows are iid N(0, M), M the moments of [X, y] + ridge I. Their regression is
     a normal linear model: theta_j -+ q sqrt(v A^-1_jj), A = X'X + ridge I, v = (y'y + ridge - theta'X'y) / (r - p), q

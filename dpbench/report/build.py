@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import lzma
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,25 @@ from dpbench.errors import UserError
 from dpbench.report.figures import draw_figure
 from dpbench.report.files import write_file
 from dpbench.report.frame import Trial, canonical_json, trial_frame, unique_trials
+from dpbench.report.metric_by_setting import settings_of
 from dpbench.report.runs import write_runs
 from dpbench.report.style import save_figure
+from dpbench.report.table_kinds import KINDS as TABLES
+from dpbench.report.table_kinds import write_table
 from dpbench.report.tables import write_tables
 
-EXPORT = "trials.jsonl"
+EXPORTS = ("trials.jsonl", "trials.jsonl.xz")  # the second where there are more than `MOST_PLAIN` trials
+MOST_PLAIN = 2000
 
 
 def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Path, notes: str = "") -> list[Path]:
-    """Write `folder`/figures, `folder`/tables and the export `folder`/trials.jsonl; the paths written.
+    """Write `folder`/figures, `folder`/tables and the export, one of `EXPORTS` in `folder`; the paths written.
 
     `report` has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
-    left out) and `figures` (specs of `draw_figure`). The same trials give the same bytes, in whatever
-    order they come. Raises `UserError` if there are no trials or the folder cannot be written to.
+    left out) and `figures` (specs of `draw_figure`, or of `write_table`: then there is no table of `metrics`).
+    The same trials give the same bytes, in whatever order they come.
+
+    Raises `UserError` if there are no trials or the folder cannot be written to.
     """
     kept = unique_trials(trials)
     if not kept:
@@ -35,25 +42,45 @@ def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Pat
     metrics = list(report.get("metrics") or sorted(frame["metric"].unique()))
     name = "+".join(sorted({str(trial["experiment"]) for trial in kept}))
     paths = []
-    for spec in report.get("figures") or []:
-        figure, drawn = draw_figure(frame, labels, spec, notes)
+    specs = list(report.get("figures") or [])
+    for spec in specs:
+        if spec.get("kind") in TABLES:
+            paths += write_table(kept, labels, spec, {}, folder / "tables", [notes])
+            continue
+        drawn_frame = trial_frame(kept, settings_of(spec))
+        figure, drawn = draw_figure(drawn_frame, labels, spec, notes)
         paths += save_figure(figure, drawn, folder / "figures", str(spec["name"]))
-    paths += write_tables(frame, labels, metrics, folder / "tables", name, notes)
+    if not any(spec.get("kind") in TABLES for spec in specs):
+        paths += write_tables(frame, labels, metrics, folder / "tables", name, notes)
     paths.append(write_runs(kept, folder / "tables", name))
-    return [*paths, write_export(kept, folder / EXPORT)]
+    return [*paths, write_export(kept, folder)]
 
 
-def write_export(trials: Iterable[Trial], path: Path) -> Path:
-    """One line of compact JSON a trial, sorted by id, keys sorted, every stored field kept."""
-    return write_file(path, "".join(canonical_json(trial) + "\n" for trial in unique_trials(trials)))
+def write_export(trials: Iterable[Trial], folder: Path) -> Path:
+    """One line of compact JSON a trial, sorted by id, keys sorted, every stored field kept; the path of the file."""
+    lines = [canonical_json(trial) + "\n" for trial in unique_trials(trials)]
+    text = "".join(lines).encode()
+    plain, packed = (folder / name for name in EXPORTS)
+    large = len(lines) > MOST_PLAIN
+    path = write_file(packed, lzma.compress(text)) if large else write_file(plain, text)
+    (plain if large else packed).unlink(missing_ok=True)
+    return path
+
+
+def export_in(folder: Path) -> Path | None:
+    """The export in a folder, if there is one."""
+    return next((folder / name for name in EXPORTS if (folder / name).exists()), None)
 
 
 def load_export(path: Path) -> list[dict[str, Any]]:
-    """The trials of an export. Raises `UserError` if there is no such file or a line of it is not JSON."""
+    """The trials of an export. Raises `UserError` if there is no such file, or it is damaged."""
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
+        content = path.read_bytes()
+        lines = (lzma.decompress(content) if path.suffix == ".xz" else content).decode().split("\n")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}; `dpbench figures` writes it") from error
+    except (lzma.LZMAError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is damaged ({error}); write it again with `dpbench figures`") from error
     trials = []
     for place, line in enumerate(lines, start=1):
         if not line:

@@ -11,10 +11,12 @@ from matplotlib.figure import Figure
 from dpbench.errors import unknown
 from dpbench.report.histogram import histogram
 from dpbench.report.metric_by_epsilon import metric_by_epsilon
+from dpbench.report.metric_by_setting import metric_by_setting
 from dpbench.report.polynomial import polynomial
 
 KINDS: dict[str, Callable[..., tuple[Figure, pd.DataFrame]]] = {
     "metric_by_epsilon": metric_by_epsilon,
+    "metric_by_setting": metric_by_setting,
     "histogram": histogram,
     "polynomial": polynomial,
 }

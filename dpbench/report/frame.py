@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import pandas as pd
 
 from dpbench.errors import UserError
+from dpbench.privacy.accounting import gaussian_mu
 
 Trial = Mapping[str, Any]
 Group = tuple[object, ...]
@@ -39,7 +41,7 @@ COLUMNS = {
     "direction": "str",
     "spent_epsilon": "float64",
     "train_rows": "int64",
-    "test_rows": "int64",
+    "test_rows": "float64",
     "relation": "str",
     "nonprivate_inputs": "str",
     "release_seconds": "float64",
@@ -63,26 +65,28 @@ _NO_SETTING = {
 }
 
 
-def trial_frame(trials: Iterable[Trial]) -> pd.DataFrame:
+def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame:
     """One row per trial and metric, in an order that does not depend on the order of `trials`.
+
+    Each path that `by` names (see `setting_of`) is a further column; cells are told apart by those that are settings.
 
     A trial that is not done has a row, with NaN for its value, under every metric its key asks for and
     under every name that the done trials asked for the same metrics were scored with. `detail` is the JSON of
     what a score has beside its value, such as a histogram. `epsilon` is inf for the non-private reference;
     `spent_epsilon` is NaN where nothing is known to be spent; times are in seconds. `variant` is "" unless
-    one cell mixes settings (see `_variants`).
+    one cell mixes other settings (see `_variants`).
 
     Raises `UserError` if one id comes twice with different scores.
     """
     kept = unique_trials(trials)
-    variants = _variants(kept)
+    variants = _variants(kept, [path for path in by if not path.startswith("fit.")])
     units = _units(kept)
     rows = [
-        row
+        row | {path: setting_of(trial, path) for path in by}
         for trial, names in zip(kept, _metric_names(kept), strict=True)
         for row in _rows(trial, names, variants, units)
     ]
-    frame = pd.DataFrame(rows, columns=list(COLUMNS)).astype(COLUMNS)
+    frame = pd.DataFrame(rows, columns=[*COLUMNS, *by]).astype(COLUMNS)
     return frame.sort_values(_ORDER, kind="stable", ignore_index=True)
 
 
@@ -105,6 +109,30 @@ def unique_trials(trials: Iterable[Trial]) -> list[Trial]:
 def canonical_json(value: object) -> str:
     """Compact JSON with sorted keys: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def setting_of(trial: Trial, path: str) -> object:
+    """The value at a dotted path of a trial's key, such as release.split.train_rows; None where there is none.
+
+    A number in the path is a place in a list (release.dataset.parameters.feature_bounds.1); a whole list is text, such
+    as "1:3:3:3". `release.budget.mu` is the Gaussian-DP parameter of the budget, to four digits; paths that begin with
+    `fit` are of the model's notes (fit.bins).
+    """
+    if path == "release.budget.mu":
+        budget = trial["key"]["release"]["budget"]
+        return _mu(_number(budget["epsilon"]), _number(budget.get("delta")))
+    node: Any = {**trial["key"], "fit": trial.get("fit") or {}}
+    for word in path.split("."):
+        if isinstance(node, list):
+            node = node[int(word)]
+            continue
+        node = node.get(word) if isinstance(node, Mapping) else None
+    return ":".join(map(str, node)) if isinstance(node, list) else node
+
+
+@cache
+def _mu(epsilon: float, delta: float) -> float:
+    return float(f"{gaussian_mu(epsilon, delta):.4g}")
 
 
 def cell_group(trial: Trial) -> Group:
@@ -215,7 +243,7 @@ def _units(trials: list[Trial]) -> dict[Group, tuple[str, str]]:
     return units
 
 
-def _variants(trials: list[Trial]) -> dict[str, str]:
+def _variants(trials: list[Trial], by: Sequence[str]) -> dict[str, str]:
     """For each trial id, the settings by which trials of one cell differ, as "max_model_mb=40".
 
     Trials that differ in more than seed and repetition are no repetitions of each other, and must not be
@@ -224,7 +252,7 @@ def _variants(trials: list[Trial]) -> dict[str, str]:
     settings = {trial["id"]: dict(_leaves(trial["key"], "")) for trial in trials}
     cells: dict[Group, list[str]] = defaultdict(list)
     for trial in trials:
-        cells[cell_group(trial)].append(trial["id"])
+        cells[(*cell_group(trial), *(setting_of(trial, path) for path in by))].append(trial["id"])
     varying: dict[Group, set[str]] = defaultdict(set)
     for group, ids in cells.items():
         names = sorted({name for trial in ids for name in settings[trial]})

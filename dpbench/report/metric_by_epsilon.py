@@ -28,7 +28,7 @@ from dpbench.report.style import (
 )
 from dpbench.report.text import number
 
-DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) epsilon axis
+DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
 DRAWN = [
     "dataset", "series", "mechanism", "model", "calibration", "variant", "kind", "epsilon", "x", "delta",
     "metric", "unit", "mean", "se", "low", "high", "count", "failed", "nonfinite", "clipped",
@@ -64,6 +64,7 @@ def metric_by_epsilon(
     - xlabel, ylabel, yscale ("log")
     - ylim: [low, high], or such a pair by data set; means outside are marked at the edge, with their value
     - panels: data set -> title, in the order of the panels
+    - lines: values at which a thin line is drawn, such as a nominal level
     - bands: [{between: [mechanism/model, mechanism/model], label}], two thin lines, the second with stars, and the
       region between their means shaded where both have one.
 
@@ -71,8 +72,17 @@ def metric_by_epsilon(
     epsilon axis, `clipped` "above", "below" or "".
     """
     known = series_of(frame, labels)
-    bands = _bands(known, spec)
     rows = frame[frame["metric"] == spec["metric"]]
+    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    told = remarks(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+    return draw_lines(rows, known, spec, told, notes)
+
+
+def draw_lines(
+    rows: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any], told: Sequence[str], notes: str
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw rows of one metric, whatever their `epsilon` and `dataset` stand for, with these remarks and notes below."""
+    bands = _bands(known, spec)
     panels = _panels(_drawn(rows, known, bands, spec), spec)
     with style():
         figure, grid = empty_figure(len(panels))
@@ -80,7 +90,7 @@ def metric_by_epsilon(
             _draw_panel(axes, panel, known, bands, spec)
         set_titles(figure, grid, [panel.title for panel in panels], spec)
         add_legend(figure, grid, [*(one.label for one in known), *(band.label for band in bands)])
-        add_footnote(figure, _footnote(rows, known, panels, spec, notes))
+        add_footnote(figure, as_text([*told, *_marks(panels), notes]) if len(rows) else notes)
     return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[DRAWN]
 
 
@@ -115,7 +125,7 @@ def _dodged(cells: pd.DataFrame, banded: set[int]) -> pd.Series:
     """Each cell's place on the epsilon axis: its epsilon times a factor of its series, 1 in a band; NaN for lines."""
     points = cells["kind"] == "point"
     budgets = np.sort(cells.loc[points, "epsilon"].unique())
-    gap = float(np.diff(np.log(budgets)).min()) if len(budgets) > 1 else math.log(2)
+    gap = min([math.log(2), *np.diff(np.log(budgets))])  # no more, so that all points stay within the axis
     orders = sorted(set(cells.loc[points, "series_order"]) - banded)
     step = min(DODGE, 0.6 / max(1, len(orders))) * gap
     shift = {order: step * (place - (len(orders) - 1) / 2) for place, order in enumerate(orders)}
@@ -158,6 +168,8 @@ def _draw_panel(
         _shade(axes, points, band, styles[band.first]["color"])
     for place, one in enumerate(known):
         _draw_points(axes, points[points["series_order"] == place], one.label, styles[place])
+    for value in spec.get("lines") or []:
+        axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
     if not panel.cells["mean"].notna().any():
         axes.text(0.5, 0.5, "no trial has a score", transform=axes.transAxes, ha="center", va="center")
     set_epsilon_axis(axes, panel.cells, spec)
@@ -211,14 +223,12 @@ def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str,
     )
 
 
-def _footnote(
-    rows: pd.DataFrame, known: Sequence[Series], panels: Sequence[Panel], spec: Mapping[str, Any], notes: str
-) -> str:
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
-    told = remarks(rows.assign(dataset=rows["dataset"].replace(titles)), known)
+def _marks(panels: Sequence[Panel]) -> list[str]:
+    """What a reader must know of how the means are drawn."""
+    told = []
     cells = pd.concat([panel.cells for panel in panels])
     if cells.loc[cells["kind"] == "point", "series_order"].nunique() > 1:
         told.append("Points are moved sideways so that none hides another")
     if (cells["clipped"] != "").any():
         told.append("Arrows: means outside of the axis, with their value")
-    return as_text([*told, notes] if notes else told) if len(rows) else notes
+    return told

@@ -9,11 +9,14 @@ from typing import Any
 
 from dpbench.config import Paper
 from dpbench.report.figures import draw_figure
+from dpbench.report.metric_by_setting import settings_of
 from dpbench.report.published import write_published
 from dpbench.report.remarks import as_text
 from dpbench.report.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.series import shown
 from dpbench.report.style import save_figure
+from dpbench.report.table_kinds import KINDS as TABLES
+from dpbench.report.table_kinds import write_table
 from dpbench.report.tables import write_tables
 from dpbench.report.verdicts import write_verdicts
 
@@ -28,6 +31,9 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[
     by_name = {one.experiment.name: one for one in results}
     paths = []
     for spec in paper.report["figures"]:
+        if spec.get("kind") in TABLES:
+            paths += _write_table(paper, spec, by_name, folder / "tables")
+            continue
         chosen = [_concerned(by_name[name], spec, paper.report["labels"]) for name in spec.get("experiments", [])]
         if not chosen or any(one.trials for one in chosen):
             paths += _write_figure(paper.report, spec, chosen, folder)
@@ -37,8 +43,17 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[
 
 def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Results:
     """The experiment as a figure sees it: not run, if none of its trials has the figure's metric and labels."""
-    frame, _ = shown(frame_of([one]), labels, spec.get("show"))
+    frame, _ = shown(frame_of([one], settings_of(spec)), labels, spec.get("show"))
     return one if (frame["metric"] == spec["metric"]).any() else replace(one, trials=())
+
+
+def _write_table(paper: Paper, spec: Mapping[str, Any], results: Mapping[str, Results], folder: Path) -> list[Path]:
+    """The table of `spec`, beside what the published file has of it."""
+    chosen = [results[name] for name in spec["experiments"]]
+    printed = (paper.published.get("tables") or {}).get(spec.get("published"), {})
+    trials = [trial for one in chosen for trial in one.trials]
+    told = {"panels": paper.report["panels"], **spec}
+    return write_table(trials, paper.report["labels"], told, printed, folder, notes_on(chosen))
 
 
 def _write_figure(
@@ -46,10 +61,10 @@ def _write_figure(
 ) -> list[Path]:
     """The figure and, if it shows a metric against epsilon, its numbers as a table."""
     name, labels, titles = str(spec["name"]), report["labels"], titles_of(chosen, report["panels"])
-    frame, absent = shown(frame_of(chosen), labels, spec.get("show"))
+    frame, absent = shown(frame_of(chosen, settings_of(spec)), labels, spec.get("show"))
     told = [str(spec.get("caption", "")), *notes_on(chosen)]
     notes = as_text([*told, f"Methods not run: {'; '.join(absent)}" if absent else ""])
-    figure, drawn = draw_figure(frame, labels, {**spec, "panels": titles}, notes)
+    figure, drawn = draw_figure(frame, labels, {"panels": titles, **spec}, notes)
     paths = save_figure(figure, drawn, folder / "figures", name)
     if spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
         titled = frame.assign(dataset=frame["dataset"].replace(titles))

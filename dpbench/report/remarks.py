@@ -24,6 +24,36 @@ def remarks(frame: pd.DataFrame, known: Sequence[Series], notes: str = "") -> li
     return [*told, notes] if notes else told
 
 
+def swept_remarks(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
+    """Sentences on rows of one metric over a sweep, from the smallest to the largest value in place of a list."""
+    private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
+    test = " or ".join(_test_rows(asked) for asked in sorted(frame["test_rows"].unique()))
+    told = [f"{_span(frame['train_rows'])} training rows at most, {test}"]
+    told += [f"ε = {_span(private['epsilon'])}, δ = {_span(private['delta'])}"] if len(private) else []
+    repetitions = frame["repetition"].nunique()
+    told.append(f"{repetitions} repetition{'' if repetitions == 1 else 's'}")
+    marked = mark_series(frame, known)
+    lost = marked[~np.isfinite(marked["value"])]
+    counts = [
+        f"{name} {len(rows)} of {(marked['series'] == name).sum()}"
+        for name, rows in lost.sort_values("series_order").groupby("series", sort=False)
+    ]
+    told += [f"No value (failed, no estimate or not finite): {', '.join(counts)}"] if counts else []
+    over = private[private["spent_epsilon"] > _SLACK * private["epsilon"]]
+    factors = [
+        f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.2g} times"
+        for name, rows in over.sort_values("series_order").groupby("series", sort=False)
+    ]
+    told += [f"Spent ε exceeds the asked ε: {', '.join(factors)}"] if factors else []
+    return [*told, *_inputs(frame, known)]
+
+
+def _span(values: pd.Series) -> str:
+    """One number, or the smallest and the largest, to three digits: "200" or "200 to 20000"."""
+    ends = [number(float(f"{value:.3g}")) for value in (values.min(), values.max())]
+    return " to ".join(dict.fromkeys(ends))
+
+
 def _data(frame: pd.DataFrame) -> list[str]:
     """The data sets by their rows. The split takes all rows there are, up to the number asked for."""
     told = []
@@ -31,8 +61,15 @@ def _data(frame: pd.DataFrame) -> list[str]:
         names = sorted(rows["dataset"].unique())
         everywhere = 1 < len(names) == frame["dataset"].nunique()
         where = "Each data set" if everywhere else _listed(names)
-        told.append(f"{where}: up to {train:,} training and {test:,} test rows")
+        told.append(f"{where}: up to {train:,} training and {_test_rows(float(str(test)))}")
     return told
+
+
+def _test_rows(asked: float) -> str:
+    """Such as "1,000 test rows", "no test rows", or "20 % of all rows as test rows"."""
+    if 0 < asked < 1:
+        return f"{100 * asked:g} % of all rows as test rows"
+    return f"{asked:,.0f} test rows" if asked else "no test rows"
 
 
 def _protocol(frame: pd.DataFrame) -> list[str]:

@@ -20,14 +20,14 @@ class Results:
     notes: Sequence[str] = ()
 
 
-def frame_of(results: Iterable[Results]) -> pd.DataFrame:
-    """The trials of several experiments in one frame."""
-    return trial_frame(trial for one in results for trial in one.trials)
+def frame_of(results: Iterable[Results], by: Sequence[str] = ()) -> pd.DataFrame:
+    """The trials of several experiments in one frame, told apart by these settings too."""
+    return trial_frame((trial for one in results for trial in one.trials), by)
 
 
 def titles_of(results: Iterable[Results], panels: Mapping[str, str]) -> dict[str, str]:
     """The title of each data set, its name if `panels` has none, in the order of the experiments."""
-    names = [str(one.experiment.dataset["name"]) for one in results]
+    names = [str(grid.dataset["name"]) for one in results for grid in one.experiment.grids]
     return {name: str(panels.get(name, name)) for name in names}
 
 

@@ -26,6 +26,8 @@ COLUMNS = [
 def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, margin: Mapping[str, Any]) -> pd.DataFrame:
     """One row per data set, calibration of the baseline and epsilon: the paired difference and its verdict.
 
+    Of rows that are `placed` by a setting, its values stand as epsilon; the statement chooses some by `at`.
+
     `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
     than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
     ends of Student's interval of `LEVEL`. A repetition counts where both have a finite value; with fewer than two the
@@ -39,10 +41,11 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
         raise unknown("relation", relation, RELATIONS)
     rows = frame[frame["metric"] == metric]
     calibrations = sorted(set(_of_method(rows, statement["baseline"])["calibration"]), reverse=True)  # tight, paper
-    budgets = statement.get("epsilon") or rows.loc[np.isfinite(rows["epsilon"]), "epsilon"].unique()
+    budgets = (
+        statement.get("epsilon") or statement.get("at") or rows.loc[np.isfinite(rows["epsilon"]), "epsilon"].unique()
+    )
     compared = []
     for dataset, here in rows.groupby("dataset", sort=True):
-        allowed = 0.0 if relation == "better" else _margin(here, margin)
         sign = 1 if (here["direction"] == "higher").any() else -1
         for calibration in calibrations or [""]:
             method = _values(here, statement["method"], calibration)
@@ -50,6 +53,7 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
             differences = dict(list((sign * (method - baseline)).groupby(level="epsilon")))
             run = set(method.index.unique("epsilon")) & set(baseline.index.unique("epsilon"))
             for epsilon in sorted(map(float, budgets)):
+                allowed = 0.0 if relation == "better" else _margin(here, margin, epsilon)
                 outcome = _outcome(differences.get(epsilon, pd.Series(dtype="float64")), relation, allowed)
                 outcome |= {} if epsilon in run else {"verdict": NOT_RUN}
                 compared.append({"dataset": dataset, "calibration": calibration, "epsilon": epsilon, **outcome})
@@ -72,9 +76,11 @@ def _values(rows: pd.DataFrame, method: str, calibration: str) -> pd.Series:
     return values
 
 
-def _margin(rows: pd.DataFrame, margin: Mapping[str, Any]) -> float:
-    """`part` of the mean of the reference `of`; NaN if it was not run."""
-    return float(margin["part"]) * abs(float(_of_method(rows, margin["of"])["value"].mean()))
+def _margin(rows: pd.DataFrame, margin: Mapping[str, Any], epsilon: float) -> float:
+    """`part` of the mean of the method `of`, at this epsilon if it was run there; NaN if it was not run at all."""
+    found = _of_method(rows, margin["of"])
+    here = found[found["epsilon"] == epsilon]
+    return float(margin["part"]) * abs(float((here if len(here) else found)["value"].mean()))
 
 
 def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from dpbench.report.files import write_file
 from dpbench.report.remarks import as_text, remarks
 from dpbench.report.series import mark_series, series_of
 from dpbench.report.stats import summarise
-from dpbench.report.text import latex, markdown, markdown_table, mean_and_error, number, powers
+from dpbench.report.text import latex_table, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
 _TIDY = [
@@ -56,7 +56,13 @@ def terminal_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, 
             room = width - max(map(len, names))
         blocks[-1].append(column)
         room -= wide
-    return "\n\n".join([_heading(frame, metric), *(_aligned(block) for block in blocks)])
+    return "\n\n".join([_heading(frame, metric), *(_aligned(_filled(block)) for block in blocks)])
+
+
+def _filled(block: list[list[str]]) -> list[list[str]]:
+    """The block's columns without the rows that have a name and nothing else."""
+    kept = [place for place, cells in enumerate(zip(*block[1:], strict=True)) if place == 0 or any(cells)]
+    return [[column[place] for place in kept] for column in block]
 
 
 def write_tables(
@@ -161,19 +167,7 @@ def _latex(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str
         ]
         rows = [[str(series), *map(str, cells)] for series, cells in zip(table.index, table.to_numpy(), strict=True)]
         caption = f"{name}: {_heading(frame, metric)}. {_footnote(frame, labels, metric, notes)}"
-        lines = ["\\begin{table}", "  \\centering", f"  \\caption{{{latex(caption)}}}"]
-        lines += [
-            f"  \\begin{{tabular}}{{l{'r' * len(table.columns)}}}",
-            "    \\toprule",
-            f"    {' & '.join(header)} \\\\",
-        ]
-        lines += [
-            "    \\midrule",
-            *(f"    {' & '.join(map(latex, row))} \\\\" for row in rows),
-            "    \\bottomrule",
-        ]
-        lines += ["  \\end{tabular}", "\\end{table}"]
-        parts.append("\n".join(lines))
+        parts.append(latex_table(header, rows, caption))
     return "\n\n".join(parts) + "\n"
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpbench.config import Paper
 from dpbench.report.files import write_file
+from dpbench.report.metric_by_setting import placed, settings_of
 from dpbench.report.remarks import as_text
 from dpbench.report.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.statements import LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
@@ -26,14 +26,16 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     labels: Mapping[str, str] = paper.report["labels"]
     sections, tables, counts = [], [], []
     for place, statement in enumerate(paper.published.get("statements") or [], start=1):
-        spec = figures[statement["figure"]]
+        spec = {**figures[statement["figure"]], **{key: statement[key] for key in ("x",) if key in statement}}
         chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
         metric, claim = str(spec["metric"]), str(statement["claim"])
-        compared = compare(frame_of(chosen), statement, metric, paper.published["margins"][metric])
+        frame = placed(frame_of(chosen, settings_of(spec)), spec)
+        compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}))
         told = [_rule(paper, statement, metric), *notes_on(chosen)]
         parts = [f"## {place}. {markdown(claim)}", markdown(as_text(told))]
-        titles = titles_of(chosen, paper.report["panels"])
-        parts.append(_by_epsilon(compared, statement, labels, titles) if len(compared) else "No trials.")
+        titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
+        symbol = str(spec.get("symbol", "ε"))
+        parts.append(_by_epsilon(compared, statement, labels, titles, symbol) if len(compared) else "No trials.")
         sections += parts
         tables.append(compared.assign(statement=place, claim=claim, figure=spec["name"], metric=metric))
         counts += _counts(place, statement, labels, compared)
@@ -80,18 +82,22 @@ def _against(statement: Mapping[str, Any], labels: Mapping[str, str], calibratio
 
 
 def _by_epsilon(
-    compared: pd.DataFrame, statement: Mapping[str, Any], labels: Mapping[str, str], titles: Mapping[str, str]
+    compared: pd.DataFrame,
+    statement: Mapping[str, Any],
+    labels: Mapping[str, str],
+    titles: Mapping[str, str],
+    symbol: str,
 ) -> str:
-    """A row per data set and calibration of the baseline, a column per epsilon."""
+    """A row per data set and calibration of the baseline, a column per epsilon, or value of the figure's setting."""
     budgets = sorted(compared["epsilon"].unique())
     rows = []
     for (dataset, calibration), cells in compared.groupby(["dataset", "calibration"], sort=False):
         against = _against(statement, labels, str(calibration))
-        margin = float(cells["margin"].iloc[0])
-        told = ["unknown" if np.isnan(margin) else number(float(f"{margin:.2g}"))]
+        margins = [number(float(f"{margin:.2g}")) for margin in (cells["margin"].min(), cells["margin"].max())]
+        told = ["unknown" if cells["margin"].isna().any() else " to ".join(dict.fromkeys(margins))]
         told += [_cell(row) for _, row in cells.sort_values("epsilon").iterrows()]
         rows.append([titles[str(dataset)], against, *told])
-    return markdown_table(["", "against", "margin", *(f"ε = {number(epsilon)}" for epsilon in budgets)], rows)
+    return markdown_table(["", "against", "margin", *(f"{symbol} = {number(epsilon)}" for epsilon in budgets)], rows)
 
 
 def _cell(row: pd.Series) -> str:

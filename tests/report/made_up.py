@@ -34,17 +34,24 @@ def make_trial(
     parameters: dict[str, Any] | None = None,
     metrics: Sequence[str] = ("mse", "r2"),
     scores: list[dict[str, Any]] | None = None,
+    rows: int = 50000,
+    data: dict[str, Any] | None = None,
+    fit: dict[str, Any] | None = None,
+    release_seconds: float = 1.2,
+    model_seconds: float = 0.01,
 ) -> dict[str, Any]:
-    """One trial as it is stored; its id is the digest of its key."""
+    """One trial as it is stored; its id is the digest of its key. `data` are parameters of its data set."""
     parameters = dict(parameters or {}) | ({"calibration": calibration} if calibration else {})
     release = {
         "dataset": {"name": dataset, "sha256": {"adult.data": "0" * 64}, "attributes": ["age", "sex"]},
-        "split": {"train_rows": 50000, "test_rows": 1000},
+        "split": {"train_rows": rows, "test_rows": 1000},
         "mechanism": {"name": mechanism, "target": f"m.{mechanism}", "version": 1, "parameters": parameters},
         "budget": {"epsilon": epsilon, "delta": delta, "relation": "add_remove"},
         "seed": 0,
         "repetition": repetition,
     }
+    if data:
+        release["dataset"]["parameters"] = data
     key = {
         "release": release,
         "design": {"target": "education-num", "intercept": True},
@@ -66,13 +73,18 @@ def make_trial(
         "status": status,
         "phase": None if done else "model",
         "scores": scores if done else [],
-        "fit": {"rank": 101, "fallback": ""} if done else None,
+        "fit": (fit or {"rank": 101, "fallback": ""}) if done else None,
         "asked": asked,
         "spent": {**asked, "epsilon": epsilon if spent is None else spent, "rho": 0.1, "mu": None} if done else None,
         "nonprivate_inputs": [],
         "error": None if done else {"type": "MemoryError", "message": "too big", "traceback": "..."},
         "provenance": {"commit": "abc", "dirty": False, "versions": {}, "threads": 1, "cpu": "x"},
-        "runtime": {"release_seconds": 1.2, "model_seconds": 0.01, "metrics_seconds": 0.02, "peak_mb": 210.0},
+        "runtime": {
+            "release_seconds": release_seconds,
+            "model_seconds": model_seconds,
+            "metrics_seconds": 0.02,
+            "peak_mb": 210.0,
+        },
     }
 
 

@@ -8,7 +8,8 @@ import pytest
 from made_up import REPORT, make_grid, make_trial
 
 from dpbench.errors import UserError
-from dpbench.report.build import build_report, load_export
+from dpbench.report import build
+from dpbench.report.build import build_report, export_in, load_export
 
 HERE = Path(__file__).parent
 CHILD = """
@@ -63,6 +64,18 @@ def test_export_keeps_every_field(tmp_path):
     assert load_export(tmp_path / "trials.jsonl") == sorted(trials, key=lambda trial: trial["id"])
 
 
+def test_an_export_of_many_trials_is_compressed_and_takes_the_place_of_the_plain_one(tmp_path, monkeypatch):
+    trials = [make_trial(repetition=k) for k in range(3)]
+    build_report(trials[:2], REPORT, tmp_path)
+    monkeypatch.setattr(build, "MOST_PLAIN", 2)
+    build_report(trials, REPORT, tmp_path)
+    assert export_in(tmp_path) == tmp_path / "trials.jsonl.xz" and not (tmp_path / "trials.jsonl").exists()
+    assert load_export(tmp_path / "trials.jsonl.xz") == sorted(trials, key=lambda trial: trial["id"])
+    (tmp_path / "trials.jsonl.xz").write_bytes(b"no archive")
+    with pytest.raises(UserError, match="is damaged"):
+        load_export(tmp_path / "trials.jsonl.xz")
+
+
 def test_no_trials_is_the_users_matter(tmp_path):
     with pytest.raises(UserError, match="no stored trials"):
         build_report([], REPORT, tmp_path)
@@ -90,3 +103,10 @@ def test_runs_tell_commit_versions_and_cost_of_each_release_once(tmp_path):
     assert trials[0]["provenance"]["commit"] in text
     rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")][2:]
     assert sum(int(row[3]) for row in rows) == len({trial["release_id"] for trial in trials})
+
+
+def test_a_table_that_is_asked_for_stands_in_place_of_that_of_all_metrics(tmp_path):
+    spec = {"name": "mse", "kind": "comparison_table", "title": "T", "metric": "mse", "x": "release.split.train_rows"}
+    paths = build_report(make_grid(repetitions=1), REPORT | {"figures": [spec]}, tmp_path)
+    tables = [path.name for path in paths if path.parent.name == "tables"]
+    assert tables == ["mse.csv", "mse.md", "mse.tex", "linreg_adult_runs.md"]

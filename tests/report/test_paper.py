@@ -8,9 +8,10 @@ from dpbench.config import Paper, choices, compose, composed, paper_of
 from dpbench.errors import UserError
 from dpbench.report.figures import KINDS
 from dpbench.report.paper import build_paper
-from dpbench.report.results import Results
+from dpbench.report.results import Results, titles_of
 from dpbench.report.statements import RELATIONS
 from dpbench.report.style import COLOURS
+from dpbench.report.table_kinds import KINDS as TABLES
 
 FIGURE = {
     "name": "figure1", "metric": "mse", "title": "Both data sets", "yscale": "log",
@@ -114,22 +115,49 @@ def test_a_shipped_paper_names_only_what_there_is(name):
     paper = paper_of(name)
     labels, figures = paper.report["labels"], {spec["name"]: spec for spec in paper.report["figures"]}
     assert set(paper.experiments) <= set(choices("experiment"))
-    datasets = {composed([f"experiment={one}"])["dataset"]["name"] for one in paper.experiments}
-    assert datasets == set(paper.report["panels"])
+    configs = [composed([f"experiment={one}"]) for one in paper.experiments]
+    datasets = {name for one in configs for name in one["sweep"].get("dataset", [one["dataset"]["name"]])}
+    tables = paper.published.get("tables", {})
+    printed = {str(row) for table in tables.values() if isinstance(table["rows"], dict) for row in table["rows"]}
+    assert datasets | printed == set(paper.report["panels"])
     order = list(dict.fromkeys(labels.values()))
     for spec in figures.values():
-        assert spec.get("kind", "metric_by_epsilon") in KINDS
+        assert spec.get("kind", "metric_by_epsilon") in {*KINDS, *TABLES}
+        assert spec.get("published", "table1") in {"table1", *tables}
         assert set(spec.get("show", [])) <= set(order)
         banded = {labels[method] for band in spec.get("bands", []) for method in band["between"][1:]}
+        if spec.get("kind") in TABLES:
+            continue
         ranks = [order.index(label) for label in spec.get("show", []) if label not in banded and label != "public"]
         assert len({rank % len(COLOURS) for rank in ranks}) == len(ranks), f"{spec['name']} shows one colour twice"
     for statement in paper.published.get("statements", []):
         spec = figures[statement["figure"]]
         assert {statement["method"], statement["baseline"]} <= set(labels)
         assert statement["relation"] in RELATIONS
-        assert paper.published["margins"][spec["metric"]]["of"] in labels
+        assert statement["relation"] == "better" or paper.published["margins"][spec["metric"]]["of"] in labels
         assert {*statement.get("except", []), *statement.get("only", [])} <= set(spec["experiments"])
-    for entry in paper.published["runtimes"]["times"]:
+    for entry in paper.published.get("runtimes", {}).get("times", []):
         assert entry["experiment"] in paper.experiments
         assert any(label.startswith(f"{entry['mechanism']}/") for label in labels)
-    assert datasets <= {name for one in paper.published["datasets"] for name in one["names"]}
+    if "datasets" in paper.published:
+        assert datasets <= {name for one in paper.published["datasets"] for name in one["names"]}
+
+
+def test_a_table_stands_beside_what_the_paper_prints_of_it(results, tmp_path):
+    spec = {
+        "name": "table1", "kind": "comparison_table", "title": "T", "metric": "mse", "published": "one",
+        "experiments": ["linreg_adult"], "show": ["public"],
+    }  # fmt: skip
+    printed = {"where": "Table 1", "repetitions": 5, "digit": 0.001, "rows": {"adult": {"public": 9.876}}}
+    paper = replace(PAPER, report=PAPER.report | {"figures": [spec]}, published={"tables": {"one": printed}})
+    names = [path.name for path in build_paper(paper, results, tmp_path)]
+    assert names == ["table1.csv", "table1.md", "table1.tex"]
+    table = text_of(tmp_path, "table1.md")
+    assert "| Adult | " in table and "paper 9.876: lower" in table
+    assert "limits: smoke." in table, "what the run's notes say"
+
+
+def test_titles_are_those_of_every_data_set_of_a_sweep(experiment):
+    points = tuple(replace(experiment, dataset={**experiment.dataset, "name": name}) for name in ("b", "a"))
+    swept = Results(replace(points[0], points=points), [])
+    assert titles_of([swept], {"a": "A"}) == {"b": "b", "a": "A"}
