@@ -24,7 +24,16 @@ def set_epsilon_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -
         axes.set_xlim(budgets[0] / 1.35, budgets[-1] * 1.35)
     axes.xaxis.set_major_locator(FixedLocator(budgets))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+
+
+def _short(value: float) -> str:
+    """The number, thousands as k: neighbours such as 10000 and 20000 would meet on the axis of a narrow panel.
+
+    >>> _short(0.5), _short(2000), _short(20000)
+    ('0.5', '2k', '20k')
+    """
+    return f"{number(value / 1000)}k" if value >= 1000 else number(value)
 
 
 def set_metric_axis(
