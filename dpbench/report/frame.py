@@ -268,13 +268,13 @@ def _variants(trials: list[Trial], by: Sequence[str]) -> dict[str, str]:
 
 def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
     """The settings of a key as (dotted name, text); lists count as one value."""
-    if isinstance(node, Mapping):
+    if isinstance(node, dict):
         for name in sorted(node):
             yield from _leaves(node[name], f"{path}.{name}" if path else str(name))
     elif path not in _NO_SETTING:
         text = node if isinstance(node, str) else canonical_json(node)
-        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-        yield path, text if len(text) <= _LONGEST_VALUE else f"#{digest}"
+        short = len(text) <= _LONGEST_VALUE
+        yield path, text if short else f"#{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
 def _short_name(path: str) -> str:
