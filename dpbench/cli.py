@@ -32,6 +32,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ndpbench: interrupted; what was finished is stored, the same line goes on from there", file=sys.stderr)
         return EXIT_INTERRUPTED
+    except BrokenPipeError:  # whoever read the output, such as head, has read enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_OK
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
