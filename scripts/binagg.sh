@@ -4,7 +4,7 @@
 set -euo pipefail
 simulated="binagg_figure1_d1 binagg_figure1_d5 binagg_figure1_d10 binagg_figure2 binagg_table1 binagg_table1_coarse"
 real="binagg_table2 binagg_table3 binagg_table3_mu binagg_theta binagg_theta_coarse binagg_ratio"
-beyond="binagg_inference_d1 binagg_inference_d5 binagg_inference_d10 binagg_all_methods"
+beyond="binagg_intervals binagg_inference_d1 binagg_inference_d5 binagg_inference_d10 binagg_all_methods"
 for experiment in $simulated $real $beyond; do
   dpbench run "experiment=$experiment" "$@"
   dpbench figures "experiment=$experiment" "$@"
