@@ -25,6 +25,7 @@ MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">")
 LINES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 REFERENCE_COLOUR = "#000000"
 
+SHORT_LEGEND = 8  # entries with names that leave a title its room
 PANEL = (5.2, 3.6)  # inches, without the legend
 LEGEND_WIDTH = 1.5  # inches
 FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that a figure has room for, inches of each further one
@@ -96,7 +97,7 @@ def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec
 
 
 def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> None:
-    """One legend outside of the panels, in the order of `names`."""
+    """One legend right of the panels, in the order of `names`; beside a long one the title moves to the left."""
     handles: dict[str, Any] = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -104,6 +105,8 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
     named = [name for name in names if name in handles]
     if named:
         figure.legend([handles[name] for name in named], named, loc="outside right upper", handlelength=2.6)
+    if len(named) > SHORT_LEGEND and figure.get_suptitle():
+        figure.suptitle(figure.get_suptitle(), x=0.012, ha="left")
 
 
 def add_footnote(figure: Figure, text: str) -> None:
