@@ -1,9 +1,10 @@
 """Regressors of machine learning, trained on released rows (Paper 1, section 5.2.2 and Table 3).
 
 The paper names four and prints no setting of any. The settings here are the defaults of xgboost and scikit-learn. All
-four are post-processing. Their features are those of the design; `standardize` gives each of them the mean 0 and the
-standard deviation 1 over the released rows, not the real ones. The target stays in the design's unit, also where that
-is hard to learn (SVR's `C` and `tube` are in this unit): Table 3's column 'Original' needs it.
+four are post-processing. Their features are those of the design; `unit_box` brings the range that the domain declares
+for each of them to [0, 1]. The mean and deviation of the released rows would do as well for real rows; of a generator
+that puts out (nearly) one value they would send real rows far off. The target stays in the design's unit, also where
+that is hard to learn (SVR's `C` and `tube` are in this unit): Table 3's column 'Original' needs it.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def svr(
     rng: np.random.Generator,
     C: float = 1.0,
     tube: float = 0.1,
-    standardize: bool = True,
+    unit_box: bool = True,
 ) -> Fit:
     """Support vector regression: a radial kernel exp(-||x - x'||^2 / (p var)), var that of all entries of X (m, p).
 
@@ -75,7 +76,7 @@ def svr(
 
     _check_positive("svr", C=C, tube=tube)
     X, y = training_rows(release, design, rng)
-    return _fit(SVR(C=C, epsilon=tube), X, y, standardize)
+    return _fit(SVR(C=C, epsilon=tube), X, y, design if unit_box else None)
 
 
 def mlp(
@@ -85,7 +86,7 @@ def mlp(
     rng: np.random.Generator,
     hidden: int = 100,
     epochs: int = 200,
-    standardize: bool = True,
+    unit_box: bool = True,
     least_rows: int = 500,
 ) -> Fit:
     """A network of one layer of `hidden` rectified linear units, trained by Adam in batches of 200 rows.
@@ -104,19 +105,19 @@ def mlp(
         raise NoEstimateError(f"the release has {len(y)} rows, and mlp.least_rows={least_rows}")
     network = MLPRegressor(hidden_layer_sizes=(hidden,), max_iter=epochs, random_state=_seed(rng))
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the notes say it
-        fit = _fit(network, X, y, standardize)
+        fit = _fit(network, X, y, design if unit_box else None)
     converged = network.n_iter_ < epochs
     return replace(fit, notes={**fit.notes, "epochs": int(network.n_iter_), "converged": converged})
 
 
-def _fit(regressor: Any, X: Floats, y: Floats, standardize: bool = False) -> Fit:
-    """The regressor of xgboost or scikit-learn, trained on X (m, p) and y (m,)."""
-    mean, sd = (X.mean(axis=0), X.std(axis=0)) if standardize else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
-    sd = np.where(sd > 0, sd, 1.0)
-    regressor.fit((X - mean) / sd, y)
+def _fit(regressor: Any, X: Floats, y: Floats, box_of: Design | None = None) -> Fit:
+    """The regressor of xgboost or scikit-learn, trained on X (m, p), perhaps in a design's unit box, and y (m,)."""
+    lower, upper = box_of.box if box_of is not None else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
+    side = np.where(upper > lower, upper - lower, 1.0)
+    regressor.fit((X - lower) / side, y)
 
     def predictor(features: Floats) -> Floats:
-        return np.asarray(regressor.predict((features - mean) / sd), dtype=float)
+        return np.asarray(regressor.predict((features - lower) / side), dtype=float)
 
     return Fit(predictor=predictor, notes={"rows": len(y)})
 

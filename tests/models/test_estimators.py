@@ -59,8 +59,16 @@ def test_a_function_that_is_not_linear_is_learned_from_rows(model):
 
 
 @pytest.mark.parametrize("model", [svr, mlp])
-def test_features_in_unlike_units_need_to_be_standardised(model):
-    assert unexplained(trained(model, drawn(1500, 0), standardize=False), drawn(500, 1)) > 0.1
+def test_features_in_unlike_units_need_the_unit_box(model):
+    assert unexplained(trained(model, drawn(1500, 0), unit_box=False), drawn(500, 1)) > 0.1
+
+
+def test_a_feature_with_hardly_any_spread_does_not_send_real_rows_far_off():
+    """As a failed generator makes it: all other values of the feature are new to the network."""
+    rng = np.random.default_rng(0)
+    n = 1000
+    rows = table(1e6 + rng.normal(0, 1e-3, n), rng.uniform(0, 2e-3, n), rng.integers(0, 2, n), rng.normal(0, 1, n))
+    assert np.abs(trained(mlp, rows).predict(DESIGN.encode(drawn(500, 1))[0])).max() < 10
 
 
 @pytest.mark.parametrize("model", MODELS)
