@@ -87,6 +87,6 @@ def test_an_absent_download_names_file_places_command_and_alternative(monkeypatc
 
 
 def test_output_that_nobody_reads_is_no_error():
-    line = f"{sys.executable} -u -m dpbench list dataset | true; exit ${{PIPESTATUS[0]}}"
+    line = f"{sys.executable} -u -m dpbench list datasets | true; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
