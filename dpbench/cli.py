@@ -13,11 +13,15 @@ from dpbench import __version__
 from dpbench.errors import UserError
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
-EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER, EXIT_INTERRUPTED = 0, 1, 2, 130
+EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER = 0, 1, 2
+EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell tells SIGINT and SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. Exit codes: 0 all well, 1 trials failed, 2 the user's mistake, 130 interrupted."""
+    """Run one command.
+
+    Exit codes: 0 all well, 1 trials failed, 2 the user's mistake, 130 interrupted, 141 nobody read the output.
+    """
     for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ.setdefault(variable, "1")  # before numpy is imported: one thread, and no sum in another order
     arguments = _parse(sys.argv[1:] if argv is None else argv)
@@ -32,9 +36,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("\ndpbench: interrupted; what was finished is stored, the same line goes on from there", file=sys.stderr)
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # whoever read the output, such as head, has read enough
+    except BrokenPipeError:  # whoever read the output, such as head, is gone; what comes after it was not done
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return EXIT_OK
+        return EXIT_UNREAD
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

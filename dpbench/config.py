@@ -280,11 +280,11 @@ def _delta(config: Mapping[str, Any], limits: Limits) -> float:
         if isinstance(given, str):
             raise UserError(f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {given!r}")
         return _number("delta", given, above=0, below=1)
-    rows = (config["dataset"].get("card") or {}).get("rows", math.inf)  # none declared: as many as are asked for
-    test_rows = (
-        limits.test_rows if limits.test_rows >= 1 else math.ceil(limits.test_rows * rows) if rows < math.inf else 0
-    )
-    return _rounded(_number("n", min(limits.train_rows, rows - test_rows), above=1) ** -float(power[1]))
+    n, declared = limits.train_rows, (config["dataset"].get("card") or {}).get("rows")
+    if declared is not None:
+        tested = int(limits.test_rows) if limits.test_rows >= 1 else math.ceil(limits.test_rows * declared)
+        n = min(n, declared - tested)
+    return _rounded(_number("n", n, above=1) ** -float(power[1]))
 
 
 def _epsilons(config: Mapping[str, Any], delta: float) -> tuple[float, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from dpbench.data.domain import Attribute, Codes, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -42,5 +40,4 @@ def _observed(declared: Attribute, numbers: Floats | None) -> tuple[Attribute, C
         attribute = Attribute.discrete(name, [value for value in declared.values if lower <= value <= upper], unit)
     else:
         attribute = Attribute.binned(name, lower, upper, declared.size, unit)
-    codes = np.searchsorted(attribute.edges, numbers, side="right") - 1
-    return attribute, np.clip(codes, 0, attribute.size - 1)  # the upper bound belongs to the last bin
+    return attribute, attribute.code(numbers)

@@ -124,11 +124,10 @@ def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
 
     assert attribute.bounds is not None
     raw = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-    values, edges = np.array(attribute.values), np.array(attribute.edges)
+    values = np.array(attribute.values)
     no_number = np.isnan(raw)
     numbers = np.clip(np.where(no_number, values[0], raw), *attribute.bounds)
-    # The bin [edges[k], edges[k + 1]) of each; the upper bound belongs to the last.
-    codes = np.clip(np.searchsorted(edges, numbers, side="right") - 1, 0, attribute.size - 1).astype(np.int64)
+    codes = attribute.code(numbers)
     if attribute.discrete_values:
         numbers = values[codes]
     return _Column(codes, numbers, numbers != raw, no_number)  # no number differs from every number

@@ -102,6 +102,11 @@ class Attribute:
         """m_j, the number of levels or bins."""
         return len(self.levels) or len(self.values)
 
+    def code(self, numbers: Floats) -> Codes:
+        """The codes (n,) of numbers (n,) within `bounds`; the upper bound belongs to the last bin."""
+        places = np.searchsorted(self.edges, numbers, side="right") - 1
+        return np.clip(places, 0, self.size - 1).astype(np.int64)
+
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain data (JSON-ready); `from_dict` reads it back."""
         full: dict[str, Any] = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}

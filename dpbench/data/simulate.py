@@ -34,8 +34,7 @@ class Simulation:
         for j, (attribute, column) in enumerate(zip(self.domain.attributes, [*X.T, y], strict=True)):
             assert attribute.bounds is not None
             numbers[attribute.name] = np.clip(column, *attribute.bounds)
-            places = np.searchsorted(attribute.edges, numbers[attribute.name], side="right") - 1
-            codes[:, j] = np.minimum(places, attribute.size - 1)
+            codes[:, j] = attribute.code(numbers[attribute.name])
         table, order = Table(self.domain, codes, numbers), np.arange(n)
         truth = dict(zip(self.domain.names, self.beta, strict=False))
         return Split(table.take(order[:train_rows]), table.take(order[train_rows:]), truth)

@@ -225,9 +225,8 @@ def _run_trial(
 
 def _taken(dataset: Mapping[str, Any]) -> list[str]:
     """What the declaration of the data itself took from the rows."""
-    return ["the bounds of the attributes: the least and greatest value of all rows"] * (
-        dataset.get("bounds") == "data"
-    )
+    read_off = dataset.get("bounds") == "data"
+    return ["the bounds of the attributes: the least and greatest value of all rows"] if read_off else []
 
 
 def _fit(release: Release, trial: Key, item: ReleaseItem) -> Fit:

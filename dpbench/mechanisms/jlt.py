@@ -43,7 +43,9 @@ def jlt(
     for R A. It says how far both branches stay below (eps, delta).
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; R A (r, p + 1), r > p + 1.
     **Departures** 1. R A is drawn from its law given A, r rows of N(0, A'A). 2. `xtx_sd` and `xty_sd` are a lower
-    bound, w^2 / sqrt r, what an entry off the diagonal has in an empty table: the noise grows with the data.
+    bound, w^2 / sqrt r, what an entry off the diagonal has in an empty table: the noise grows with the data. 3. The
+    constants of `paper` are quoted from memory, and not yet held against Sheffet's print; the ledger does not rest on
+    them.
 
     Raises `UserError` for a ratio or expected rows that are not positive, and an epsilon too large for `paper`.
     """

@@ -97,7 +97,7 @@ def snsynth(
     end. `dpgan` and `dpctgan` account for Poisson samples, which theirs are not. `dpctgan` and `patectgan` read the
     frequencies of categorical levels unpaid. In `patectgan` all teachers and the student are one network, trained on
     the rows without noise: it has no guarantee at all. Ganev, Annamalai and De Cristofaro (2024, arXiv 2406.13985)
-    audit six implementations of PATE-GAN, this one among them, and find that all leak more than they claim.
+    audit six implementations of PATE-GAN, and find that all leak more than they claim.
     `diagnostics["claim"]` and `nonprivate_inputs` repeat what concerns a run.
     **Shapes** The release holds `rows` rows, with numbers for the numeric attributes.
     **Departures** 1. Bounds and levels are the declared ones, which costs no budget; the library would spend some on
