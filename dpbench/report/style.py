@@ -25,6 +25,7 @@ MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">")
 LINES: tuple[Any, ...] = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
 REFERENCE_COLOUR = "#000000"
 
+TITLE_WIDTH = 45  # characters of a line above one panel, beside which the legend begins
 SHORT_LEGEND = 8  # entries with names that leave a title its room
 PANEL = (5.2, 3.6)  # inches, without the legend
 LEGEND_WIDTH = 1.5  # inches
@@ -89,7 +90,7 @@ def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec
     """The figure's title, above the titles of its panels; these are left out of one panel without a declared title."""
     title = str(spec.get("title") or spec.get("metric") or spec["name"])
     if len(grid) == 1 and not spec.get("panels"):
-        grid[0].set_title(title)
+        grid[0].set_title(textwrap.fill(title, TITLE_WIDTH))
         return
     figure.suptitle(title)
     for axes, name in zip(grid, titles, strict=True):
