@@ -135,6 +135,15 @@ def _mu(epsilon: float, delta: float) -> float:
     return float(f"{gaussian_mu(epsilon, delta):.4g}")
 
 
+def mixed_code(trials: Iterable[Trial]) -> list[str]:
+    """The mechanisms, with their calibration, whose results come from more than one version of their code."""
+    found: dict[str, set[object]] = defaultdict(set)
+    for trial in trials:
+        name, calibration = trial["key"]["release"]["mechanism"]["name"], _calibration(trial)
+        found[f"{name} ({calibration})" if calibration else name].add(setting_of(trial, "release.mechanism.code"))
+    return sorted(name for name, codes in found.items() if len(codes) > 1)
+
+
 def cell_group(trial: Trial) -> Group:
     """What a trial's repetitions share: dataset, mechanism, calibration, model, epsilon and delta."""
     budget = trial["key"]["release"]["budget"]
@@ -271,7 +280,7 @@ def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         for name in sorted(node):
             yield from _leaves(node[name], f"{path}.{name}" if path else str(name))
-    elif path not in _NO_SETTING:
+    elif path not in _NO_SETTING and not path.endswith(".code"):  # code is told apart in another place: see `mixed_code`
         text = node if isinstance(node, str) else canonical_json(node)
         short = len(text) <= _LONGEST_VALUE
         yield path, text if short else f"#{hashlib.sha256(text.encode()).hexdigest()[:8]}"
