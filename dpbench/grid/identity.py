@@ -14,6 +14,7 @@ from dpbench.data.load import fingerprint
 from dpbench.errors import UserError
 from dpbench.grid.seeds import digest, keyed
 from dpbench.resources import PACKAGE
+from dpbench.targets import own_folder
 
 Key = dict[str, Any]
 
@@ -21,33 +22,17 @@ Key = dict[str, Any]
 # --- code ----------------------------------------------------------------------------------------------------------
 
 
-def code_of(target: str, config_dir: Path | None = None) -> str:
-    """A digest of the code behind `target`: its module and whatever that imports from the project or `config_dir`.
+def code_of(target: str) -> str:
+    """A digest of the code behind `target`: its module and whatever that imports from the project or the user's folder.
 
     It is taken of the syntax trees, without comments and docstrings, and of the files as they are now. Modules that
     are named in a string, to be imported later, count as imported.
     """
-    roots = {"dpbench": PACKAGE.parent}
-    if config_dir is not None:
-        roots[""] = config_dir.resolve()
-    return _code(target.rpartition(".")[0], tuple(roots.items()))
-
-
-def verify_code(part: Mapping[str, Any], config_dir: Path | None = None) -> None:
-    """`UserError` unless the code of a part of a plan is that which the plan was made with."""
-    if part["code"] != code_of(part["target"], config_dir):
-        raise UserError(
-            f"the code of {part['name']} ({part['target']}, or what it imports) is not that of the plan; run the line "
-            "again from the start, or submit it again, so that a new plan is made"
-        )
-
-
-def _code(module: str, roots: tuple[tuple[str, Path], ...]) -> str:
     found: dict[str, str] = {}
-    waiting = [module]
+    waiting = [target.rpartition(".")[0]]
     while waiting:
         name = waiting.pop()
-        path = _file_of(name, roots)
+        path = _file_of(name)
         if name in found or path is None:
             continue
         stamp = path.stat()
@@ -56,18 +41,24 @@ def _code(module: str, roots: tuple[tuple[str, Path], ...]) -> str:
     return digest(found)
 
 
-def _file_of(module: str, roots: tuple[tuple[str, Path], ...]) -> Path | None:
+def verify_code(part: Mapping[str, Any]) -> None:
+    """`UserError` unless the code of a part of a plan is that which the plan was made with."""
+    if part["code"] != code_of(part["target"]):
+        raise UserError(
+            f"the code of {part['name']} ({part['target']}, or what it imports) is not that of the plan; run the line "
+            "again from the start, or submit it again, so that a new plan is made"
+        )
+
+
+def _file_of(module: str) -> Path | None:
     """The file of a module of the project or of the user's folder; None for any other."""
-    for package, root in roots:
-        if package and module.split(".")[0] != package:
-            continue
-        if module == package:  # the package's own file holds its version and nothing that computes
-            return None
-        below = root.joinpath(*module.split("."))
-        for path in (below.with_suffix(".py"), below / "__init__.py"):
-            if path.is_file():
-                return path
-    return None
+    if module == PACKAGE.name:  # this file holds the version and nothing that computes
+        return None
+    root = PACKAGE.parent if module.startswith(f"{PACKAGE.name}.") else own_folder()
+    if root is None or not module:
+        return None
+    below = root.joinpath(*module.split("."))
+    return next((path for path in (below.with_suffix(".py"), below / "__init__.py") if path.is_file()), None)
 
 
 @lru_cache(maxsize=1024)

@@ -138,7 +138,7 @@ def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
     for mechanism in experiment.mechanisms:
         stage_two = list(_stage_two(experiment, mechanism))
         taken = tuple(_nonprivate_inputs(experiment, mechanism))
-        variants = [_part_key(part, experiment.config_dir) for part in _variants(mechanism, experiment.calibrations)]
+        variants = [_part_key(part) for part in _variants(mechanism, experiment.calibrations)]
         axes = product(variants, _epsilons(mechanism, experiment))
         for (variant, epsilon), repetition in product(axes, range(experiment.repetitions)):
             key = {**base, "mechanism": variant, "repetition": repetition}
@@ -155,8 +155,8 @@ def trial_id(release: str, key: Key) -> str:
     return digest({"release": release, **key})
 
 
-def _part_key(part: Part, config_dir: Path | None) -> Key:
-    return {**part.key(), "code": code_of(part.target, config_dir)}
+def _part_key(part: Part) -> Key:
+    return {**part.key(), "code": code_of(part.target)}
 
 
 def _nonprivate_inputs(experiment: Experiment, mechanism: Part) -> Iterator[str]:
@@ -182,13 +182,13 @@ def _check_labels(experiment: Experiment, design: Design) -> None:
 
 def _stage_two(experiment: Experiment, mechanism: Part) -> Iterator[Key]:
     metrics = {
-        part.name: {name: value for name, value in _part_key(part, experiment.config_dir).items() if name != "name"}
+        part.name: {name: value for name, value in _part_key(part).items() if name != "name"}
         for part in experiment.metrics
         if part.reads(mechanism.offers)
     }
     for model in experiment.models:
         if model.reads(mechanism.offers):
-            yield {"model": _part_key(model, experiment.config_dir), "design": dict(experiment.design), "metrics": metrics}
+            yield {"model": _part_key(model), "design": dict(experiment.design), "metrics": metrics}
 
 
 def _variants(mechanism: Part, calibrations: Sequence[str]) -> list[Part]:

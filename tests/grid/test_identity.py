@@ -5,6 +5,7 @@ import pytest
 from dpbench.errors import UserError
 from dpbench.grid.identity import code_of, dataset_key, question, verify_code, verify_data
 from dpbench.grid.seeds import SALT
+from dpbench.targets import FOLDER
 
 MINE = '''
 """A mechanism."""
@@ -18,7 +19,14 @@ def mine(train, budget, rng):
 
 
 @pytest.fixture
-def own(tmp_path):
+def folder(tmp_path, monkeypatch):
+    """The user's own folder."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def own(folder, tmp_path):
     (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "helpers.py").write_text("from deep import more\ndef noise(x, y): return x\n")
     (tmp_path / "deep.py").write_text("more = 1\n")
@@ -28,7 +36,7 @@ def own(tmp_path):
 
 
 def code(own):
-    return code_of("mine.mine", own)
+    return code_of("mine.mine")
 
 
 @pytest.mark.parametrize("name", ["mine", "helpers", "deep", "late"])
@@ -58,23 +66,23 @@ def test_the_projects_own_modules_count_too(own):
     assert len({before, with_engine, code(own)}) == 3
 
 
-def test_a_relative_import_is_followed(tmp_path):
-    folder = tmp_path / "pack"
+def test_a_relative_import_is_followed(folder):
+    folder /= "pack"
     folder.mkdir()
     (folder / "__init__.py").write_text("")
     (folder / "one.py").write_text("from . import two\ndef f(): return two.x\n")
     (folder / "two.py").write_text("x = 1\n")
-    before = code_of("pack.one.f", tmp_path)
+    before = code_of("pack.one.f")
     (folder / "two.py").write_text("x = 2\n")
-    assert code_of("pack.one.f", tmp_path) != before
+    assert code_of("pack.one.f") != before
 
 
 def test_a_plan_of_other_code_is_refused(own):
     part = {"name": "mine", "target": "mine.mine", "code": code(own)}
-    verify_code(part, own)
+    verify_code(part)
     (own / "deep.py").write_text("more = 2\n")
     with pytest.raises(UserError, match="the code of mine .* is not that of the plan"):
-        verify_code(part, own)
+        verify_code(part)
 
 
 def test_two_mechanisms_of_the_project_have_codes_of_their_own():
