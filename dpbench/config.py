@@ -59,12 +59,13 @@ class Part:
 class Limits:
     """Rows of a split, and the most seconds and MB of memory for a release or a trial on it.
 
-    `test_rows` below 1 is a part of the rows; 0 is none: metrics are then of the training rows.
+    `test_rows` below 1 is a part of the rows, and [0.2, 1000] a fifth of them, but 1,000 at most; 0 is none: metrics are
+    then of the training rows.
     """
 
     name: str
     train_rows: int
-    test_rows: float
+    test_rows: float | Sequence[float]
     seconds: float
     memory_mb: float
 
@@ -261,19 +262,35 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
 
 
 def _limits(limits: Mapping[str, Any]) -> Limits:
-    test_rows = limits["test_rows"]
-    part = isinstance(test_rows, float) and 0 < test_rows < 1
     return Limits(
         name=str(limits["name"]),
         train_rows=_integer("limits.train_rows", limits["train_rows"], 1),
-        test_rows=test_rows if part else _integer("limits.test_rows", test_rows, 0),
+        test_rows=_test_rows(limits["test_rows"]),
         seconds=_number("limits.seconds", limits["seconds"], above=0),
         memory_mb=_number("limits.memory_mb", limits["memory_mb"], above=0),
     )
 
 
+def _test_rows(given: Any) -> float | list[float]:
+    match given:
+        case bool() | [_, bool()]:
+            pass
+        case int() if given >= 0:
+            return given
+        case float() if 0 < given < 1:
+            return given
+        case [float(part), int(most)] if 0 < part < 1 <= most:
+            return [part, most]
+    raise UserError(
+        "limits.test_rows must be a whole number of at least 0, a part of the rows such as 0.2, or this with the most "
+        f"rows that it may come to, such as [0.2, 1000], not {given!r}"
+    )
+
+
 def _delta(config: Mapping[str, Any], limits: Limits) -> float:
     """The number given, or the power of n that "n**-1.1" names, n the declared number of training rows."""
+    from dpbench.data.table import count_test_rows
+
     given = config["delta"]
     power = re.fullmatch(r"n\*\*-(\d+(?:\.\d+)?)", str(given))
     if not power:
@@ -282,8 +299,7 @@ def _delta(config: Mapping[str, Any], limits: Limits) -> float:
         return _number("delta", given, above=0, below=1)
     n, declared = limits.train_rows, (config["dataset"].get("card") or {}).get("rows")
     if declared is not None:
-        tested = int(limits.test_rows) if limits.test_rows >= 1 else math.ceil(limits.test_rows * declared)
-        n = min(n, declared - tested)
+        n = min(n, declared - count_test_rows(limits.test_rows, declared))
     return _rounded(_number("n", n, above=1) ** -float(power[1]))
 
 
