@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpbench.data.load import fingerprint
+from dpbench.data.load import fingerprint, is_public
 from dpbench.errors import UserError
 from dpbench.grid.seeds import digest, keyed
 from dpbench.resources import PACKAGE
@@ -106,7 +106,7 @@ def dataset_key(config: Mapping[str, Any]) -> Key:
     """
     found = fingerprint(config)
     found["domain"] = digest(found.pop("attributes"))
-    if not config.get("public"):
+    if not is_public(config):
         found["sources"] = {name: keyed(sha256) for name, sha256 in found["sources"].items()}
     return found
 
