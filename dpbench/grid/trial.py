@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from dpbench.config import resolve
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.simulate import Simulation
@@ -29,6 +28,7 @@ from dpbench.models.fit import Fit
 from dpbench.privacy.accounting import Spent, spent
 from dpbench.privacy.budget import Budget
 from dpbench.resources import PACKAGE
+from dpbench.targets import resolve
 
 Result = tuple[str, str, str]  # trial id, status, message
 AXES = ("dataset", "split", "seed", "repetition")  # what the split of a release depends on
@@ -165,7 +165,7 @@ def _make_release(key: Key, dataset: Mapping[str, Any]) -> Release:
     if "design" in key:
         parameters["design"] = Design(train.domain, **key["design"])
     budget = Budget(**{**key["budget"], "epsilon": float(key["budget"]["epsilon"])})
-    release: Release = resolve(mechanism["target"])(train, budget, generator("noise", key), **parameters)
+    release: Release = resolve("mechanism", mechanism["target"])(train, budget, generator("noise", key), **parameters)
     return release
 
 
@@ -232,7 +232,7 @@ def _taken(dataset: Mapping[str, Any]) -> list[str]:
 def _fit(release: Release, trial: Key, item: ReleaseItem) -> Fit:
     """What the model makes of the release. One that draws has a generator, the same whatever the metrics are."""
     model = trial["model"]
-    function, parameters = resolve(model["target"]), dict(model["parameters"])
+    function, parameters = resolve("model", model["target"]), dict(model["parameters"])
     if "rng" in inspect.signature(function).parameters:
         key = {"release": item.id, "model": model, "design": trial["design"]}
         parameters["rng"] = generator("sampler", key)
@@ -242,7 +242,7 @@ def _fit(release: Release, trial: Key, item: ReleaseItem) -> Fit:
 
 def _score(fit: Fit, release: Release, trial: Key, item: Key, dataset: Mapping[str, Any]) -> list[dict[str, Any]]:
     evaluation = Evaluation(fit, release, _reference_of(item, trial["design"], dataset))
-    scores: list[Score] = [resolve(target)(evaluation) for _, target in sorted(trial["metrics"].items())]
+    scores: list[Score] = [resolve("metric", target)(evaluation) for _, target in sorted(trial["metrics"].items())]
     records = [{**asdict(score), "value": json_number(score.value)} for score in scores]
     return [{name: value for name, value in record.items() if value is not None} for record in records]
 
