@@ -165,19 +165,35 @@ def _limits(limits: Mapping[str, Any]) -> Limits:
     for key in LIMITS:
         if key not in limits:
             raise UserError(f"limits.{key} is missing: see conf/limits/full.yaml")
-    test_rows = limits["test_rows"]
-    part = isinstance(test_rows, float) and 0 < test_rows < 1
     return Limits(
         name=str(limits["name"]),
         train_rows=integer("limits.train_rows", limits["train_rows"], 1, MOST["rows"]),
-        test_rows=test_rows if part else integer("limits.test_rows", test_rows, 0, MOST["rows"]),
+        test_rows=_test_rows(limits["test_rows"]),
         seconds=number("limits.seconds", limits["seconds"], above=0, most=MOST_SECONDS),
         memory_mb=number("limits.memory_mb", limits["memory_mb"], above=0, most=MOST_MB),
     )
 
 
+def _test_rows(given: Any) -> float | list[float]:
+    match given:
+        case bool() | [_, bool()]:
+            pass
+        case int() if 0 <= given <= MOST["rows"]:
+            return given
+        case float() if 0 < given < 1:
+            return given
+        case [float(part), int(most)] if 0 < part < 1 <= most <= MOST["rows"]:
+            return [part, most]
+    raise UserError(
+        "limits.test_rows must be a whole number of at least 0, a part of the rows such as 0.2, or this with the most "
+        f"rows that it may come to, such as [0.2, 1000], not {shown(given)}"
+    )
+
+
 def _delta(config: Mapping[str, Any], limits: Limits) -> float:
     """The number given, or the power of n that "n**-1.1" names, n the declared number of training rows."""
+    from dpbench.data.table import count_test_rows
+
     given = config["delta"]
     power = re.fullmatch(r"n\*\*-(\d{1,3}(?:\.\d{1,9})?)", str(given))
     if not power:
@@ -188,8 +204,7 @@ def _delta(config: Mapping[str, Any], limits: Limits) -> float:
         return number("delta", given, above=0, below=1)
     n, declared_rows = limits.train_rows, _declared_rows(config["dataset"])
     if declared_rows is not None:
-        tested = int(limits.test_rows) if limits.test_rows >= 1 else math.ceil(limits.test_rows * declared_rows)
-        n = min(n, declared_rows - tested)
+        n = min(n, declared_rows - count_test_rows(limits.test_rows, declared_rows))
     return number("delta", _rounded(number("n", n, above=1) ** -float(power[1])), above=0, below=1)
 
 
@@ -281,7 +296,7 @@ def _check_models(mechanism: Part, experiment: Experiment) -> None:
     needed = {kind for model in experiment.models for kind in model.needs}
     nodes = declared("mechanism", experiment.config_dir)
     fitting = [name for name, node in sorted(nodes.items()) if needed & set(listed(node.get("_offers_", ())))]
-    models = ', '.join(model.name for model in experiment.models)
+    models = ", ".join(model.name for model in experiment.models)
     raise UserError(
         f"no model given ({models}) can read what {mechanism.name} "
         f"offers ({', '.join(mechanism.offers)}); mechanisms that "

@@ -90,6 +90,8 @@ class Design:
         }
         if not self.domain[self.target].numeric:
             matrices[self.target] = SIGNS
+        for matrix in matrices.values():  # kept, and handed to mechanisms and models
+            matrix.setflags(write=False)
         return matrices
 
     @cached_property

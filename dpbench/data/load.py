@@ -17,14 +17,14 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
 from dpbench.data.source import sources_of
-from dpbench.data.table import Table
+from dpbench.data.table import Table, TableError
 from dpbench.data.tabular import code_csv, csv_path, load_csv, shipped_facts
 from dpbench.errors import UserError, unknown
 
 # Keys that do not change the rows, or that stand in the fingerprint in another form.
 NOT_PARAMETERS = frozenset(
     {"_target_", "name", "attributes", "domain", "target", "drop", "outside", "sources", "path", "shipped"}
-    | {"numeric", "card", "alternative", "offline"}
+    | {"numeric", "card", "alternative", "offline", "public", "test_rows"}
 )
 BOUNDS = ("declared", "data")
 
@@ -37,17 +37,16 @@ def load_dataset(config: Mapping[str, Any]) -> Table | Simulation:
     Raises `UserError` if the data cannot be had or do not fit their declaration.
     """
     declared = declared_domain(config)
-    table = _loader(config)(config)
-    if isinstance(table, Simulation):
+    rows = _loaded(config)
+    if isinstance(rows, Simulation):
         if _drop(config):
             raise UserError(f"dataset={_name(config)} draws its rows: dataset.drop has nothing to leave out")
         if _bounds(config) == "data":
             raise UserError(f"dataset={_name(config)} draws its rows: dataset.bounds=data has none to read bounds off")
-        return table
-    if not isinstance(table, Table):
-        given = type(table).__name__
-        raise UserError(f"dataset={_name(config)}: {config['_target_']} returned {given}, not a Table")
-    table = table.project(declared.names)
+        _check_domain(config, rows.domain, declared)
+        return rows
+    table = rows.project(declared.names)
+    _check_domain(config, table.domain, declared)
     return observed_bounds(table) if _bounds(config) == "data" else table
 
 
@@ -93,6 +92,17 @@ def fingerprint(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def is_public(config: Mapping[str, Any]) -> bool:
+    """Whether anyone may see the rows; private unless the config says `public: true`.
+
+    Raises `UserError` for anything but true and false.
+    """
+    public = config.get("public", False)
+    if not isinstance(public, bool):
+        raise UserError(f"dataset.public must be true or false, not {public!r}")
+    return public
+
+
 def card(config: Mapping[str, Any]) -> str:
     """The text of `dpbench data card NAME`."""
     facts: Mapping[str, Any] = config.get("card") or {}
@@ -101,6 +111,7 @@ def card(config: Mapping[str, Any]) -> str:
     if isinstance(facts.get("rows"), int):
         lines.append(f"  rows: {facts['rows']:,}")
     lines += [f"  {key}: {config[key]}" for key in ("target", "outside", "bounds") if config.get(key)]
+    lines.append(f"  rows are {'public' if is_public(config) else 'private, and so is the noise of a run on them'}")
     lines += [f"  drop: {', '.join(_drop(config))}"] if _drop(config) else []
     if config.get("attributes") or config.get("domain"):
         lines += ["", "Domain (declared, not computed from rows)", *_domain_lines(_full_domain(config))]
@@ -141,6 +152,33 @@ def _loader(config: Mapping[str, Any]) -> Any:
     if not callable(loader):
         raise UserError(f"dataset={_name(config)}: _target_ {target!r} is not a function")
     return loader
+
+
+def _loaded(config: Mapping[str, Any]) -> Table | Simulation:
+    """What the dataset's function returns."""
+    where = f"dataset={_name(config)}: {config.get('_target_')}"
+    try:
+        rows = _loader(config)(config)
+    except TableError as error:
+        raise UserError(
+            f"{where} made a table that does not fit its domain: {error}. Clip such values or leave their rows out in "
+            "that function (dpbench.data.coding.code_frame does either), or declare what they need"
+        ) from error
+    if not isinstance(rows, (Table, Simulation)):
+        raise UserError(f"{where} returned {type(rows).__name__}, not a Table")
+    return rows
+
+
+def _check_domain(config: Mapping[str, Any], given: Domain, declared: Domain) -> None:
+    """Whether the rows are over the declared domain: what is declared is what a mechanism's noise is made for."""
+    other = set(given.attributes)
+    for attribute in declared.attributes:
+        if attribute not in other:
+            found = _told(given[attribute.name]) if attribute.name in given.sizes else "missing"
+            raise UserError(
+                f"dataset={_name(config)}: {config['_target_']} returned rows over another domain than the one that is "
+                f"declared: attribute {attribute.name!r} is declared as {_told(attribute)}, and is {found}"
+            )
 
 
 def _name(config: Mapping[str, Any]) -> str:
@@ -195,6 +233,11 @@ def _domain_lines(domain: Domain) -> list[str]:
     rows = [("attribute", "size", "kind", "values"), *map(_domain_row, domain.attributes)]
     one, two, three = (max(len(row[i]) for row in rows) for i in range(3))
     return [f"  {name:<{one}}  {size:>{two}}  {kind:<{three}}  {values}" for name, size, kind, values in rows]
+
+
+def _told(attribute: Attribute) -> str:
+    _, size, kind, values = _domain_row(attribute)
+    return f"{values} ({size} {kind})"
 
 
 def _domain_row(attribute: Attribute) -> tuple[str, str, str, str]:

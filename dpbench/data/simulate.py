@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.table import Split, Table
+from dpbench.data.table import Split, Table, TestRows
 from dpbench.errors import UserError
 
 
@@ -24,9 +25,10 @@ class Simulation:
     beta: tuple[float, ...]
     sigma: float
 
-    def split(self, rng: np.random.Generator, *, train_rows: int, test_rows: float) -> Split:
-        """Fresh rows; `test_rows` below 1 is a part of all rows. The truth is beta."""
-        test = int(test_rows) if test_rows >= 1 else round(train_rows * test_rows / (1 - test_rows))
+    def split(self, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows) -> Split:
+        """Fresh rows, `train_rows` of them for training; `test_rows` is as `split` takes it. The truth is beta."""
+        part, most = test_rows if isinstance(test_rows, Sequence) else (test_rows, math.inf)
+        test = int(min(part if part >= 1 else round(train_rows * part / (1 - part)), most))
         n, d = train_rows + test, len(self.beta)
         X = rng.random((n, d))
         y = X @ np.array(self.beta) + rng.normal(0.0, self.sigma, n)

@@ -5,19 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbench.data.domain import Clique, Codes, Domain, Floats
+from dpbench.data.domain import Attribute, Clique, Codes, Domain, Floats
 from dpbench.errors import UserError
+
+Number = TypeVar("Number", np.int64, np.float64)
+TestRows = float | Sequence[float]  # see `count_test_rows`
+
+
+class TableError(ValueError):
+    """Rows that do not fit their domain; the message names the attribute, the row and the value."""
 
 
 @dataclass(frozen=True)
 class Table:
     """n rows: `codes` (n, d) int64, one column an attribute of `domain`, each in [0, size).
 
-    `numbers` holds the undiscretised values (n,) of numeric attributes where they are known; synthetic rows have none.
+    `numbers` holds the undiscretised values (n,) float64 of numeric attributes where they are known, each finite and
+    in the bin that its code names, and so within the declared bounds; synthetic rows have none. Nothing of a table can
+    be written to: what is written into one would change every later use of the same rows.
+
+    Raises `TableError` for rows that do not fit the domain.
     """
 
     domain: Domain
@@ -25,13 +38,13 @@ class Table:
     numbers: Mapping[str, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        n, d = self.codes.shape
-        if d != len(self.domain.names):
-            raise ValueError(f"{d} columns for a domain of {len(self.domain.names)} attributes")
-        if n and (self.codes.min() < 0 or np.any(self.codes.max(axis=0) >= list(self.domain.sizes.values()))):
-            raise ValueError("a code lies outside its attribute's domain")
-        if any(len(column) != n for column in self.numbers.values()):
-            raise ValueError(f"a column of numbers does not have {n} rows")
+        codes = _codes(self.codes, self.domain)
+        numbers = {name: _numbers(column, name, self.domain, codes) for name, column in self.numbers.items()}
+        object.__setattr__(self, "codes", _read_only(codes))
+        object.__setattr__(self, "numbers", MappingProxyType({name: _read_only(x) for name, x in numbers.items()}))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a mapping proxy cannot be pickled
+        return Table, (self.domain, self.codes, dict(self.numbers))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -48,7 +61,7 @@ class Table:
         """These attributes only, in the domain's order."""
         domain = self.domain.project(names)
         columns = [self.domain.index(name) for name in domain.names]
-        kept = {name: column for name, column in self.numbers.items() if name in domain.names}
+        kept = {name: column for name, column in self.numbers.items() if name in domain.sizes}
         return Table(domain, np.ascontiguousarray(self.codes[:, columns]), kept)
 
     def marginal(self, clique: Clique) -> Floats:
@@ -58,6 +71,63 @@ class Table:
             return np.array(float(len(self)))
         cell = np.ravel_multi_index([self.column(name) for name in clique], shape)
         return np.bincount(cell, minlength=int(np.prod(shape))).astype(float).reshape(shape)
+
+
+def _codes(given: Any, domain: Domain) -> Codes:
+    """Codes (n, d), each an integer in [0, size)."""
+    codes = np.asarray(given)
+    if codes.ndim != 2 or codes.shape[1] != len(domain.names) or codes.dtype.kind not in "iu":
+        raise TableError(
+            f"codes must be integers of shape (n, {len(domain.names)}), a column for each attribute of the domain, "
+            f"not {codes.dtype} of shape {codes.shape}"
+        )
+    sizes = np.array(list(domain.sizes.values()))
+    if len(codes) and (codes.min() < 0 or np.any(codes.max(axis=0) >= sizes)):
+        row, column = np.argwhere((codes < 0) | (codes >= sizes))[0]
+        name, size = domain.names[column], sizes[column]
+        raise TableError(f"attribute {name!r}, row {row + 1}: the code {codes[row, column]} is not in 0 .. {size - 1}")
+    return codes.astype(np.int64, copy=False)
+
+
+def _numbers(given: Any, name: str, domain: Domain, codes: Codes) -> Floats:
+    """Numbers (n,) of a numeric attribute, each in the bin of its code and within the bounds."""
+    if name not in domain.sizes or not domain[name].numeric:
+        raise TableError(f"numbers are given for {name!r}, which is no numeric attribute of the domain")
+    numbers = np.asarray(given)
+    if numbers.shape != (len(codes),) or numbers.dtype.kind not in "iuf":
+        raise TableError(
+            f"attribute {name!r}: its numbers must be of shape ({len(codes)},), one a row, "
+            f"not {numbers.dtype} of shape {numbers.shape}"
+        )
+    numbers = numbers.astype(np.float64, copy=False)
+    _check_numbers(numbers, codes[:, domain.index(name)], domain[name])
+    return numbers
+
+
+def _check_numbers(numbers: Floats, codes: Codes, attribute: Attribute) -> None:
+    assert attribute.bounds is not None
+    (lower, upper), edges = attribute.bounds, np.array(attribute.edges)
+    outside = ~((numbers >= lower) & (numbers <= upper))  # of what is no number, too
+    if outside.any():
+        row = int(outside.argmax())
+        raise TableError(
+            f"attribute {attribute.name!r}, row {row + 1}: the number {numbers[row]:g} is outside its declared bounds "
+            f"[{lower:g}, {upper:g}] ({np.count_nonzero(outside):,} such of {len(numbers):,})"
+        )
+    elsewhere = (numbers < edges[codes]) | (numbers > edges[codes + 1])
+    if elsewhere.any():
+        row = int(elsewhere.argmax())
+        raise TableError(
+            f"attribute {attribute.name!r}, row {row + 1}: the number {numbers[row]:g} is not in bin {codes[row]}, "
+            f"[{edges[codes[row]]:g}, {edges[codes[row] + 1]:g}], of its code; `Attribute.code` gives the codes of numbers"
+        )
+
+
+def _read_only(array: NDArray[Number]) -> NDArray[Number]:
+    """The same values, not to be written through; the array given stays as it is, and nothing is copied."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @dataclass(frozen=True)
@@ -72,16 +142,28 @@ class Split:
     truth: Mapping[str, float] = field(default_factory=dict)
 
 
-def split(table: Table, rng: np.random.Generator, *, train_rows: int, test_rows: float) -> Split:
+def count_test_rows(test_rows: TestRows, rows: int) -> int:
+    """How many of `rows` rows are for testing: `test_rows`; a part of them, rounded up, if it is below 1.
+
+    Of two numbers, such as [0.2, 1000], the first is this part, and the second the most test rows that it may come to.
+
+    >>> count_test_rows(1000, 600), count_test_rows(0.2, 601), count_test_rows([0.2, 1000], 48842)
+    (1000, 121, 1000)
+    """
+    part, most = test_rows if isinstance(test_rows, Sequence) else (test_rows, math.inf)
+    return int(min(part if part >= 1 else math.ceil(part * rows), most))
+
+
+def split(table: Table, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows) -> Split:
     """Shuffle, take `test_rows` for testing and up to `train_rows` of the others for training (Paper 0, G.1).
 
-    `test_rows` below 1 is a part of the rows, rounded up; 0 leaves no test rows. For one `rng` state the order of the
-    rows does not depend on the sizes asked for.
+    `test_rows` is as `count_test_rows` takes it; 0 leaves no test rows. For one `rng` state the order of the rows does
+    not depend on the sizes asked for.
 
     Raises `UserError` if either part would be smaller than asked for, or there would be no training row.
     """
     order = rng.permutation(len(table))
-    wanted = int(test_rows) if test_rows >= 1 else math.ceil(test_rows * len(table))
+    wanted = count_test_rows(test_rows, len(table))
     test, train = order[:wanted], order[wanted : wanted + train_rows]
     if len(test) < wanted or not len(train):
         raise UserError(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dpbench.config import Experiment, Limits, Part
+from dpbench.config import Experiment, Limits, Part, checked_name
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain, fingerprint
+from dpbench.data.load import declared_domain
 from dpbench.errors import UserError
+from dpbench.grid.identity import code_of, dataset_key
 from dpbench.grid.seeds import digest
 from dpbench.mechanisms.release import json_number
 from dpbench.privacy.accounting import CALIBRATIONS
 
-FORMAT = 2
+FORMAT = 3
 Key = dict[str, Any]
 
 
@@ -31,12 +32,18 @@ class TrialItem:
 
 @dataclass(frozen=True)
 class ReleaseItem:
-    """One run of a mechanism, and the trials on its release; `setting` is the place of its `Setting` in the plan."""
+    """One run of a mechanism, and the trials on its release; `setting` is the place of its `Setting` in the plan.
+
+    `nonprivate_inputs`: what the settings took from the private rows before the mechanism ran. `hide_runtime`: the
+    seconds and memory of the run depend on a secret, and are not recorded.
+    """
 
     id: str
     key: Key
     trials: tuple[TrialItem, ...]
     setting: int = 0
+    nonprivate_inputs: tuple[str, ...] = ()
+    hide_runtime: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,30 +78,37 @@ class Plan:
 
     def lines(self) -> Iterator[str]:
         """The plan as JSON lines: a header, then one line a release; `read_plan` reads them back."""
-        header = {"format": FORMAT, "name": self.name, "settings": [asdict(setting) for setting in self.settings]}
+        header = {"format": FORMAT, "name": self.name, "releases": len(self.releases)}
+        header["settings"] = [asdict(setting) for setting in self.settings]
         yield json.dumps(header, sort_keys=True) + "\n"
         for release in self.releases:
             yield json.dumps(asdict(release), sort_keys=True) + "\n"
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a file that `Plan.lines` wrote. Raises `UserError` if it is not one."""
+    """The plan in a file that `Plan.lines` wrote. Raises `UserError` if it is not one, or not all of it."""
     try:
         with path.open() as file:
             header = json.loads(next(file))
             if header["format"] != FORMAT:
                 raise UserError(f"{path} is a plan of format {header['format']}; this version reads format {FORMAT}")
-            return Plan(
-                name=header["name"],
+            plan = Plan(
+                name=checked_name(header["name"]),
                 settings=tuple(Setting(one["dataset"], Limits(**one["limits"])) for one in header["settings"]),
                 releases=tuple(_release_item(json.loads(line)) for line in file),
             )
-    except (OSError, StopIteration, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path} cannot be read as a plan: {error!r}") from error
+    except (OSError, StopIteration, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} cannot be read as a plan: {type(error).__name__}: {str(error)[:200]}") from error
+    if len(plan.releases) != header["releases"]:
+        raise UserError(
+            f"{path} holds {len(plan.releases)} releases of {header['releases']}: it was cut; make it again"
+        )
+    return plan
 
 
 def _release_item(data: Mapping[str, Any]) -> ReleaseItem:
-    return ReleaseItem(data["id"], data["key"], tuple(TrialItem(**trial) for trial in data["trials"]), data["setting"])
+    lists = {"trials": tuple(TrialItem(**trial) for trial in data["trials"])}
+    return ReleaseItem(**{**data, **lists, "nonprivate_inputs": tuple(data["nonprivate_inputs"])})
 
 
 def make_plan(experiment: Experiment) -> Plan:
@@ -117,24 +131,44 @@ def make_plan(experiment: Experiment) -> Plan:
 def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
     """The releases of one grid."""
     _check_labels(experiment, Design(declared_domain(experiment.dataset), **experiment.design))
-    dataset = fingerprint(experiment.dataset)
-    dataset["domain"] = digest(dataset.pop("attributes"))
     base: Key = {
-        "dataset": dataset,
+        "dataset": dataset_key(experiment.dataset),
         "split": {"train_rows": experiment.limits.train_rows, "test_rows": experiment.limits.test_rows},
         "seed": experiment.seed,
     }
-    stage_two = {mechanism.name: list(_stage_two(experiment, mechanism)) for mechanism in experiment.mechanisms}
+    budget = {"delta": experiment.delta, "relation": experiment.relation}
     for mechanism in experiment.mechanisms:
-        axes = product(_variants(mechanism, experiment.calibrations), _epsilons(mechanism, experiment))
+        stage_two = list(_stage_two(experiment, mechanism))
+        taken = tuple(_nonprivate_inputs(experiment, mechanism))
+        variants = [_part_key(part) for part in _variants(mechanism, experiment.calibrations)]
+        axes = product(variants, _epsilons(mechanism, experiment))
         for (variant, epsilon), repetition in product(axes, range(experiment.repetitions)):
-            key = {**base, "mechanism": variant.key(), "repetition": repetition}
-            key["budget"] = {"epsilon": json_number(epsilon), "delta": experiment.delta, "relation": "add_remove"}
+            key = {**base, "mechanism": variant, "repetition": repetition}
+            key["budget"] = {"epsilon": json_number(epsilon), **budget}
             if mechanism.takes("design"):
                 key["design"] = dict(experiment.design)
             identity = digest(key)
-            trials = (TrialItem(digest({"release": identity, **rest}), rest) for rest in stage_two[mechanism.name])
-            yield ReleaseItem(identity, key, tuple(trials), setting)
+            trials = (TrialItem(trial_id(identity, rest), rest) for rest in stage_two)
+            yield ReleaseItem(identity, key, tuple(trials), setting, taken, mechanism.hide_runtime)
+
+
+def trial_id(release: str, key: Key) -> str:
+    """The identity of a trial: that of its release, and what is done with it."""
+    return digest({"release": release, **key})
+
+
+def _part_key(part: Part) -> Key:
+    return {**part.key(), "code": code_of(part.target)}
+
+
+def _nonprivate_inputs(experiment: Experiment, mechanism: Part) -> Iterator[str]:
+    """What the settings themselves took from the private rows without paying for it."""
+    if experiment.dataset.get("bounds") == "data":
+        yield "the bounds of the attributes: the least and greatest value of all rows"
+    if experiment.delta_power is not None:
+        yield f"delta: a power of the number of training rows, {experiment.delta_power}"
+    if (taken := mechanism.unpaid.get(str(experiment.dataset["name"]))) is not None:
+        yield taken
 
 
 def _check_labels(experiment: Experiment, design: Design) -> None:
@@ -148,15 +182,15 @@ def _check_labels(experiment: Experiment, design: Design) -> None:
         )
 
 
-def _stage_two(experiment: Experiment, mechanism: Part) -> Iterable[Key]:
+def _stage_two(experiment: Experiment, mechanism: Part) -> Iterator[Key]:
+    metrics = {
+        part.name: {name: value for name, value in _part_key(part).items() if name != "name"}
+        for part in experiment.metrics
+        if part.reads(mechanism.offers)
+    }
     for model in experiment.models:
         if model.reads(mechanism.offers):
-            metrics = [part for part in experiment.metrics if part.reads(mechanism.offers)]
-            yield {
-                "model": model.key(),
-                "design": dict(experiment.design),
-                "metrics": {part.name: part.target for part in metrics},
-            }
+            yield {"model": _part_key(model), "design": dict(experiment.design), "metrics": metrics}
 
 
 def _variants(mechanism: Part, calibrations: Sequence[str]) -> list[Part]:

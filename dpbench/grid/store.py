@@ -1,8 +1,13 @@
-"""The store: one file a trial, one folder a release, written aside and renamed, so that a reader never sees half."""
+"""The store: one file a trial, one folder a release, written aside, synced and renamed, so that a reader never sees half.
+
+Every file ends with a checksum of what stands before it, and is held against it whenever it is read.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
 import shutil
 import time
@@ -11,15 +16,20 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from zipfile import BadZipFile
 
 import numpy as np
 
 from dpbench.errors import UserError
+from dpbench.grid.seeds import digest
 from dpbench.mechanisms.release import Release
 
 STALE_SECONDS = 24 * 3600
+SEAL = b',\n "checksum": "'  # what stands between the content of a file and its checksum
+END = b'"\n}\n'
+
+log = logging.getLogger(__name__)
 
 
 class StoreError(UserError):
@@ -97,12 +107,13 @@ class Store:
     # --- text files -------------------------------------------------------------------------------------------------
 
     def write_text(self, path: Path, text: str | Iterable[str]) -> None:
-        """Write a file aside and rename it into place."""
+        """Write a file aside, sync it and rename it into place."""
         aside = self._aside / uuid.uuid4().hex
         with self._writing(path):
             try:
                 with aside.open("w", encoding="utf-8") as file:
                     file.writelines([text] if isinstance(text, str) else text)
+                    _sync(file)
                 os.replace(aside, path)
             finally:
                 aside.unlink(missing_ok=True)
@@ -110,29 +121,31 @@ class Store:
     # --- trials -----------------------------------------------------------------------------------------------------
 
     def trial_ids(self) -> set[str]:
-        """The ids of the stored trials."""
-        if not self.trials_folder.is_dir():
-            return set()
-        with os.scandir(self.trials_folder) as entries:
-            return {entry.name[:-5] for entry in entries if entry.name.endswith(".json")}
+        """The ids of the stored trials whose files are whole. A damaged one is named in a warning: it counts as none."""
+        return {path.stem for path in self._trial_files() if _content(path) is not None}
+
+    def _trial_files(self) -> Iterator[Path]:
+        if self.trials_folder.is_dir():
+            with os.scandir(self.trials_folder) as entries:
+                yield from (Path(entry.path) for entry in entries if entry.name.endswith(".json"))
 
     def write_trial(self, trial: dict[str, Any]) -> None:
         """Store a trial under its id."""
-        text = json.dumps(trial, sort_keys=True, indent=1, allow_nan=False) + "\n"
-        self.write_text(self.trials_folder / f"{trial['id']}.json", text)
+        self.write_text(self.trials_folder / f"{trial['id']}.json", sealed(trial))
 
     def read_trial(self, identity: str) -> dict[str, Any] | None:
-        """A stored trial; None if there is none, or the file was damaged from outside."""
-        try:
-            with open(self.trials_folder / f"{identity}.json", encoding="utf-8") as file:
-                trial: dict[str, Any] = json.load(file)
-                return trial
-        except (FileNotFoundError, ValueError):
-            return None
+        """A stored trial; None if there is none, or its file was damaged or belongs to another trial."""
+        return _record(self.trials_folder / f"{identity}.json", identity)
 
     def read_trials(self, identities: Iterable[str]) -> list[dict[str, Any]]:
         """The stored ones of these trials, in the order given."""
         return [trial for trial in map(self.read_trial, identities) if trial is not None]
+
+    def all_trials(self) -> Iterator[dict[str, Any]]:
+        """Every stored trial, of any plan, sorted by id."""
+        for path in sorted(self._trial_files()):
+            if (trial := self.read_trial(path.stem)) is not None:
+                yield trial
 
     # --- releases ---------------------------------------------------------------------------------------------------
 
@@ -141,15 +154,20 @@ class Store:
         return self.root / "releases" / identity
 
     def write_release(self, identity: str, release: Release, record: dict[str, Any]) -> None:
-        """Store a release with its record (key, cost, provenance); one that is there already stays."""
+        """Store a release with its record (id, key, cost, provenance); one that is there already stays."""
         data, arrays = release.to_parts()
         aside, final = self._aside / uuid.uuid4().hex, self.release_folder(identity)
         with self._writing(final):
             try:
                 aside.mkdir()
-                np.savez_compressed(aside / "arrays.npz", allow_pickle=False, **arrays)
-                text = json.dumps({**record, "release": data}, sort_keys=True, indent=1, allow_nan=False)
-                (aside / "release.json").write_text(text + "\n", encoding="utf-8")
+                with (aside / "arrays.npz").open("w+b") as file:
+                    np.savez_compressed(file, allow_pickle=False, **arrays)
+                    _sync(file)
+                    file.seek(0)
+                    arrays_sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+                with (aside / "release.json").open("w", encoding="utf-8") as text:
+                    text.write(sealed({**record, "release": data, "arrays_sha256": arrays_sha256}))
+                    _sync(text)
                 if not final.exists():
                     os.rename(aside, final)
             except FileExistsError:
@@ -161,14 +179,28 @@ class Store:
                 shutil.rmtree(aside, ignore_errors=True)
 
     def read_release(self, identity: str) -> tuple[Release, dict[str, Any]] | None:
-        """A stored release and its record; None if there is none, or its files were damaged from outside."""
+        """A stored release and its record; None if there is none, or its files were damaged or are another release's.
+
+        The release's arrays cannot be written to.
+        """
         folder = self.release_folder(identity)
-        try:
-            record = json.loads((folder / "release.json").read_text(encoding="utf-8"))
-            with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
-                return Release.from_parts(record.pop("release"), dict(arrays)), record
-        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        record = _record(folder / "release.json", identity)
+        if record is None:
             return None
+        try:
+            with (folder / "arrays.npz").open("rb") as file:
+                whole = hashlib.file_digest(file, "sha256").hexdigest() == record.pop("arrays_sha256")
+                if whole and digest(record["key"]) == identity:
+                    file.seek(0)
+                    with np.load(file, allow_pickle=False) as loaded:
+                        arrays = dict(loaded)
+                    for array in arrays.values():
+                        array.setflags(write=False)
+                    return Release.from_parts(record.pop("release"), arrays), record
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+            pass
+        log.warning("%s is damaged, or not the release that its name says: it counts as not stored", folder)
+        return None
 
     def discard_release(self, identity: str) -> None:
         """Take a release away (moved aside first, so that no reader sees a part of it)."""
@@ -179,3 +211,43 @@ class Store:
             except FileNotFoundError:
                 return
             shutil.rmtree(aside, ignore_errors=True)
+
+
+# --- sealed files --------------------------------------------------------------------------------------------------
+
+
+def sealed(record: dict[str, Any]) -> str:
+    """The record as JSON (keys sorted, no NaN), its last entry the sha256 of all that stands before it."""
+    body = json.dumps(record, sort_keys=True, indent=1, allow_nan=False).removesuffix("\n}").encode()
+    return (body + SEAL + hashlib.sha256(body).hexdigest().encode() + END).decode()
+
+
+def _content(path: Path) -> bytes | None:
+    """The sealed content of a file; None if there is no such file, or it is not as it was written (a warning says so)."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    body, seal = content[: -len(SEAL) - 64 - len(END)], content[-len(SEAL) - 64 - len(END) :]
+    if seal == SEAL + hashlib.sha256(body).hexdigest().encode() + END:
+        return body
+    log.warning("%s is damaged: its checksum does not hold; it counts as not stored", path)
+    return None
+
+
+def _record(path: Path, identity: str) -> dict[str, Any] | None:
+    """The record of a sealed file, if it is whole and has this id."""
+    body = _content(path)
+    if body is None:
+        return None
+    record: dict[str, Any] = json.loads(body + b"\n}")
+    if record["id"] == identity:
+        return record
+    log.warning("%s holds the results of %s: it counts as not stored", path, record["id"])
+    return None
+
+
+def _sync(file: IO[Any]) -> None:
+    """What was written is on the disk before the file gets its name: a power cut leaves it whole or not there."""
+    file.flush()
+    os.fsync(file.fileno())

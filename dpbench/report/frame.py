@@ -41,7 +41,7 @@ COLUMNS = {
     "direction": "str",
     "spent_epsilon": "float64",
     "train_rows": "int64",
-    "test_rows": "float64",
+    "test_rows": "str",
     "relation": "str",
     "nonprivate_inputs": "str",
     "release_seconds": "float64",
@@ -135,6 +135,15 @@ def _mu(epsilon: float, delta: float) -> float:
     return float(f"{gaussian_mu(epsilon, delta):.4g}")
 
 
+def mixed_code(trials: Iterable[Trial]) -> list[str]:
+    """The mechanisms, with their calibration, whose results come from more than one version of their code."""
+    found: dict[str, set[object]] = defaultdict(set)
+    for trial in trials:
+        name, calibration = trial["key"]["release"]["mechanism"]["name"], _calibration(trial)
+        found[f"{name} ({calibration})" if calibration else name].add(setting_of(trial, "release.mechanism.code"))
+    return sorted(name for name, codes in found.items() if len(codes) > 1)
+
+
 def cell_group(trial: Trial) -> Group:
     """What a trial's repetitions share: dataset, mechanism, calibration, model, epsilon and delta."""
     budget = trial["key"]["release"]["budget"]
@@ -187,7 +196,7 @@ def _rows(
         "status": trial["status"],
         "spent_epsilon": _number((trial.get("spent") or {}).get("epsilon")),
         "train_rows": split.get("train_rows", 0),
-        "test_rows": split.get("test_rows", 0),
+        "test_rows": str(setting_of(trial, "release.split.test_rows") or 0),
         "relation": str(release["budget"].get("relation") or ""),
         "nonprivate_inputs": SEPARATOR.join(sorted(str(name) for name in trial.get("nonprivate_inputs") or [])),
         "release_seconds": _number(runtime.get("release_seconds")),
@@ -271,7 +280,9 @@ def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         for name in sorted(node):
             yield from _leaves(node[name], f"{path}.{name}" if path else str(name))
-    elif path not in _NO_SETTING:
+    elif path not in _NO_SETTING and not path.endswith(
+        ".code"
+    ):  # code is told apart in another place: see `mixed_code`
         text = node if isinstance(node, str) else canonical_json(node)
         short = len(text) <= _LONGEST_VALUE
         yield path, text if short else f"#{hashlib.sha256(text.encode()).hexdigest()[:8]}"

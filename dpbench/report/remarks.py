@@ -61,15 +61,21 @@ def _data(frame: pd.DataFrame) -> list[str]:
         names = sorted(rows["dataset"].unique())
         everywhere = 1 < len(names) == frame["dataset"].nunique()
         where = "Each data set" if everywhere else _listed(names)
-        told.append(f"{where}: up to {train:,} training and {_test_rows(float(str(test)))}")
+        told.append(f"{where}: up to {train:,} training and {_test_rows(test)}")
     return told
 
 
-def _test_rows(asked: float) -> str:
-    """Such as "1,000 test rows", "no test rows", or "20 % of all rows as test rows"."""
-    if 0 < asked < 1:
-        return f"{100 * asked:g} % of all rows as test rows"
-    return f"{asked:,.0f} test rows" if asked else "no test rows"
+def _test_rows(asked: object) -> str:
+    """What a frame has for `test_rows` in words.
+
+    >>> _test_rows("1000"), _test_rows("0"), _test_rows("0.2:1000")
+    ('1,000 test rows', 'no test rows', '20 % of all rows, 1,000 at most, as test rows')
+    """
+    rows, *most = (float(part) for part in str(asked).split(":"))
+    if 0 < rows < 1:
+        cap = f", {most[0]:,.0f} at most," if most else ""
+        return f"{100 * rows:g} % of all rows{cap} as test rows"
+    return f"{rows:,.0f} test rows" if rows else "no test rows"
 
 
 def _protocol(frame: pd.DataFrame) -> list[str]:

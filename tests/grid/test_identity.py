@@ -1,0 +1,136 @@
+"""Code and data are part of what identifies a result."""
+
+import pytest
+
+from dpbench.errors import UserError
+from dpbench.grid.identity import code_of, dataset_key, question, verify_code, verify_data
+from dpbench.grid.seeds import SALT
+from dpbench.targets import FOLDER
+
+MINE = '''
+"""A mechanism."""
+from helpers import noise
+
+def mine(train, budget, rng):
+    """What it does."""
+    import late
+    return noise(train, "dpbench.inference.mixture")
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The user's own folder."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def own(folder, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "helpers.py").write_text("from deep import more\ndef noise(x, y): return x\n")
+    (tmp_path / "deep.py").write_text("more = 1\n")
+    (tmp_path / "late.py").write_text("later = 1\n")
+    (tmp_path / "other.py").write_text("nothing = 1\n")
+    return tmp_path
+
+
+def code(own):
+    return code_of("mine.mine")
+
+
+@pytest.mark.parametrize("name", ["mine", "helpers", "deep", "late"])
+def test_an_edit_of_a_module_or_of_what_it_imports_is_other_code(own, name):
+    before = code(own)
+    path = own / f"{name}.py"
+    path.write_text(path.read_text() + "\nanother = 2\n")
+    assert code(own) != before
+    path.write_text(path.read_text().removesuffix("\nanother = 2\n"))
+    assert code(own) == before
+
+
+def test_comments_docstrings_spaces_and_foreign_modules_are_not_code(own):
+    before = code(own)
+    (own / "other.py").write_text("nothing = 2\n")
+    text = MINE.replace("A mechanism", "The mechanism").replace("What it does", "More").replace("return", "# why\n    return")
+    (own / "mine.py").write_text(text + "\n\n\n")
+    assert code(own) == before
+
+
+def test_the_projects_own_modules_count_too(own):
+    """Also one that is named in a string only, as the estimation engines are."""
+    before = code(own)
+    (own / "mine.py").write_text(MINE.replace("dpbench.inference.mixture", "dpbench.inference.mbi_engine"))
+    with_engine = code(own)
+    (own / "mine.py").write_text(MINE.replace("dpbench.inference.mixture", "some text"))
+    assert len({before, with_engine, code(own)}) == 3
+
+
+def test_a_relative_import_is_followed(folder):
+    folder /= "pack"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    (folder / "one.py").write_text("from . import two\ndef f(): return two.x\n")
+    (folder / "two.py").write_text("x = 1\n")
+    before = code_of("pack.one.f")
+    (folder / "two.py").write_text("x = 2\n")
+    assert code_of("pack.one.f") != before
+
+
+def test_a_plan_of_other_code_is_refused(own):
+    part = {"name": "mine", "target": "mine.mine", "code": code(own)}
+    verify_code(part)
+    (own / "deep.py").write_text("more = 2\n")
+    with pytest.raises(UserError, match="the code of mine .* is not that of the plan"):
+        verify_code(part)
+
+
+def test_two_mechanisms_of_the_project_have_codes_of_their_own():
+    targets = [f"dpbench.mechanisms.{name}.{name}" for name in ("ssp", "adassp", "aim", "jlt")]
+    assert len({code_of(target) for target in targets}) == 4
+
+
+@pytest.fixture
+def config(tmp_path, monkeypatch):
+    monkeypatch.setenv(SALT, str(tmp_path / "salt"))
+    (tmp_path / "my.csv").write_text("age\n1\n2\n")
+    (tmp_path / "my.yaml").write_text("age: {bounds: [0, 9], bins: 3}\n")
+    return {
+        "_target_": "dpbench.data.tabular.load_csv",
+        "name": "csv",
+        "path": str(tmp_path / "my.csv"),
+        "domain": str(tmp_path / "my.yaml"),
+    }
+
+
+def test_the_checksum_of_private_rows_stands_keyed_in_the_key(config):
+    private, public = dataset_key(config), dataset_key({**config, "public": True})
+    assert private["sources"] != public["sources"]
+    assert {name: value for name, value in private.items() if name != "sources"} == {
+        name: value for name, value in public.items() if name != "sources"
+    }
+
+
+def test_data_that_changed_after_the_plan_are_refused(config, tmp_path):
+    key = dataset_key(config)
+    verify_data(config, key)
+    (tmp_path / "my.csv").write_text("age\n1\n3\n")
+    with pytest.raises(UserError, match="its sources changed after the plan was made"):
+        verify_data(config, key)
+
+
+def test_results_of_other_code_answer_the_same_question():
+    part = {"name": "m", "target": "t", "parameters": {"a": 1}}
+
+    def trial(code, **settings):
+        release = {"mechanism": {**part, "code": code}, "seed": 0, **settings}
+        metrics = {"mse": {"target": "u", "parameters": {}, "code": code}}
+        return {"release": release, "model": {**part, "code": code}, "design": {}, "metrics": metrics}
+
+    assert question(trial("x")) == question(trial("y")) != question(trial("x", seed=1))
+    before = trial("x")  # as it was stored when code was no part of a key
+    for old in (before["release"]["mechanism"], before["model"]):
+        old.pop("code")
+        old["version"] = 1
+    before["metrics"] = {"mse": "u"}
+    assert question(before) == question(trial("x"))
