@@ -10,9 +10,11 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from dpbench import __version__
-from dpbench.errors import UserError
+from dpbench.errors import UserError, bounded, shown
+from dpbench.targets import use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
+THREADS, MOST_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), 1024
 EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER = 0, 1, 2
 EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell tells SIGINT and SIGPIPE
 
@@ -22,16 +24,16 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Exit codes: 0 all well, 1 trials failed, 2 the user's mistake, 130 interrupted, 141 nobody read the output.
     """
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(variable, "1")  # before numpy is imported: one thread, and no sum in another order
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     try:
+        _set_threads()
+        use_folder(getattr(arguments, "config_dir", None))  # a user's own mechanisms lie beside their configs
         command: Callable[[argparse.Namespace], int] = resolve_name(f"dpbench.commands.{arguments.command}")
         return command(arguments)
     except UserError as error:
         if arguments.debug:
             raise
-        print(f"dpbench: {error}", file=sys.stderr)
+        print(f"dpbench: {bounded(str(error))}", file=sys.stderr)
         return EXIT_USER
     except KeyboardInterrupt:
         print("\ndpbench: interrupted; what was finished is stored, the same line goes on from there", file=sys.stderr)
@@ -39,6 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # whoever read the output, such as head, is gone; what comes after it was not done
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_UNREAD
+
+
+def _set_threads() -> None:
+    """One thread unless told otherwise, before numpy is imported: sums in another order would give other bits."""
+    for variable in THREADS:
+        given = os.environ.setdefault(variable, "1")
+        if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MOST_THREADS):
+            raise UserError(f"{variable} must be a whole number from 1 to {MOST_THREADS}, not {shown(given)}")
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -52,13 +62,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     else:
         unknown = rest
     if unknown:
-        parser.error(f"unknown argument {unknown[0]!r}; settings look like name=value (see dpbench --help)")
-    config_dir: Path | None = getattr(arguments, "config_dir", None)
-    if config_dir is not None:  # a user's own mechanisms lie beside their configs
-        sys.path.insert(0, str(config_dir.resolve()))
-        os.environ["PYTHONPATH"] = os.pathsep.join(
-            filter(None, [str(config_dir.resolve()), os.environ.get("PYTHONPATH")])
-        )
+        parser.error(f"unknown argument {shown(unknown[0])}; settings look like name=value (see dpbench --help)")
     return arguments
 
 
@@ -90,10 +94,15 @@ def _parser() -> argparse.ArgumentParser:
     slurm = add("slurm", "run:slurm", "Write a frozen plan and a SLURM array script, and submit it.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
     listing = add("list", "registry:listing", "List the names of a config group.", common)
-    groups = ["datasets", "mechanisms", "models", "metrics", "experiments", "papers", "limits"]
+    groups = ["datasets", "mechanisms", "models", "metrics", "experiments", "papers", "limits", "figures", "tables"]
     listing.add_argument("group", choices=groups)
     listing.add_argument("--config-dir", type=Path, help="a folder with your own configs")
-    add("show", "registry:show", "Show a mechanism, model or metric: source, privacy, parameters (mechanism=aim).")
+    add(
+        "show",
+        "registry:show",
+        "Show a mechanism, model, metric or figure: source, privacy, parameters (mechanism=aim).",
+    )
+    add("check", "check:check", "Hold a plug-in of your own against its contract, on tiny data (mechanism=mine).")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
     data.add_argument(

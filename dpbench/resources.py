@@ -1,10 +1,12 @@
-"""Where the files that travel with the package lie: links to conf/ and data/, which a wheel holds as folders."""
+"""What a process has: memory, and the files that travel with the package (links, which a wheel holds as folders)."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
+MEMORY = "DPBENCH_MEMORY_MB"  # the environment variable that tells a process of a run its limits.memory_mb
 
 
 def conf_dir() -> Path:
@@ -15,3 +17,9 @@ def conf_dir() -> Path:
 def data_dir() -> Path:
     """The folder of the data sets that ship with the project."""
     return PACKAGE / "_shared" / "data"
+
+
+def memory_mb() -> float:
+    """MB of memory that this process may use: the limit of its run, or the machine's."""
+    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**20
+    return min(float(os.environ.get(MEMORY, "inf")), physical)

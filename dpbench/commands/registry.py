@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import inspect
 
-from dpbench.config import choices, part_of, resolve
-from dpbench.errors import UserError
+from dpbench.config import choices, part_of
+from dpbench.config.reports import GROUPS, kinds
+from dpbench.errors import UserError, unknown
 
-SHOWN = ("mechanism", "model", "metric")
+PARTS = ("mechanism", "model", "metric")
 
 
 def listing(arguments: argparse.Namespace) -> int:
@@ -17,7 +18,7 @@ def listing(arguments: argparse.Namespace) -> int:
     found = choices(group, arguments.config_dir)
     width = max(map(len, found), default=0)
     for name, path in sorted(found.items()):
-        print(f"{name:<{width}}  {_headline(path.read_text(encoding='utf-8'))}".rstrip())
+        print(f"{name:<{width}}  {_headline(path.read_text(encoding='utf-8', errors='replace'))}".rstrip())
     return 0
 
 
@@ -32,20 +33,39 @@ def _headline(text: str) -> str:
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """Print what a mechanism, model or metric is: its docstring, and its parameters with their defaults."""
-    named = [item.split("=", 1) for item in arguments.overrides if item.split("=", 1)[0] in SHOWN]
+    """Print what a part or a kind of figure is: its docstring, and its parameters or keys."""
+    named = [item.split("=", 1) for item in arguments.overrides if item.split("=", 1)[0] in (*PARTS, *GROUPS)]
     if not named:
-        raise UserError("say what to show, such as dpbench show mechanism=aim (or model=..., metric=...)")
+        raise UserError("say what to show, such as dpbench show mechanism=aim (or model, metric, figure, table)")
     for group, name in named:
-        part = part_of(group, name, arguments.config_dir)
-        function = resolve(part.target)
-        print(f"{group} {name}  ({part.target}, version {part.version})\n")
-        print(inspect.getdoc(function) or "")
-        reads = f"reads {' or '.join(part.needs)}" if part.needs else ""
-        offers = f"offers {', '.join(part.offers)}" if part.offers else ""
-        print("\n" + ", ".join(filter(None, [offers, reads])) if offers or reads else "")
-        for parameter, value in part.parameters.items():
-            print(f"  {group}.{name}.{parameter}={'null' if value is None else value}")
-        if group == "mechanism" and part.takes("calibration") and "calibration" not in part.parameters:
-            print("  calibration=[tight,paper] is an axis of the grid")
+        if group in PARTS:
+            _show_part(group, name, arguments)
+        else:
+            _show_kind(group, name)
     return 0
+
+
+def _show_part(group: str, name: str, arguments: argparse.Namespace) -> None:
+    part = part_of(group, name, arguments.config_dir)
+    print(f"{group} {name}  ({part.target})\n")
+    print(inspect.getdoc(part.function) or "")
+    reads = f"reads {' or '.join(part.needs)}" if part.needs else ""
+    offers = f"offers {', '.join(part.offers)}" if part.offers else ""
+    proves = f"private under {' and '.join(part.relations)}" if part.relations and part.private else ""
+    print("\n" + ", ".join(filter(None, [offers, proves, reads])) if offers or reads else "")
+    for parameter, value in part.parameters.items():
+        print(f"  {group}.{name}.{parameter}={'null' if value is None else value}")
+    if group == "mechanism" and part.takes("calibration") and "calibration" not in part.parameters:
+        print("  calibration=[tight,paper] is an axis of the grid")
+
+
+def _show_kind(group: str, name: str) -> None:
+    known = {found.name: found for found in kinds().values() if found.group == group}
+    if name not in known:
+        raise unknown(group, name, known)
+    kind = known[name]
+    print(f"{group} {name}  ({kind.target})\n")
+    print(inspect.getdoc(kind.function) or "")
+    for told, keys in (("needs", kind.required), ("may have", kind.optional)):
+        if keys:
+            print(f"\na spec {told} " + ", ".join(f"{key} ({one.replace('|', 'or')})" for key, one in keys.items()))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dpbench.config import Experiment, Limits, Part
+from dpbench.config import Experiment, Limits, Part, checked_name
 from dpbench.data.encode import Design
 from dpbench.data.load import declared_domain
 from dpbench.errors import UserError
@@ -100,7 +100,9 @@ def read_plan(path: Path) -> Plan:
     except (OSError, StopIteration, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} cannot be read as a plan: {type(error).__name__}: {str(error)[:200]}") from error
     if len(plan.releases) != header["releases"]:
-        raise UserError(f"{path} holds {len(plan.releases)} releases of {header['releases']}: it was cut; make it again")
+        raise UserError(
+            f"{path} holds {len(plan.releases)} releases of {header['releases']}: it was cut; make it again"
+        )
     return plan
 
 

@@ -1,16 +1,16 @@
-"""Running a plan with joblib: what is stored stays, what is missing runs, and a dead worker is one failed trial."""
+"""Running a plan with joblib: what is stored stays, and what is missing runs."""
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dpbench.grid.plan import Plan, ReleaseItem
-from dpbench.grid.provenance import provenance, threads
+from dpbench.grid.pool import pool_of
+from dpbench.grid.provenance import provenance
 from dpbench.grid.store import Store
-from dpbench.grid.trial import Context, Result, check_data, record_lost, result_of, run_item
+from dpbench.grid.trial import Context, Result, check_data, run_item
 
 FINISHED = ("done", "no_estimate")  # statuses that another run would give again
 
@@ -53,18 +53,21 @@ def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary]
     Raises `StoreError` if the results cannot be written, `UserError` if the data cannot be used.
     """
     items = missing(plan, store, force=options.force, retry_failed=options.retry_failed)
-    if items:
-        check_data(plan)
+    context = Context(store, plan.settings, provenance(), options.force, options.retry_failed)
     waiting = sum(len(item.trials) for item in items)
     summary = Summary(planned=len(plan.trial_ids), stored=len(plan.trial_ids) - waiting)
-    context = Context(store, plan.settings, provenance(), options.force, options.retry_failed)
-    progress(summary)
-    for results in _execute(_longest_first(items), context, options.jobs):
-        summary.ran += len(results)
-        summary.failures += [result for result in results if result[1] not in FINISHED]
+    try:
+        if items:
+            check_data(plan, context)
         progress(summary)
-        if options.fail_fast and summary.failures:
-            break
+        for results in _execute(_longest_first(items), context, options.jobs):
+            summary.ran += len(results)
+            summary.failures += [result for result in results if result[1] not in FINISHED]
+            progress(summary)
+            if options.fail_fast and summary.failures:
+                break
+    finally:
+        pool_of(context.run).close()
     return summary
 
 
@@ -74,49 +77,14 @@ def _longest_first(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
 
 
 def _execute(items: Sequence[ReleaseItem], context: Context, jobs: int) -> Iterator[list[Result]]:
-    """The results of each item as they come, in fresh worker processes if jobs > 1."""
+    """The results of each item as they come, with a thread for each job that supervises the processes of its items."""
     if jobs == 1 or len(items) <= 1:
         yield from (run_item(item, context) for item in items)
         return
-    from joblib import Parallel, delayed, parallel_config
-    from joblib.externals.loky.process_executor import TerminatedWorkerError
+    from joblib import Parallel, delayed
 
-    left = {item.id: item for item in items}
-    while left:
-        try:
-            with parallel_config(backend="loky", inner_max_num_threads=threads()):
-                work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-                for identity, results in work(delayed(_named)(item, context) for item in list(left.values())):
-                    del left[identity]
-                    yield results
-        except TerminatedWorkerError:  # the system killed a worker, most often for memory
-            suspects = [left.pop(identity) for identity in context.store.started(left)]
-            if not suspects:
-                raise
-            yield from (_isolated(item, context) for item in suspects)
-
-
-def _named(item: ReleaseItem, context: Context) -> tuple[str, list[Result]]:
-    with context.store.running(item.id):
-        return item.id, run_item(item, context)
-
-
-def _isolated(item: ReleaseItem, context: Context) -> list[Result]:
-    """The item in a process of its own; if that dies too, the trials that it did not finish are out of memory.
-
-    A trial that is run again although it was stored counts as finished only if its record is a new one.
-    """
-    rerun = context.force or context.retry_failed
-    identities = [trial.id for trial in item.trials]
-    before = context.store.read_trials(identities) if rerun else []
-    spawn = multiprocessing.get_context("spawn")
-    process = spawn.Process(target=run_item, args=(item, context))
-    process.start()
-    process.join()
-    stored = [trial for trial in context.store.read_trials(identities) if trial not in before]
-    finished = {trial["id"] for trial in stored}
-    lost = tuple(trial for trial in item.trials if trial.id not in finished)
-    return [*map(result_of, stored), *(record_lost(replace(item, trials=lost), context) if lost else [])]
+    work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", backend="threading")
+    yield from work(delayed(run_item)(item, context) for item in items)
 
 
 def default_jobs() -> int:

@@ -32,7 +32,8 @@ def descend(
 
     `PrivacyEngine` takes rate and expected size of a sample from the number of rows, which is private here; so the
     optimizer and the sampler that it would make are made directly, of the declared ones. Opacus draws its noise itself,
-    from a generator that `rng` seeds: the ledger gets its event here, before the first draw.
+    from a generator that `rng` seeds: the ledger gets its event here, before the first draw. It refuses a table without
+    rows, which tells that there are none.
     """
     import torch
     from opacus import GradSampleModule

@@ -17,6 +17,7 @@ from dpbench.mechanisms.release import Release
 from dpbench.privacy.budget import Budget, Ledger
 from dpbench.privacy.calibration import sampled_multiplier
 from dpbench.privacy.noise import sampled_gaussian
+from dpbench.privacy.tape import Rows
 
 ENGINES = {"native": "dpbench.mechanisms.dpsgd", "opacus": "dpbench.mechanisms._opacus"}
 
@@ -162,20 +163,24 @@ def descend(
     step_sizes = np.array([setting.learning_rate for setting in settings]) * clips / settings[0].batch
     norms = np.sqrt(np.einsum("ij,ij->i", X, X))[:, None]
     theta = np.zeros((X.shape[1], k))
-    samples = sampled_gaussian(
+
+    def clipped_gradients(rows: Rows) -> Floats:  # sum_i c_i x_i min(1, C / (|c_i| ||x_i||)) / C, (p, k)
+        x = X[rows]
+        c = SLOPES[loss](x @ theta, y[rows, None])
+        c /= np.maximum(clips, np.abs(c) * norms[rows])
+        gradients: Floats = x.T @ c
+        return gradients
+
+    for noisy in sampled_gaussian(
         rng,
         ledger,
         len(X),
-        theta.shape,
+        clipped_gradients,
         sensitivity=math.sqrt(k),
         multiplier=multiplier / math.sqrt(k),
         rate=rate,
         count=steps,
         label="clipped gradients",
-    )
-    for rows, noise in samples:
-        x = X[rows]
-        c = SLOPES[loss](x @ theta, y[rows, None])
-        c /= np.maximum(clips, np.abs(c) * norms[rows])  # c min(1, C / (|c| ||x||)) / C
-        theta -= step_sizes * (x.T @ c + noise)
+    ):
+        theta -= step_sizes * noisy
     return theta

@@ -16,7 +16,7 @@ from dpbench.mechanisms.dpsgd import Setting, descend, loss_for
 from dpbench.mechanisms.release import Release
 from dpbench.privacy.budget import Budget, Event, Ledger, RandomSearch
 from dpbench.privacy.calibration import Plan, advanced_composition, sampled_multiplier, search_multipliers
-from dpbench.privacy.noise import gaussian, number_of_runs
+from dpbench.privacy.noise import gaussian, number_of_runs, unpaid
 
 TUNINGS = ("optimistic", "advanced_composition", "random_search")
 
@@ -96,7 +96,8 @@ def _exhaustive_search(
     for plan, multiplier in multipliers.items():
         group = [setting for setting in settings if _plan(setting) == plan]
         thetas = descend(rng, all_runs, X, y, loss=loss, settings=group, multiplier=multiplier)
-        scores = _auc(X @ thetas, y) if loss == "logistic" else -_mean_squared_error(X @ thetas, y)
+        exact = _auc(X @ thetas, y) if loss == "logistic" else -_mean_squared_error(X @ thetas, y)
+        scores = unpaid(exact, label="scores")
         if scores.max() > best_score:
             best, best_score, theta = group[scores.argmax()], scores.max(), thetas[:, scores.argmax()]
     taken = f"the hyperparameters: chosen by the non-private scores of {len(settings)} runs"
@@ -156,7 +157,7 @@ def _steps_event(plan: Plan, multiplier: float) -> Event:
 
 def _mean_squared_error(scores: Floats, y: Floats) -> Floats:
     """Of each column of scores (n, k)."""
-    errors: Floats = np.square(scores - y[:, None]).mean(axis=0)
+    errors: Floats = np.square(scores - y[:, None]).sum(axis=0) / max(len(y), 1)
     return errors
 
 

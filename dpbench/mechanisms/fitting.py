@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import os
-import resource
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
@@ -15,6 +13,7 @@ from dpbench.errors import UserError, unknown
 from dpbench.inference import MOST_SIGMA, MarkovModel, model_mb
 from dpbench.privacy.accounting import zcdp_rho
 from dpbench.privacy.budget import Budget
+from dpbench.resources import memory_mb
 
 LEAST_SIGMA = 1e-9  # the spacing of float64 near a count of some millions: less noise than that is none
 LARGEST_EPSILON = 1e100  # its square stays within float64
@@ -94,16 +93,9 @@ def table_mb(sizes: Mapping[str, int], clique: Clique) -> float:
 
 def check_answers(mechanism: str, sizes: Mapping[str, int], cliques: Sequence[Clique]) -> None:
     """Raises `UserError` for a workload whose marginals, worked on `COPIES` times, exceed this process's memory."""
-    mb, limit = sum(table_mb(sizes, clique) for clique in cliques), _memory_mb()
+    mb, limit = sum(table_mb(sizes, clique) for clique in cliques), memory_mb()
     if COPIES * mb > limit:
         raise UserError(
             f"{mechanism}: the workload's marginals have {mb:.3g} MB, and {COPIES} times that while they are made; the "
             f"limit is {limit:.4g} MB; raise limits.memory_mb, name fewer cliques in workload or declare fewer bins"
         )
-
-
-def _memory_mb() -> float:
-    """What this process may allocate: its limit (limits.memory_mb sets it), or the machine's memory."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_DATA)
-    physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return (physical if limit == resource.RLIM_INFINITY else min(limit, physical)) / 2**20

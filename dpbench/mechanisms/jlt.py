@@ -37,15 +37,15 @@ def jlt(
     X ~ U[0, 1]^5, beta ~ U[1, 2]^5, sigma = 1, 1-Gaussian DP and n from 1,000 to 100,000.
     **Privacy** Add/remove; ||(x, y)||_2 <= B = sqrt(||X||^2 + ||Y||^2). `tight`: always R [A; w I], with the least w
     that is (eps, delta)-DP (`projections.projection_delta`). `paper`: w^2 = (8 B^2 / eps) (sqrt(2 r log(8/delta)) + 2
-    log(8/delta)), as printed, and R A if sigma_min(A)^2 > w^2 + Z + 4 B^2 log(1/delta) / eps, Z ~ Laplace(4 B^2 / eps).
+    log(8/delta)), as published, and R A if sigma_min(A)^2 > w^2 + Z + 4 B^2 log(1/delta) / eps, Z ~ Laplace(4 B^2 / eps).
     The test costs eps/4 (sigma_min^2 has sensitivity B^2), and lets a sigma_min(A)^2 <= w^2 pass with probability at
-    most P(Z < -4 B^2 log(1/delta) / eps) = delta/2. Else a neighbour's is above w^2 - B^2, which is what the ledger has
-    for R A. It says how far both branches stay below (eps, delta).
+    most P(Z < -4 B^2 log(1/delta) / eps) = delta/2. Else a neighbour's is above w^2 - B^2, which the ledger has for both
+    branches, as it is the dearer one. It says how far they stay below (eps, delta).
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; R A (r, p + 1), r > p + 1.
     **Departures** 1. R A is drawn from its law given A, r rows of N(0, A'A). 2. `xtx_sd` and `xty_sd` are a lower
     bound, w^2 / sqrt r, what an entry off the diagonal has in an empty table: the noise grows with the data. 3. The
-    constants of `paper` are quoted from memory, and not yet held against Sheffet's print; the ledger does not rest on
-    them.
+    constants of `paper` are quoted from memory, and not yet held against the publication; the ledger does not rest
+    on them.
 
     Raises `UserError` for a ratio or expected rows that are not positive, and an epsilon too large for `paper`.
     """
@@ -72,8 +72,10 @@ def jlt(
         )
         margin = 4 * squared * math.log(1 / budget.delta) / budget.epsilon
         altered = float(noisy) <= multiplier**2 * squared + margin
+        paid = math.sqrt(multiplier**2 - 1)  # of R A, in either branch
     else:
         multiplier, altered = projection_multiplier(budget.epsilon, budget.delta, r), True
+        paid = multiplier
 
     ridge = multiplier**2 * squared if altered else 0.0  # w^2
     rows = projection(
@@ -81,10 +83,10 @@ def jlt(
         ledger,
         gram + ridge * np.eye(p + 1),
         sensitivity=math.sqrt(squared),
-        multiplier=multiplier if altered else math.sqrt(multiplier**2 - 1),
+        multiplier=paid,
         count=r,
         failure=budget.delta / 2 if calibration == "paper" else 0.0,
-        label="R [A; w I]" if altered else "R A",
+        label="R [A; w I] or R A" if calibration == "paper" else "R [A; w I]",
     )
     moments = rows.T @ rows / r - ridge * np.eye(p + 1)
     sd = multiplier**2 * squared / math.sqrt(r)

@@ -44,7 +44,7 @@ def privtree(
     n, p = X.shape
     scale = 3 / epsilon
     delta = scale * math.log(2)
-    draw = tree_laplace(rng, ledger, scale=scale, epsilon=epsilon, label="tree of bins")
+    noisy = tree_laplace(rng, ledger, scale=scale, epsilon=epsilon, label="tree of bins")
     precision = np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
     sides = upper - lower
     unit = np.where(sides > 0, sides, 1.0) if widest == "relative" else np.ones(p)
@@ -56,7 +56,7 @@ def privtree(
     while len(lows):
         axis = int(np.argmax(sides / unit))
         biased = np.maximum(np.bincount(node, minlength=len(lows)) - depth * delta, theta - delta)
-        split = biased + draw(len(lows)) > theta
+        split = noisy(biased) > theta
         if sides[axis] / 2 <= precision[axis] or bins + len(lows) + split.sum() > max_bins:
             split[:] = False
         place = np.cumsum(~split) - 1 + bins

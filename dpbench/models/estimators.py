@@ -10,7 +10,7 @@ that is hard to learn (SVR's `C` and `tube` are in this unit): Table 3's column 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,16 +110,25 @@ def mlp(
     return replace(fit, notes={**fit.notes, "epochs": int(network.n_iter_), "converged": converged})
 
 
+@dataclass(frozen=True)
+class Predictor:
+    """A trained regressor of xgboost or scikit-learn, which takes the features (m, p) moved from a box to [0, 1]^p."""
+
+    regressor: Any
+    lower: Floats
+    side: Floats
+
+    def __call__(self, features: Floats) -> Floats:
+        """The predicted targets (m,)."""
+        return np.asarray(self.regressor.predict((features - self.lower) / self.side), dtype=float)
+
+
 def _fit(regressor: Any, X: Floats, y: Floats, box_of: Design | None = None) -> Fit:
-    """The regressor of xgboost or scikit-learn, trained on X (m, p), perhaps in a design's unit box, and y (m,)."""
+    """The regressor, trained on X (m, p), perhaps in a design's unit box, and y (m,)."""
     lower, upper = box_of.box if box_of is not None else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
     side = np.where(upper > lower, upper - lower, 1.0)
     regressor.fit((X - lower) / side, y)
-
-    def predictor(features: Floats) -> Floats:
-        return np.asarray(regressor.predict((features - lower) / side), dtype=float)
-
-    return Fit(predictor=predictor, notes={"rows": len(y)})
+    return Fit(predictor=Predictor(regressor, lower, side), notes={"rows": len(y)})
 
 
 def _seed(rng: np.random.Generator) -> int:

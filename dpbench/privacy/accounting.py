@@ -16,6 +16,7 @@ from dpbench.privacy.renyi import random_search_epsilon
 from dpbench.privacy.root import root
 
 CALIBRATIONS = ("tight", "paper")
+SOLVER_DELTA = 0.01  # of delta: for the Gaussian noise beside a perturbed objective
 OF_ITS_OWN = ("objective", "claimed", "projection")  # kinds that compose with nothing, or with little
 
 
@@ -158,7 +159,8 @@ def spent(ledger: Ledger, delta: float) -> Spent:
     Gaussian events the smallest of the true bounds is taken: Gaussian DP, where there is a mu; zCDP (exponential
     mechanism: eps^2/8; Laplace, pure, permute-and-flip: eps^2/2; a sampled Gaussian as if all rows took part); and a
     privacy loss distribution (see `pld.composed_epsilon`). An objective (`objective_epsilon`), a random search
-    (`renyi.random_search_epsilon`) and a claim stand alone, and a projection may have Laplace events beside it.
+    (`renyi.random_search_epsilon`) and a claim stand alone, but a projection may have Laplace events beside it, and an
+    objective Gaussian ones.
 
     Raises `ValueError` for one of these among other events: their composition is not known here.
     """
@@ -185,22 +187,25 @@ def _squared_mu(event: Event) -> float:
 
 
 def _epsilon_of_its_own(ledger: Ledger, delta: float) -> float:
-    """eps of one objective, random search or claim, or of one projection with Laplace events.
+    """eps of one random search or claim, of one projection with Laplace events, or of one objective with Gaussian ones.
 
-    A projection whose condition fails with probability at most its delta costs, by basic composition, the eps of the
-    Laplace events and that of the projection at the rest of delta.
+    By basic composition. A projection whose condition fails with probability at most its delta costs the eps of the
+    Laplace events and its own at the rest of delta; an objective costs the eps of the Gaussian events at `SOLVER_DELTA`
+    of delta and its own at the rest.
     """
     known = [event for event in ledger.events if isinstance(event, RandomSearch) or event.kind in OF_ITS_OWN]
     rest = [event for event in ledger.events if isinstance(event, Event) and event.kind not in OF_ITS_OWN]
     first = known[0]
-    projected = isinstance(first, Event) and first.kind == "projection"
-    repeated = isinstance(first, Event) and first.count > 1 and not projected
-    if len(known) > 1 or repeated or (rest and not (projected and all(event.kind == "laplace" for event in rest))):
+    kind = first.kind if isinstance(first, Event) else ""
+    repeated = isinstance(first, Event) and first.count > 1 and kind != "projection"
+    beside = {"projection": {"laplace"}, "objective": {"gaussian"}}.get(kind, set())
+    if len(known) > 1 or repeated or any(event.kind not in beside or event.rate < 1 for event in rest):
         raise ValueError("an objective, a random search, a claim or a projection cannot be composed with other events")
     if isinstance(first, RandomSearch):
         return random_search_epsilon(first, delta)
     if first.kind == "objective":
-        return objective_epsilon(first.multiplier, first.offset, delta)
+        part = SOLVER_DELTA * delta if rest else 0.0
+        return objective_epsilon(first.multiplier, first.offset, delta - part) + spent(Ledger(rest), part).epsilon
     if first.kind == "claimed":
         return 1 / first.multiplier if first.delta <= delta else math.inf
     if first.delta >= delta:

@@ -1,4 +1,5 @@
-"""The only place where noise is drawn. Each call writes what it drew into the ledger.
+"""The only place where noise is drawn. Each call writes what it drew into the ledger, and each function takes the value
+that it noises, so that what is asked and told can be recorded and replayed (`privacy.tape`).
 
 Noise is sampled in double precision: the guarantee is that of the real-valued mechanism, not of its last bits.
 """
@@ -7,12 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpbench.data.domain import Floats
+from dpbench.privacy import tape
 from dpbench.privacy.budget import Event, Ledger, RandomSearch
+from dpbench.privacy.tape import Rows
+
+T = TypeVar("T")
 
 
 def gaussian(
@@ -22,58 +28,71 @@ def gaussian(
 
     `sensitivity` bounds the l2 norm of the change of the whole `value` between neighbours.
     """
-    ledger.record(Event("gaussian", label, sensitivity, multiplier))
+    event = Event("gaussian", label, sensitivity, multiplier)
+    ledger.record(event)
     exact = np.asarray(value, dtype=float)
-    return exact + rng.normal(0.0, multiplier * sensitivity, size=exact.shape)
+    return _answer(rng, event, exact, lambda: exact + rng.normal(0.0, multiplier * sensitivity, size=exact.shape))
 
 
 def sampled_gaussian(
     rng: np.random.Generator,
     ledger: Ledger,
     n: int,
-    shape: tuple[int, ...],
+    query: Callable[[Rows], Floats],
     *,
     sensitivity: float,
     multiplier: float,
     rate: float,
     count: int,
     label: str,
-) -> Iterator[tuple[slice | NDArray[np.int64], Floats]]:
-    """`count` steps of the sampled Gaussian mechanism: each yields the rows of a Poisson sample, and noise to add.
+) -> Iterator[Floats]:
+    """`count` steps of the sampled Gaussian mechanism: each yields query(rows of a Poisson sample) with noise.
 
     Each of n rows is in a sample with probability `rate`, independently: a binomial number of rows without
-    replacement; all rows, as a slice, at rate 1. The noise has the given shape and scale multiplier * sensitivity,
-    where `sensitivity` bounds the l2 norm of what one sampled row adds to the quantity that is to be noised.
+    replacement; all rows, as a slice, at rate 1. The noise is N(0, (multiplier * sensitivity)^2) in each entry, where
+    `sensitivity` bounds the l2 norm of what one sampled row adds to the query. A step's query is computed when the step
+    is asked for, so that it may depend on the answers before.
     """
-    ledger.record(Event("gaussian", label, sensitivity, multiplier, count, rate))
+    event = Event("gaussian", label, sensitivity, multiplier, count, rate)
+    ledger.record(event)
 
-    def steps() -> Iterator[tuple[slice | NDArray[np.int64], Floats]]:
-        for _ in range(count):
-            rows = rng.choice(n, rng.binomial(n, rate), replace=False) if rate < 1 else slice(None)
-            yield rows, rng.normal(0.0, multiplier * sensitivity, size=shape)
+    def step() -> Floats:
+        rows = tape.sample(n, draw) if rate < 1 else slice(None)
+        exact = query(rows)
 
-    return steps()
+        def noisy() -> Floats:
+            return exact + rng.normal(0.0, multiplier * sensitivity, size=exact.shape)
+
+        return _answer(rng, event, exact, noisy, rows=rows, n=n)
+
+    def draw() -> Rows:
+        return rng.choice(n, rng.binomial(n, rate), replace=False)
+
+    return (step() for _ in range(count))
 
 
 def laplace(
     rng: np.random.Generator, ledger: Ledger, value: ArrayLike, *, sensitivity: float, multiplier: float, label: str
 ) -> Floats:
     """value + Laplace(multiplier * sensitivity) in each entry: (1/multiplier)-DP; `sensitivity` is in the l1 norm."""
-    ledger.record(Event("laplace", label, sensitivity, multiplier))
+    event = Event("laplace", label, sensitivity, multiplier)
+    ledger.record(event)
     exact = np.asarray(value, dtype=float)
-    return exact + rng.laplace(0.0, multiplier * sensitivity, size=exact.shape)
+    return _answer(rng, event, exact, lambda: exact + rng.laplace(0.0, multiplier * sensitivity, size=exact.shape))
 
 
 def tree_laplace(
     rng: np.random.Generator, ledger: Ledger, *, scale: float, epsilon: float, label: str
-) -> Callable[[int], Floats]:
-    """The noise of a tree of counts that is epsilon-DP as a whole: a function of m that draws m of Laplace(scale).
+) -> Callable[[Floats], Floats]:
+    """A function that adds Laplace(scale) to each of the counts (m,) of a tree that is epsilon-DP as a whole.
 
-    The ledger holds one event of this epsilon however often the function is called: the caller's algorithm must be
-    epsilon-DP whatever the depth of its tree, as PrivTree is (Zhang et al. 2016; Paper 1, section C).
+    A record changes the counts of one call by 1 at most, in the l1 norm. The ledger holds one event of this epsilon
+    however often the function is called: the caller's algorithm must be epsilon-DP whatever the depth of its tree, as
+    PrivTree is (Zhang et al. 2016; Paper 1, section C).
     """
-    ledger.record(Event("pure", label, 1.0, 1 / epsilon))
-    return lambda m: rng.laplace(0.0, scale, size=m)
+    event = Event("pure", label, 1.0, 1 / epsilon)
+    ledger.record(event)
+    return lambda counts: _answer(rng, event, counts, lambda: counts + rng.laplace(0.0, scale, size=counts.shape))
 
 
 def projection(
@@ -93,8 +112,9 @@ def projection(
     (multiplier * sensitivity)^2 I, but for the probability `failure`; `projections.projection_epsilon` says what that
     costs.
     """
-    ledger.record(Event("projection", label, sensitivity, multiplier, count, delta=failure))
-    return rng.normal(size=(count, len(gram))) @ np.linalg.cholesky(gram).T
+    event = Event("projection", label, sensitivity, multiplier, count, delta=failure)
+    ledger.record(event)
+    return _answer(rng, event, gram, lambda: rng.normal(size=(count, len(gram))) @ np.linalg.cholesky(gram).T)
 
 
 def exponential_mechanism(
@@ -104,9 +124,11 @@ def exponential_mechanism(
 
     Drawn in log space as the largest of the scores with Gumbel noise. `sensitivity` bounds the change of any score.
     """
-    ledger.record(Event("exponential", label, sensitivity, 2 / epsilon))
-    logits = np.asarray(scores, dtype=float) * (epsilon / (2 * sensitivity))
-    return int(np.argmax(logits + rng.gumbel(size=logits.shape)))
+    event = Event("exponential", label, sensitivity, 2 / epsilon)
+    ledger.record(event)
+    exact = np.asarray(scores, dtype=float)
+    logits = exact * (epsilon / (2 * sensitivity))
+    return _answer(rng, event, exact, lambda: int(np.argmax(logits + rng.gumbel(size=logits.shape))))
 
 
 def permute_and_flip(
@@ -116,28 +138,33 @@ def permute_and_flip(
 
     Equal in law to the largest of the scores with exponential noise (Ding et al. 2021).
     """
-    ledger.record(Event("permute_and_flip", label, sensitivity, 2 / epsilon))
-    logits = np.asarray(scores, dtype=float) * (epsilon / (2 * sensitivity))
-    return int(np.argmax(logits + rng.exponential(size=logits.shape)))
+    event = Event("permute_and_flip", label, sensitivity, 2 / epsilon)
+    ledger.record(event)
+    exact = np.asarray(scores, dtype=float)
+    logits = exact * (epsilon / (2 * sensitivity))
+    return _answer(rng, event, exact, lambda: int(np.argmax(logits + rng.exponential(size=logits.shape))))
 
 
-def objective_noise(
+def perturbed_minimiser(
     rng: np.random.Generator,
     ledger: Ledger,
-    size: int,
+    gradient: Callable[[Floats], Floats],
+    minimise: Callable[[Floats], Floats],
     *,
+    size: int,
     sensitivity: float,
     multiplier: float,
     offset: float,
     label: str,
 ) -> Floats:
-    """b (size,) ~ N(0, (multiplier * sensitivity)^2 I), the linear term of a perturbed objective.
+    """minimise(b), the theta (size,) of an objective with the random linear term b ~ N(0, (multiplier sensitivity)^2 I).
 
-    `sensitivity` bounds the l2 norm of the gradient of one record's loss; `accounting.objective_epsilon` says what
-    the whole costs.
+    `gradient` is that of the objective without b, a function of theta. `sensitivity` bounds the l2 norm of the gradient
+    of one record's loss; `accounting.objective_epsilon` says what the whole costs if theta is the exact minimiser.
     """
-    ledger.record(Event("objective", label, sensitivity, multiplier, offset=offset))
-    return rng.normal(0.0, multiplier * sensitivity, size=size)
+    event = Event("objective", label, sensitivity, multiplier, offset=offset)
+    ledger.record(event)
+    return _answer(rng, event, gradient, lambda: minimise(rng.normal(0.0, multiplier * sensitivity, size=size)))
 
 
 def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearch) -> int:
@@ -145,6 +172,10 @@ def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearc
     runs independent, and release no more than the one with the best private score.
     """
     ledger.record(search)
+    return _answer(rng, search, None, lambda: _draw_number(rng, search))
+
+
+def _draw_number(rng: np.random.Generator, search: RandomSearch) -> int:
     eta, gamma = search.eta, search.gamma
     k, probability = 1, (1 - gamma) / (math.expm1(-eta * math.log(gamma)) / eta if eta else -math.log(gamma))
     left = rng.random() - probability
@@ -162,5 +193,26 @@ def claimed(ledger: Ledger, epsilon: float, delta: float, *, label: str) -> None
 
 def unperturbed(ledger: Ledger, value: ArrayLike, *, label: str) -> Floats:
     """The value itself, with its infinite cost in the ledger: for the non-private reference."""
-    ledger.record(Event("exact", label, 1.0, 0.0))
-    return np.asarray(value, dtype=float)
+    event = Event("exact", label, 1.0, 0.0)
+    ledger.record(event)
+    exact = np.asarray(value, dtype=float)
+    return _answer(None, event, exact, lambda: exact)
+
+
+def unpaid(value: ArrayLike, *, label: str) -> Floats:
+    """The value itself, in no ledger: the release names it among its `nonprivate_inputs`."""
+    exact = np.asarray(value, dtype=float)
+    return tape.answer(None, label, None, exact, lambda: exact)
+
+
+def _answer(
+    rng: np.random.Generator | None,
+    event: Event | RandomSearch,
+    asked: Any,
+    draw: Callable[[], T],
+    *,
+    rows: Rows | None = None,
+    n: int = 0,
+) -> T:
+    """The one way out: whatever is told of the private rows is drawn, recorded or replayed here."""
+    return tape.answer(rng, event.label, event, asked, draw, rows=rows, n=n)

@@ -19,11 +19,11 @@ ENDS = ("min", "max", "median")
 
 
 def bins_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], printed: Mapping[str, Any]
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
     """Smallest, largest and median number of bins over the repetitions: a row a data set, value of `x` and series.
 
-    `printed` may have rows: data set -> {value of `x`: [min, max, median]}. The verdict is whether the printed median
+    `published` may have rows: data set -> {value of `x`: [min, max, median]}. The verdict is whether the printed median
     lies within our smallest and largest number; trials without an estimate have no bins, and are not counted.
     """
     rows = placed(frame.drop_duplicates("trial"), spec)
@@ -35,7 +35,7 @@ def bins_table(
     for (dataset, x, _), cell in rows.groupby(["dataset", "epsilon", "series_order"], sort=True):
         bins = cell["bins"].dropna()
         found = [bins.min(), bins.max(), bins.median()] if len(bins) else [np.nan] * 3
-        told = (printed.get("rows") or {}).get(dataset, {}).get(x, [np.nan] * 3)
+        told = (published.get("rows") or {}).get(dataset, {}).get(x, [np.nan] * 3)
         if not len(bins) and np.isnan(told[2]):
             continue
         inside = "" if np.isnan(told[2]) or not len(bins) else "yes" if found[0] <= told[2] <= found[1] else "no"
@@ -47,7 +47,7 @@ def bins_table(
     tidy["dataset"] = tidy["dataset"].replace(titles)
     texts = [[_text(value) for value in line] for line in tidy.to_numpy()]
     told = swept_remarks(as_asked(rows, titles).assign(value=rows["bins"]), known)
-    told += [f"Paper: {printed['where']}, over {printed['repetitions']} repetitions"] if printed else []
+    told += [f"Paper: {published['where']}, over {published['repetitions']} repetitions"] if published else []
     told.append("The last column: whether the printed median lies within our smallest and largest number")
     return TextTable(["", str(spec.get("xlabel", spec["x"])), *columns[2:]], texts, told, tidy)
 

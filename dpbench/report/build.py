@@ -15,8 +15,7 @@ from dpbench.report.frame import Trial, canonical_json, trial_frame, unique_tria
 from dpbench.report.metric_by_setting import settings_of
 from dpbench.report.runs import write_runs
 from dpbench.report.style import save_figure
-from dpbench.report.table_kinds import KINDS as TABLES
-from dpbench.report.table_kinds import write_table
+from dpbench.report.table_kinds import is_table, write_table
 from dpbench.report.tables import write_tables
 
 EXPORTS = ("trials.jsonl", "trials.jsonl.xz")  # the second where there are more than `MOST_PLAIN` trials
@@ -28,7 +27,7 @@ def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Pat
 
     `report` has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
     left out) and `figures` (specs of `draw_figure`, or of `write_table`: then there is no table of `metrics`).
-    The same trials give the same bytes, in whatever order they come.
+    A figure that shows nothing is not written. The same trials give the same bytes, in whatever order they come.
 
     Raises `UserError` if there are no trials or the folder cannot be written to.
     """
@@ -44,13 +43,13 @@ def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Pat
     paths = []
     specs = list(report.get("figures") or [])
     for spec in specs:
-        if spec.get("kind") in TABLES:
+        if is_table(spec):
             paths += write_table(kept, labels, spec, {}, folder / "tables", [notes])
             continue
-        drawn_frame = trial_frame(kept, settings_of(spec))
-        figure, drawn = draw_figure(drawn_frame, labels, spec, notes)
-        paths += save_figure(figure, drawn, folder / "figures", str(spec["name"]))
-    if not any(spec.get("kind") in TABLES for spec in specs):
+        figure, drawn = draw_figure(trial_frame(kept, settings_of(spec)), labels, spec, notes)
+        if len(drawn):  # an empty figure must not take the place of one that shows something
+            paths += save_figure(figure, drawn, folder / "figures", str(spec["name"]))
+    if not any(map(is_table, specs)):
         paths += write_tables(frame, labels, metrics, folder / "tables", name, notes)
     paths.append(write_runs(kept, folder / "tables", name))
     return [*paths, write_export(kept, folder)]

@@ -22,7 +22,7 @@ CELL = ["row", "series", "method", "calibration", "setting"]
 
 
 def comparison_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], printed: Mapping[str, Any]
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
     """Mean and standard error of `spec["metric"]` over the repetitions, a row a data set and a column a method.
 
@@ -36,11 +36,11 @@ def comparison_table(
     - ranks: a list of {method, among: methods}, on how many data sets the method is the lowest and the second lowest
     - ratios: pairs of methods, the ratio of whose means over the data sets is told.
 
-    `printed` may have rows (row -> {column: number}), repetitions, digit (a unit of the last one printed) and, where
+    `published` may have rows (row -> {column: number}), repetitions, digit (a unit of the last one printed) and, where
     columns are settings, the `method` that it speaks of; without repetitions the numbers are shown without a verdict.
     """
     rows = placed(_metric(frame, str(spec["metric"])), spec)
-    cells = _with_printed(_cells(rows, labels, spec), printed, spec)
+    cells = _with_printed(_cells(rows, labels, spec), published, spec)
     titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
     names = [*(name for name in titles if (cells["row"] == name).any()), *sorted(set(cells["row"]) - set(titles))]
     by_setting = "x" in spec
@@ -56,7 +56,7 @@ def comparison_table(
     header = ["", *([""] if by_setting else []), *columns]
     tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
     told = ["Cells: mean ± standard error (repetitions with a value)"]
-    told += [*swept_remarks(as_asked(rows, titles), series_of(rows, labels)), *_beside(cells, spec, printed)]
+    told += [*swept_remarks(as_asked(rows, titles), series_of(rows, labels)), *_beside(cells, spec, published)]
     return TextTable(header, lines, told, tidy)
 
 
@@ -100,37 +100,37 @@ def _setting(value: object) -> str:
     return number(value) if isinstance(value, (int, float)) else "none" if value is None else str(value)
 
 
-def _numbers(cells: pd.DataFrame, printed: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _numbers(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
     """The printed numbers, each once for every series that stands beside it, or once if there is none."""
     called = cells["method"].replace(dict(spec.get("beside", {})))
     found = []
-    for row, values in (printed.get("rows") or {}).items():
+    for row, values in (published.get("rows") or {}).items():
         for column, value in values.items():
-            method, setting = (str(printed["method"]), column) if "x" in spec else (str(column), "")
+            method, setting = (str(published["method"]), column) if "x" in spec else (str(column), "")
             series = cells.loc[called == method, CELL[1:4]].drop_duplicates().to_numpy().tolist()
             found += [[str(row), *own, str(setting), float(value)] for own in series or [[method, method, ""]]]
     return pd.DataFrame(found, columns=[*CELL, "printed"]).astype({**dict.fromkeys(CELL, "str"), "printed": "float64"})
 
 
-def _with_printed(cells: pd.DataFrame, printed: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _with_printed(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
     """The cells with the printed number and its verdict, and with cells without trials for what only the paper has."""
-    numbers = _numbers(cells, printed, spec)
+    numbers = _numbers(cells, published, spec)
     absent = numbers.merge(cells[CELL], how="left", on=CELL, indicator=True)
     absent = absent[absent.pop("_merge") == "left_only"].assign(count=0, no_estimate=0, failed=0)
     cells = cells.merge(numbers, how="left", on=CELL)
     cells = pd.concat([cells, absent], ignore_index=True) if len(absent) else cells
-    return cells.assign(verdict=[_verdict(row, printed) for _, row in cells.iterrows()])
+    return cells.assign(verdict=[_verdict(row, published) for _, row in cells.iterrows()])
 
 
-def _verdict(cell: pd.Series, printed: Mapping[str, Any]) -> str:
+def _verdict(cell: pd.Series, published: Mapping[str, Any]) -> str:
     if np.isnan(cell["printed"]):
         return ""
     if not cell["count"] + cell["failed"] + cell["no_estimate"]:
         return NOT_RUN
-    if "repetitions" not in printed:
+    if "repetitions" not in published:
         return ""
     return verdict(
-        cell["mean"], cell["se"], cell["count"], cell["printed"], printed["repetitions"], float(printed["digit"])
+        cell["mean"], cell["se"], cell["count"], cell["printed"], published["repetitions"], float(published["digit"])
     )
 
 
@@ -147,13 +147,13 @@ def _text(cell: pd.Series) -> str:
     return f"{ours}, paper {number(cell['printed'])}{told}"
 
 
-def _beside(cells: pd.DataFrame, spec: Mapping[str, Any], printed: Mapping[str, Any]) -> list[str]:
+def _beside(cells: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]) -> list[str]:
     """The sentences on the print, the ranks and the ratios."""
     told = []
-    if "repetitions" in printed:
-        told += [f"Paper: {printed['where']}, over {printed['repetitions']} repetitions", RULE]
+    if "repetitions" in published:
+        told += [f"Paper: {published['where']}, over {published['repetitions']} repetitions", RULE]
         told.append(counted(cells.loc[cells["verdict"] != "", "verdict"]))
-    elif printed:
-        told.append(f"Paper: {printed['where']}")
+    elif published:
+        told.append(f"Paper: {published['where']}")
     told += [sentence for asked in spec.get("ranks", []) for sentence in ranks(cells, asked, spec.get("beside", {}))]
     return told + [sentence for pair in spec.get("ratios", []) for sentence in mean_ratios(cells, *pair)]

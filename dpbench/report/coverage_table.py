@@ -25,7 +25,7 @@ Numbers = dict[str, tuple[int, Floats, Floats]]  # column -> repetitions, value 
 
 
 def coverage_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], printed: Mapping[str, Any]
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
     """A row a coefficient, of each value of the setting `spec["x"]` and each calibration.
 
@@ -34,7 +34,7 @@ def coverage_table(
     interval holds the population's coefficient. All are from the detail of the metric "coverage". `spec["method"]` and
     `spec["naive"]` are labels; of the latter only the theoretical SD and the coverage are shown.
 
-    `printed` may have rows (a coefficient's numbers, in the order of the columns), repetitions and digit.
+    `published` may have rows (a coefficient's numbers, in the order of the columns), repetitions and digit.
     """
     methods = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
     rows = frame[(frame["metric"] == "coverage") & methods.isin([spec["method"], spec["naive"]])]
@@ -43,7 +43,7 @@ def coverage_table(
     found = []
     for (draw, calibration), cell in marked.groupby([spec["x"], "calibration"], sort=True):
         series = f"{spec['method']} ({calibration})" if calibration else str(spec["method"])
-        found += [{"draw": draw, "series": series, **row} for row in _coefficients(cell, spec, printed)]
+        found += [{"draw": draw, "series": series, **row} for row in _coefficients(cell, spec, published)]
     tidy = pd.DataFrame(found, columns=TIDY)
     lines = []
     for place, row in tidy.groupby(TIDY[:3], sort=False):
@@ -51,19 +51,21 @@ def coverage_table(
         lines.append([*map(str, place), *(cells.get(column, "not run") for column in COLUMNS)])
     told = ["Cells: number ± standard error, that of an SD as if the estimates were normal"]
     told += swept_remarks(marked, known)
-    if printed:
-        told += [f"Paper: {printed['where']}, over {printed['repetitions']} repetitions of one draw of coefficients"]
+    if published:
+        told += [
+            f"Paper: {published['where']}, over {published['repetitions']} repetitions of one draw of coefficients"
+        ]
         told += [RULE, counted(tidy.loc[tidy["verdict"] != "", "verdict"])]
     return TextTable([str(spec.get("xlabel", spec["x"])), "method", "coefficient", *COLUMNS], lines, told, tidy)
 
 
 def _coefficients(
-    cell: pd.DataFrame, spec: Mapping[str, Any], printed: Mapping[str, Any]
+    cell: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> Iterator[dict[str, object]]:
     """A row for each coefficient and column: its value, standard error and verdict."""
     own, naive = (_numbers(cell[cell["method"] == spec[role]]) for role in ("method", "naive"))
     found = own | {f"naive {name}": naive[name] for name in ("theoretical SD", "coverage") if name in naive}
-    beside = np.array(printed.get("rows") or np.full((0, len(COLUMNS)), math.nan))
+    beside = np.array(published.get("rows") or np.full((0, len(COLUMNS)), math.nan))
     names: list[str] = next((json.loads(text)["columns"] for text in cell["detail"] if text), [])
     for place, name in enumerate(names):
         for order, column in enumerate(COLUMNS):
@@ -74,7 +76,7 @@ def _coefficients(
             if place < len(beside):
                 row["printed"] = beside[place, order]
                 row["verdict"] = verdict(
-                    row["value"], row["se"], count, row["printed"], printed["repetitions"], float(printed["digit"])
+                    row["value"], row["se"], count, row["printed"], published["repetitions"], float(published["digit"])
                 )
             yield {"coefficient": name, "column": column, **row}
 

@@ -1,25 +1,15 @@
-"""The kinds of figure that a report can ask for; each has a module of its own."""
+"""Drawing one figure of a report, of whatever kind; the kinds are configs of the group `figure`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
-from dpbench.errors import unknown
-from dpbench.report.histogram import histogram
-from dpbench.report.metric_by_epsilon import metric_by_epsilon
-from dpbench.report.metric_by_setting import metric_by_setting
-from dpbench.report.polynomial import polynomial
-
-KINDS: dict[str, Callable[..., tuple[Figure, pd.DataFrame]]] = {
-    "metric_by_epsilon": metric_by_epsilon,
-    "metric_by_setting": metric_by_setting,
-    "histogram": histogram,
-    "polynomial": polynomial,
-}
+from dpbench.config.reports import kind_of
+from dpbench.errors import ContractError
 
 
 def draw_figure(
@@ -27,9 +17,15 @@ def draw_figure(
 ) -> tuple[Figure, pd.DataFrame]:
     """The figure of `spec` and what it draws, by its `kind` ("metric_by_epsilon" if left out).
 
-    Raises `UserError` for an unknown kind.
+    Raises `UserError` for an unknown kind, `ContractError` for a kind that returns anything else.
     """
-    kind = str(spec.get("kind", "metric_by_epsilon"))
-    if kind not in KINDS:
-        raise unknown("kind of figure", kind, KINDS)
-    return KINDS[kind](frame, labels, spec, notes)
+    kind = kind_of(spec)
+    made = kind.function(frame, labels, spec, notes)
+    if not (
+        isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Figure) and isinstance(made[1], pd.DataFrame)
+    ):
+        raise ContractError(
+            f"figure {kind.name} must return a matplotlib Figure and a DataFrame of what it draws, not "
+            f"{type(made).__name__}"
+        )
+    return made

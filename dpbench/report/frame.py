@@ -280,7 +280,9 @@ def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
     if isinstance(node, dict):
         for name in sorted(node):
             yield from _leaves(node[name], f"{path}.{name}" if path else str(name))
-    elif path not in _NO_SETTING and not path.endswith(".code"):  # code is told apart in another place: see `mixed_code`
+    elif path not in _NO_SETTING and not path.endswith(
+        ".code"
+    ):  # code is told apart in another place: see `mixed_code`
         text = node if isinstance(node, str) else canonical_json(node)
         short = len(text) <= _LONGEST_VALUE
         yield path, text if short else f"#{hashlib.sha256(text.encode()).hexdigest()[:8]}"

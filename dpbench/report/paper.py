@@ -15,8 +15,7 @@ from dpbench.report.remarks import as_text
 from dpbench.report.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.series import shown
 from dpbench.report.style import save_figure
-from dpbench.report.table_kinds import KINDS as TABLES
-from dpbench.report.table_kinds import write_table
+from dpbench.report.table_kinds import is_table, write_table
 from dpbench.report.tables import write_tables
 from dpbench.report.verdicts import write_verdicts
 
@@ -31,10 +30,10 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[
     by_name = {one.experiment.name: one for one in results}
     paths = []
     for spec in paper.report["figures"]:
-        if spec.get("kind") in TABLES:
+        if is_table(spec):
             paths += _write_table(paper, spec, by_name, folder / "tables")
             continue
-        chosen = [_concerned(by_name[name], spec, paper.report["labels"]) for name in spec.get("experiments", [])]
+        chosen = [_concerned(by_name[name], spec, paper.report["labels"]) for name in spec.get("experiments") or []]
         if not chosen or any(one.trials for one in chosen):
             paths += _write_figure(paper.report, spec, chosen, folder)
     paths += write_published(paper, results, folder / "tables")
@@ -43,17 +42,19 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[
 
 def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Results:
     """The experiment as a figure sees it: not run, if none of its trials has the figure's metric and labels."""
+    if "metric" not in spec:
+        return one
     frame, _ = shown(frame_of([one], settings_of(spec)), labels, spec.get("show"))
     return one if (frame["metric"] == spec["metric"]).any() else replace(one, trials=())
 
 
 def _write_table(paper: Paper, spec: Mapping[str, Any], results: Mapping[str, Results], folder: Path) -> list[Path]:
     """The table of `spec`, beside what the published file has of it."""
-    chosen = [results[name] for name in spec["experiments"]]
-    printed = (paper.published.get("tables") or {}).get(spec.get("published"), {})
+    chosen = [results[name] for name in spec.get("experiments") or []]
+    published = (paper.published.get("tables") or {}).get(spec.get("published"), {})
     trials = [trial for one in chosen for trial in one.trials]
     told = {"panels": paper.report["panels"], **spec}
-    return write_table(trials, paper.report["labels"], told, printed, folder, notes_on(chosen))
+    return write_table(trials, paper.report["labels"], told, published, folder, notes_on(chosen))
 
 
 def _write_figure(
@@ -62,9 +63,11 @@ def _write_figure(
     """The figure and, if it shows a metric against epsilon, its numbers as a table."""
     name, labels, titles = str(spec["name"]), report["labels"], titles_of(chosen, report["panels"])
     frame, absent = shown(frame_of(chosen, settings_of(spec)), labels, spec.get("show"))
-    told = [str(spec.get("caption", "")), *notes_on(chosen)]
+    told = [str(spec.get("caption") or ""), *notes_on(chosen)]
     notes = as_text([*told, f"Methods not run: {'; '.join(absent)}" if absent else ""])
     figure, drawn = draw_figure(frame, labels, {"panels": titles, **spec}, notes)
+    if drawn.empty:
+        return []
     paths = save_figure(figure, drawn, folder / "figures", name)
     if spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
         titled = frame.assign(dataset=frame["dataset"].replace(titles))

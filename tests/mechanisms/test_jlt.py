@@ -8,6 +8,7 @@ import pytest
 from dpbench.data.encode import Design
 from dpbench.errors import UserError
 from dpbench.mechanisms.jlt import jlt
+from dpbench.mechanisms.replay import check_replay
 from dpbench.models.linear import linear_statistics
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
@@ -41,16 +42,16 @@ def test_no_row_is_longer_than_the_declared_bound(small_table, design):
 
 
 @pytest.mark.parametrize(("epsilon", "altered"), [(1.0, True), (100.0, False)])
-def test_printed_constants_in_either_branch(epsilon, altered, small_table, design):
+def test_published_constants_in_either_branch(epsilon, altered, small_table, design):
     release = run(small_table, design, epsilon, calibration="paper", ratio=0.01)
     laplace, projection = release.ledger.events
     log = math.log(8 / DELTA)
-    printed = 8 / epsilon * (math.sqrt(2 * 30 * log) + 2 * log)  # w^2 / B^2
+    published = 8 / epsilon * (math.sqrt(2 * 30 * log) + 2 * log)  # w^2 / B^2
     assert laplace.sensitivity == pytest.approx(projection.sensitivity**2)
     assert (laplace.multiplier, projection.delta) == (4 / epsilon, DELTA / 2)
     assert release.diagnostics == {"projections": 30, "altered": altered}
-    assert projection.multiplier**2 == pytest.approx(printed if altered else printed - 1)
-    assert release.statistics.ridge == pytest.approx(printed * projection.sensitivity**2 if altered else 0.0)
+    assert projection.multiplier**2 == pytest.approx(published - 1)  # of the dearer branch, whichever was taken
+    assert release.statistics.ridge == pytest.approx(published * projection.sensitivity**2 if altered else 0.0)
     assert spent(release.ledger, DELTA).epsilon < epsilon
 
 
@@ -101,6 +102,25 @@ def test_bad_parameters_are_named(given, small_table, design):
         run(small_table, design, 1.0, **given)
 
 
-def test_an_epsilon_at_which_the_printed_test_protects_nothing_is_refused(small_table, design):
+def test_an_epsilon_at_which_the_published_test_protects_nothing_is_refused(small_table, design):
     with pytest.raises(UserError, match="calibration: paper gives w <= B"):
         run(small_table, design, 1000.0, calibration="paper")
+
+
+def test_which_branch_is_taken_does_not_show_in_the_cost(small_table, design):
+    """The test's answer may go either way on one table: the ledger says the dearer cost of both."""
+    few, many = (
+        run(rows, design, 100.0, calibration="paper", ratio=0.01)
+        for rows in (small_table.take(np.arange(20)), small_table)
+    )
+    assert (few.diagnostics["altered"], many.diagnostics["altered"]) == (True, False)
+    assert spent(few.ledger, DELTA) == spent(many.ledger, DELTA)
+
+
+@pytest.mark.parametrize("rows", [20, 3000])
+def test_each_branch_reads_the_rows_through_its_noise_only(rows, small_table, design):
+    def make(table):
+        return run(table, design, 100.0, calibration="paper", ratio=0.01)
+
+    assert make(small_table.take(np.arange(rows))).diagnostics["altered"] == (rows == 20)
+    assert check_replay(make, small_table.take(np.arange(rows))) == []

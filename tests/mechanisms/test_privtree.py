@@ -18,7 +18,7 @@ def grow(X, lower, upper, seed=0, **settings):
 
 @pytest.fixture
 def without_noise(monkeypatch):
-    monkeypatch.setattr(module, "tree_laplace", lambda *_, **__: np.zeros)
+    monkeypatch.setattr(module, "tree_laplace", lambda *_, **__: np.array)
 
 
 def bins_of(points, lower, upper, top):
@@ -86,7 +86,7 @@ def test_chance_of_a_split():
 def test_chance_of_a_split_at_depth_one(without_noise, monkeypatch):
     """The bias of depth 1 is delta = 10 ln 2: a node of 10 rows is split if 10 - 6.93 + noise > 0."""
     for noise, bins in ((-3.0, 3), (-3.2, 2)):
-        monkeypatch.setattr(module, "tree_laplace", lambda *_, noise=noise, **__: lambda m: np.full(m, noise))
+        monkeypatch.setattr(module, "tree_laplace", lambda *_, noise=noise, **__: lambda counts: counts + noise)
         # at depth 2, 10 - 13.9 < -3
         assert len(grow(np.zeros((10, 1)), [0], [1], epsilon=0.3)[0]) == bins
 

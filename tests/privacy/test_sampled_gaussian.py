@@ -86,11 +86,17 @@ def test_a_budget_that_no_multiplier_meets_is_refused():
 def test_samples_and_noise_have_the_law_that_the_ledger_says():
     """Binomial sizes, rows in equal parts, normal noise: chi-square and Kolmogorov-Smirnov at level 1e-4 each."""
     ledger, n, steps, rate = Ledger(), 12, 20_000, 0.3
+    samples = []
+
+    def sizes_of(rows):
+        samples.append(rows)
+        return np.full((2, 1), float(len(rows)))
+
     drawn = sampled_gaussian(
         np.random.default_rng(3),
         ledger,
         n,
-        (2, 1),
+        sizes_of,
         sensitivity=2.0,
         multiplier=3.0,
         rate=rate,
@@ -98,8 +104,8 @@ def test_samples_and_noise_have_the_law_that_the_ledger_says():
         label="g",
     )
     assert ledger.events == (Event("gaussian", "g", 2.0, 3.0, steps, rate),)  # before anything is drawn
-    samples, noise = zip(*drawn, strict=True)
-    assert len(samples) == steps
+    noise = [noisy - len(rows) for noisy, rows in zip(drawn, samples, strict=False)]
+    assert len(noise) == len(samples) == steps
     assert all(len(set(rows)) == len(rows) for rows in samples)
     sizes = np.bincount([len(rows) for rows in samples], minlength=n + 1)
     expected = steps * stats.binom(n, rate).pmf(np.arange(n + 1))
@@ -110,9 +116,34 @@ def test_samples_and_noise_have_the_law_that_the_ledger_says():
 
 
 def test_at_rate_one_every_row_takes_part():
-    rng = np.random.default_rng(0)
-    ((rows, noise),) = sampled_gaussian(
-        rng, Ledger(), 5, (3,), sensitivity=1.0, multiplier=1.0, rate=1.0, count=1, label="g"
+    (noisy,) = sampled_gaussian(
+        np.random.default_rng(0),
+        Ledger(),
+        5,
+        lambda rows: 10.0 * np.arange(5)[rows],
+        sensitivity=1.0,
+        multiplier=1e-6,
+        rate=1.0,
+        count=1,
+        label="g",
     )
-    assert np.arange(5)[rows].tolist() == [0, 1, 2, 3, 4]
-    assert noise.shape == (3,)
+    assert noisy == pytest.approx(np.array([0.0, 10, 20, 30, 40]), abs=1e-4)
+
+
+def test_a_step_is_asked_for_after_the_answer_to_the_one_before():
+    """Gradient descent needs that: without noise, theta halves its distance to 8 in each step."""
+    theta = np.zeros(1)
+    steps = sampled_gaussian(
+        np.random.default_rng(0),
+        Ledger(),
+        1,
+        lambda rows: 8 - theta,
+        sensitivity=1.0,
+        multiplier=1e-9,
+        rate=1.0,
+        count=3,
+        label="g",
+    )
+    for noisy in steps:
+        theta += noisy / 2
+    assert theta[0] == pytest.approx(7.0, abs=1e-6)

@@ -1,9 +1,8 @@
 from made_up import make_trial
 
-from dpbench.report.bins_table import BINS
+from dpbench.report.bins_table import BINS, bins_table
 from dpbench.report.frame import trial_frame
 from dpbench.report.metric_by_setting import settings_of
-from dpbench.report.table_kinds import KINDS
 
 LABELS = {"binagg/bin_regression": "BinAgg"}
 SPEC = {"x": "release.mechanism.parameters.theta", "xlabel": "θ", "panels": {"b": "B", "a": "A"}}
@@ -30,7 +29,7 @@ def test_smallest_largest_and_median_by_data_set_and_setting_beside_the_print():
         "binagg", "bin_regression", repetition=9, dataset="a", parameters={"theta": 0.0}, status="no_estimate"
     )
     trials = [*trials_of([6, 9, 7]), *trials_of([30, 20], theta=-70.0), *trials_of([3], "b"), lost]
-    made = KINDS["bins_table"](trial_frame(trials, [*settings_of(SPEC), BINS]), LABELS, SPEC, PRINTED)
+    made = bins_table(trial_frame(trials, [*settings_of(SPEC), BINS]), LABELS, SPEC, PRINTED)
     assert made.rows == [
         ["B", "0", "BinAgg", "1", "3", "3", "3", "", "", "", ""],
         ["A", "-70", "BinAgg", "2", "20", "30", "25", "4", "24", "14", "no"],

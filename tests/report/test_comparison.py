@@ -3,10 +3,11 @@ import math
 import pytest
 from made_up import make_score, make_trial
 
+from dpbench.report.comparison import comparison_table
 from dpbench.report.frame import trial_frame
 from dpbench.report.metric_by_setting import settings_of
 from dpbench.report.printed import verdict
-from dpbench.report.table_kinds import KINDS, write_table
+from dpbench.report.table_kinds import write_table
 
 LABELS = {
     f"{mechanism}/{model}": label
@@ -31,7 +32,7 @@ def trial(mechanism="binagg", model="xgboost", value=0.3, repetition=0, **change
 def table(trials, printed=None, **changes):
     spec = SPEC | changes
     frame = trial_frame(trials, settings_of(spec))
-    return KINDS[spec["kind"]](frame, LABELS, spec, printed or {})
+    return comparison_table(frame, LABELS, spec, printed or {})
 
 
 def cell(made, row, column):

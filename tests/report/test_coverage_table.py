@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 from made_up import make_score, make_trial
 
-from dpbench.report.coverage_table import LEVEL
+from dpbench.report.coverage_table import LEVEL, coverage_table
 from dpbench.report.frame import trial_frame
 from dpbench.report.metric_by_setting import settings_of
-from dpbench.report.table_kinds import KINDS
 
 LABELS = {"binagg/own": "BinAgg", "binagg/naive": "BinAgg, naive"}
 SPEC = {"x": "release.dataset.parameters.coefficients_seed", "method": "BinAgg", "naive": "BinAgg, naive"}
@@ -41,7 +40,7 @@ def trials_of(model, errors, half, draw=0, calibration="tight", status="done", s
 
 
 def table(trials, printed=None):
-    return KINDS["coverage_table"](trial_frame(trials, [*settings_of(SPEC), LEVEL]), LABELS, SPEC, printed or {})
+    return coverage_table(trial_frame(trials, [*settings_of(SPEC), LEVEL]), LABELS, SPEC, printed or {})
 
 
 ERRORS = (-0.1, 0.1, -0.1, 0.1)

@@ -1,0 +1,55 @@
+"""`dpbench check`: a plug-in of any kind held against its contract (`dpbench.contracts`), on tiny data, in seconds."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+
+from dpbench.commands import plugins
+from dpbench.config import choices
+from dpbench.errors import UserError, bounded, told, unknown
+
+GROUPS: dict[str, Callable[[str, plugins.Source], Iterator[plugins.Check]]] = {
+    "mechanism": plugins.check_mechanism,
+    "model": plugins.check_model,
+    "metric": plugins.check_metric,
+    "dataset": plugins.check_dataset,
+    "figure": plugins.check_kind,
+    "table": plugins.check_kind,
+}
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Check each plug-in that the settings name, a line a check; 1 if something is wrong with any."""
+    named = [
+        (group, name) for group, _, name in (item.partition("=") for item in arguments.overrides) if group in GROUPS
+    ]
+    if not named:
+        raise UserError(f"say what to check, such as dpbench check mechanism=mine (or {', '.join(list(GROUPS)[1:])})")
+    settings = tuple(item for item in arguments.overrides if item.partition("=")[0] not in GROUPS)
+    good = True
+    for group, listed in named:
+        for name in listed.strip("[]").split(","):
+            known = choices(group, arguments.config_dir)
+            if name not in known:
+                raise unknown(group, name, known)
+            source = plugins.Source(group, settings, arguments.config_dir)
+            good &= _report(f"{group} {name}", GROUPS[group](name, source))
+    return 0 if good else 1
+
+
+def _report(title: str, checks: Iterable[plugins.Check]) -> bool:
+    """Print a line for each check; whether all are well. The first that cannot go on is the last."""
+    good = True
+    print(title)
+    what = "can be checked"
+    try:
+        for what, problems in checks:
+            good &= not problems
+            for problem in problems or [""]:
+                print(f"  {'wrong' if problem else 'ok':<6} {what}{': ' if problem else ''}{bounded(problem)}")
+    except Exception as error:  # whatever a plug-in raises is a finding
+        text = str(error) if isinstance(error, UserError) else told(error)
+        print(f"  wrong  after: {what}: {bounded(text)}")
+        return False
+    return good

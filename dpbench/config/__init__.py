@@ -1,0 +1,27 @@
+"""From a line such as `experiment=linreg_adult epsilon=[0.1,1]` to one validated `Experiment`; nothing runs here.
+
+`registry` finds the config files, `composition` lets Hydra merge them, `experiment` checks what came out, `parts` the
+mechanisms, models and metrics in it, `reports` what is to be drawn, and `schema` holds the types.
+"""
+
+from dpbench.config.composition import composed
+from dpbench.config.experiment import compose
+from dpbench.config.parts import part_of
+from dpbench.config.registry import choices
+from dpbench.config.reports import paper_of
+from dpbench.config.schema import Experiment, Kind, Limits, Paper, Part
+from dpbench.config.values import checked_name
+
+__all__ = [
+    "Experiment",
+    "Kind",
+    "Limits",
+    "Paper",
+    "Part",
+    "checked_name",
+    "choices",
+    "compose",
+    "composed",
+    "paper_of",
+    "part_of",
+]

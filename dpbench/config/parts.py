@@ -1,0 +1,118 @@
+"""Mechanisms, models and metrics of a configuration: what the grid knows of them, and parameters that fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpbench.config.composition import composed
+from dpbench.config.registry import choices, declared
+from dpbench.config.schema import Part
+from dpbench.config.values import checked_type, listed
+from dpbench.contracts import check_signature, parameters_of
+from dpbench.errors import UserError, shown, unknown
+from dpbench.mechanisms.release import KINDS
+from dpbench.privacy.budget import RELATIONS
+from dpbench.targets import resolve
+
+RESERVED = {
+    "mechanism": {
+        "_target_": "str",
+        "_offers_": "list",
+        "_relations_": "list",
+        "_private_": "bool",
+        "_labels_": "bool",
+        "_unpaid_": "dict",
+        "_hide_runtime_": "bool",
+    },
+    "model": {"_target_": "str", "_needs_": "list | str", "_labels_": "bool"},
+    "metric": {"_target_": "str", "_needs_": "list | str", "_labels_": "bool", "_test_rows_": "bool"},
+}
+
+
+def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:
+    """One mechanism, model or metric with its default parameters."""
+    if name not in choices(group, config_dir):
+        raise unknown(group, name, choices(group, config_dir))
+    (part,) = parts_of(group, composed([f"{group}=[{name}]"], config_dir), config_dir)
+    return part
+
+
+def parts_of(group: str, config: Mapping[str, Any], config_dir: Path | None = None) -> tuple[Part, ...]:
+    """The parts of a group in a composed configuration, in its order."""
+    nodes = config.get(group) or {}
+    if not isinstance(nodes, dict):
+        raise UserError(f"{group} must name configs, such as {group}=[{_first(group)}], not {shown(nodes)}")
+    if not nodes:
+        raise UserError(f"name at least one {group}, such as {group}=[{_first(group)}]")
+    return tuple(_part(group, str(name), node, config_dir) for name, node in nodes.items())
+
+
+def _first(group: str) -> str:
+    return next(iter(choices(group)))
+
+
+def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
+    known, where = choices(group, config_dir), f"{group}.{name}"
+    if not isinstance(node, dict) or "_target_" not in node:
+        if name not in known:
+            raise unknown(group, name, known)
+        if not isinstance(node, dict):
+            raise UserError(f"{where} must be a mapping of its parameters, not {shown(node)}")
+        if name not in declared(group, config_dir):
+            raise UserError(f"{known[name]} must hold '{name}:' with a _target_ below it")
+        raise UserError(
+            f"{where} has settings, but {name} is not in the grid: {group}=[...,{name}] adds it, ~{where} drops them"
+        )
+    reserved = {str(key): value for key, value in node.items() if str(key).startswith("_")}
+    for key, value in reserved.items():
+        if key not in RESERVED[group]:
+            raise unknown(f"reserved key of {where}", key, RESERVED[group])
+        if key != "_target_":
+            checked_type(f"{where}.{key}", value, RESERVED[group][key])
+    function = resolve(group, node["_target_"], f"{where}: _target_")
+    check_signature(group, function, where)
+    parameters = {key: value for key, value in node.items() if key not in reserved}
+    _check_parameters(group, where, function, parameters)
+    private = reserved.get("_private_", True)
+    proven = reserved.get("_relations_", RELATIONS[:1] if private else RELATIONS)
+    return Part(
+        group=group,
+        name=name,
+        target=node["_target_"],
+        parameters=parameters,
+        offers=_names(f"{where}._offers_", reserved.get("_offers_", ()), KINDS),
+        relations=_names(f"{where}._relations_", proven, RELATIONS),
+        needs=_names(f"{where}._needs_", reserved.get("_needs_", ()), KINDS),
+        private=private,
+        labels=reserved.get("_labels_", False),
+        test_rows=reserved.get("_test_rows_", False),
+        unpaid={str(dataset): str(text) for dataset, text in reserved.get("_unpaid_", {}).items()},
+        hide_runtime=reserved.get("_hide_runtime_", False),
+    )
+
+
+def _names(where: str, value: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(str(name) for name in listed(value))
+    for name in names:
+        if name not in known:
+            raise unknown(where, name, known)
+    return names
+
+
+def _check_parameters(group: str, where: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Every parameter is one of the function's, of the type that its annotation names, and none is wanting."""
+    known = parameters_of(group, function)
+    for name, value in given.items():
+        if name not in known:
+            raise unknown(f"parameter of {where}", str(name), known)
+        checked_type(f"{where}.{name}", value, _written(known[name].annotation))
+    for name, parameter in known.items():
+        if parameter.default is parameter.empty and name not in given:
+            raise UserError(f"{where} needs a value for {name}, which has no default: set {where}.{name}")
+
+
+def _written(annotation: Any) -> str:
+    """An annotation as it stands in the source, whether or not its module postpones annotations."""
+    return annotation.__name__ if isinstance(annotation, type) else str(annotation).replace("typing.", "")

@@ -1,0 +1,102 @@
+"""The config files: those of the project, and over them those of the user's own folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpbench.config.values import DEEPEST, MOST_VALUES
+from dpbench.errors import UserError, bounded
+from dpbench.resources import conf_dir
+
+LARGEST = 2**20  # bytes of a config file
+
+
+def choices(group: str, config_dir: Path | None = None) -> dict[str, Path]:
+    """The configs of a group, by name; those of `config_dir` come over the project's."""
+    folders = [conf_dir(), *([config_dir] if config_dir else [])]
+    return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
+
+
+def declared(group: str, config_dir: Path | None = None) -> dict[str, Mapping[str, Any]]:
+    """What the configs of a group of parts or kinds say, by name, before Hydra fills in their interpolations."""
+    found = {name: read_yaml(path).get(name) for name, path in choices(group, config_dir).items()}
+    return {name: node for name, node in found.items() if isinstance(node, dict)}
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """The mapping in a YAML file. Raises `UserError`, which names file and line, if it holds none."""
+    import yaml
+
+    check_file(path)
+    try:
+        found = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        raise yaml_error(error, path) from error
+    if not isinstance(found, dict):
+        raise UserError(f"{path} must hold a mapping (name: value), not {type(found).__name__}")
+    return found
+
+
+def yaml_error(error: Exception, path: Path | None = None) -> UserError:
+    """The complaint about a YAML file in one line, with file, line and column."""
+    mark = getattr(error, "problem_mark", None)
+    place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+    name = path or (mark.name if mark else "a config file")
+    if isinstance(error, RecursionError):
+        return UserError(f"{name} is nested too deep")
+    text = getattr(error, "problem", None) or " ".join(str(error).split())
+    return UserError(bounded(f"{name}{place}: {str(text)[:300]}"))
+
+
+def check_own_files(folder: Path) -> None:
+    """`UserError` for a config file in the user's folder that a reader could not digest."""
+    for pattern in ("*.yaml", "*/*.yaml", "*/*/*.yaml"):
+        for path in sorted(folder.glob(pattern)):
+            check_file(path)
+
+
+def check_file(path: Path) -> None:
+    """`UserError` for a file that is too large or too deep, with its aliases written out.
+
+    What is no YAML passes: whoever reads the file says so.
+    """
+    import yaml
+
+    try:
+        size = path.stat().st_size
+        events = yaml.parse(
+            path.read_bytes() if size <= LARGEST else b"", Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        )
+        if size > LARGEST or _too_large(events):
+            raise UserError(
+                f"{path} is too large for a configuration: at most {LARGEST:,} bytes, {DEEPEST} levels and "
+                f"{MOST_VALUES:,} values, aliases written out"
+            )
+    except (OSError, yaml.YAMLError, ValueError):
+        return
+
+
+def _too_large(events: Iterable[Any]) -> bool:
+    """Whether a YAML file has too many levels or values, found without building it: aliases multiply."""
+    from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
+
+    sizes: dict[str, int] = {}
+    counts, anchors = [0], [""]
+    for event in events:
+        if isinstance(event, CollectionStartEvent):
+            counts.append(1)
+            anchors.append(event.anchor or "")
+            sizes[anchors[-1]] = MOST_VALUES + 1  # should it be met below itself
+        elif isinstance(event, CollectionEndEvent):
+            size, sizes[anchors.pop()] = counts[-1], counts.pop()
+            counts[-1] += size
+        elif isinstance(event, AliasEvent):
+            counts[-1] += sizes.get(event.anchor or "", 1)
+        elif isinstance(event, ScalarEvent):
+            counts[-1] += 1
+            sizes[event.anchor or ""] = 1
+        if len(counts) > DEEPEST or counts[-1] > MOST_VALUES:
+            return True
+    return False

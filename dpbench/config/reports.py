@@ -1,0 +1,133 @@
+"""What is to be drawn: the kinds of figure and table that there are, and reports whose figures ask for what exists."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from dpbench.config.registry import choices, declared, read_yaml
+from dpbench.config.schema import Kind, Paper
+from dpbench.config.values import TYPES, check_values, checked_name, checked_type
+from dpbench.errors import UserError, shown, unknown
+from dpbench.targets import own_folder
+
+DEFAULT = "metric_by_epsilon"
+GROUPS = ("figure", "table")
+ANY = {  # keys that every kind's spec may have
+    "name": "str",
+    "kind": "str",
+    "title": "str",
+    "caption": "str",
+    "experiments": "list",
+    "published": "str",
+    "show": "list",
+    "panels": "dict",
+    "symbol": "str",
+}
+RESERVED = {"_target_": "str", "_required_": "dict", "_optional_": "dict", "_reads_": "list"}
+OTHER_METRICS = ("seconds",)  # shown as a metric, and stored with every trial
+
+
+def kinds() -> dict[str, Kind]:
+    """The kinds of figure and table of the project and of the user's own folder."""
+    found = {}
+    for group in GROUPS:
+        nodes = declared(group, own_folder())
+        for name in choices(group, own_folder()):
+            found[name] = _kind(group, name, nodes.get(name))
+    return found
+
+
+def kind_of(spec: Mapping[str, Any]) -> Kind:
+    """The kind that a spec names, `DEFAULT` if none. Raises `UserError` for an unknown one."""
+    name, known = str(spec.get("kind") or DEFAULT), kinds()
+    if name not in known:
+        raise unknown("kind of figure", name, known)
+    return known[name]
+
+
+def _kind(group: str, name: str, node: Any) -> Kind:
+    where = f"{group}.{name}"
+    if not isinstance(node, dict) or "_target_" not in node:
+        raise UserError(f"conf/{group}/{name}.yaml must hold '{name}:' with a _target_ below it")
+    for key, value in node.items():
+        if key not in RESERVED:
+            raise unknown(f"key of {where}", str(key), RESERVED)
+        checked_type(f"{where}.{key}", value, RESERVED[key])
+    required, optional = (
+        {str(k): str(v) for k, v in node.get(key, {}).items()} for key in ("_required_", "_optional_")
+    )
+    for key, kind in (required | optional).items():
+        for one in kind.split("|"):
+            if one.strip() not in TYPES:
+                raise unknown(f"type of {where}, key {key},", one.strip(), TYPES)
+    return Kind(group, name, node["_target_"], required, optional, tuple(map(str, node.get("_reads_", ()))))
+
+
+def checked_report(report: Any, metrics: Collection[str], where: str = "report") -> dict[str, Any]:
+    """The report with all its parts; `metrics` are the names of those there are.
+
+    Raises `UserError` for a figure of an unknown kind or metric, with an unknown key, or without one it needs.
+    """
+    checked_type(where, report, "dict | None")
+    found = {"labels": {}, "metrics": [], "figures": [], "panels": {}} | {
+        str(key): value for key, value in (report or {}).items() if value is not None
+    }
+    for key, value in found.items():
+        if key not in ("labels", "metrics", "figures", "panels"):
+            raise unknown(f"key of {where}", key, ("labels", "metrics", "figures", "panels"))
+        checked_type(f"{where}.{key}", value, "list" if key in ("metrics", "figures") else "dict")
+    for metric in found["metrics"]:
+        if metric not in metrics:
+            raise unknown(f"metric of {where}", str(metric), metrics)
+    found["labels"] = {str(method): str(label) for method, label in found["labels"].items()}
+    found["figures"] = [
+        _checked_spec(spec, f"{where}.figures.{place}", metrics) for place, spec in enumerate(found["figures"])
+    ]
+    names = [(kind_of(spec).group, spec["name"]) for spec in found["figures"]]
+    for group, name in names:
+        if names.count((group, name)) > 1:
+            raise UserError(f"{where}: two {group}s are called {name!r}")
+    return found
+
+
+def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> dict[str, Any]:
+    """One figure or table of a report, without the keys that are null."""
+    checked_type(where, given, "dict")
+    spec = {str(key): value for key, value in given.items() if value is not None}
+    where = f"{where} ({spec['name']})" if "name" in spec else where
+    kind = kind_of(spec)
+    known = ANY | dict(kind.required) | dict(kind.optional)
+    for key, value in spec.items():
+        if key not in known:
+            raise unknown(f"key of {where}, a {kind.name}:", key, known)
+        checked_type(f"{where}.{key}", value, known[key])
+    for key in ("name", *(("title",) if kind.group == "table" else ()), *kind.required):
+        if key not in spec:
+            raise UserError(f"{where}: a {kind.name} needs {key}")
+    checked_name(spec["name"])
+    metric = spec.get("metric")
+    if metric is not None and metric not in metrics and metric not in OTHER_METRICS:
+        raise unknown(f"metric of {where}", str(metric), metrics)
+    return spec
+
+
+def paper_of(name: str, config_dir: Path | None = None) -> Paper:
+    """The paper of conf/paper/`name`.yaml, with conf/published/`name`.yaml. Raises `UserError` for an unknown name."""
+    known = choices("paper", config_dir)
+    if name not in known:
+        raise unknown("paper", name, known)
+    paper = read_yaml(known[name])
+    file = choices("published", config_dir).get(name)
+    published = read_yaml(file) if file else {}
+    for values in (paper, published):
+        check_values(values)
+    checked_type(f"paper {name}: title", paper.get("title"), "str")
+    report = checked_report(paper.get("report"), choices("metric", config_dir), f"paper {name}: report")
+    experiments = choices("experiment", config_dir)
+    for spec in report["figures"]:
+        for one in spec.get("experiments") or []:
+            if one not in experiments:
+                raise unknown(f"experiment of figure {spec['name']}", shown(one).strip("'"), experiments)
+    return Paper(checked_name(name), paper["title"], report, published)

@@ -1,0 +1,63 @@
+"""What is recorded of an error: a status, and a message that says what happened and where in the user's code."""
+
+from __future__ import annotations
+
+import os
+import re
+import traceback
+from pathlib import Path
+
+from dpbench.errors import NoEstimateError, UserError
+from dpbench.grid.checks import ContractError
+from dpbench.grid.spending import OverspentError
+from dpbench.resources import PACKAGE
+
+SENTENCES = (UserError, NoEstimateError, ContractError, OverspentError)  # their text says all that is to be said
+LONGEST = 2000  # characters of a message
+_HERE = str(Path(__file__).parent)
+_LIBRARY = str(Path(os.__file__).parent)
+_PATH = re.compile(r"(?<![\w:/.])~?(?:/[^\s/'\":;,()<>]+)+/([^\s/'\":;,()<>]+)")
+
+
+def status_of(error: BaseException) -> str:
+    """The status of a trial that raised this."""
+    if isinstance(error, NoEstimateError):
+        return "no_estimate"
+    return "oom" if isinstance(error, MemoryError) else "failed"
+
+
+def described(error: BaseException) -> dict[str, str]:
+    """Type, message and traceback of an error, without the folders of this machine."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_HERE)]
+    text = _text(error)
+    if not isinstance(error, SENTENCES):
+        place = _place(frames)
+        text = f"{type(error).__name__}{': ' if text else ''}{text}" + (f" ({place})" if place else "")
+    lines = [f"{_short(frame.filename)}:{frame.lineno} {frame.name}: {frame.line}" for frame in frames]
+    return {"type": type(error).__name__, "message": text, "traceback": "\n".join(lines)}
+
+
+def _text(error: BaseException) -> str:
+    """The error's own words, paths cut to what is below the project, or to the file."""
+    words = " ".join(map(str, error.args)) if isinstance(error, SystemExit) else str(error)
+    words = _PATH.sub(lambda match: _short(match[0]), words)
+    return words if len(words) <= LONGEST else words[:LONGEST] + " ... (cut)"
+
+
+def _place(frames: list[traceback.FrameSummary]) -> str:
+    """File and line of the innermost frame in the user's own code, else in the package's, else anywhere."""
+
+    def own(name: str) -> bool:
+        return not name.startswith((_LIBRARY, "<")) and "site-packages" not in name
+
+    mine = [frame for frame in frames if own(frame.filename) and not frame.filename.startswith(str(PACKAGE))]
+    ours = [frame for frame in frames if frame.filename.startswith(str(PACKAGE))]
+    best = (mine or ours or frames)[-1:]
+    return f"{_short(best[0].filename)}:{best[0].lineno}" if best else ""
+
+
+def _short(filename: str) -> str:
+    for root in ("site-packages/", f"{PACKAGE.parent}/"):
+        if root in filename:
+            return filename.split(root, 1)[1]
+    return filename.rsplit("/", 1)[-1]

@@ -1,0 +1,240 @@
+"""A process in which plug-ins run, and the limits that are held on it from outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpbench.config import Limits
+from dpbench.grid import guard, limits
+from dpbench.grid.channel import Channel, Message
+from dpbench.grid.limits import POLL_SECONDS, Memory, kernel_kills
+from dpbench.grid.provenance import threads
+from dpbench.grid.store import StoreError
+
+START = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from dpbench.grid.worker import main; main()"
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+ATTEMPTS = 3  # to hand a request to a process that takes it
+EXIT_SECONDS = 1.0  # for a process that is ending to be gone
+
+
+class StoppedError(Exception):
+    """The run was ended while this work was under way; nothing is to be recorded of it."""
+
+
+@dataclass
+class Reply:
+    """How a request ended.
+
+    `status`: one of a trial's. `phase` and `error`: where and why, unless it is done. `seconds`: of each phase.
+    `answer`: plain data. `payload`: bytes to pass on.
+    """
+
+    status: str
+    phase: str | None = None
+    error: dict[str, str] | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    peak_mb: float | None = None
+    answer: Any = None
+    payload: bytes = b""
+
+
+class Child:
+    """A fresh process that serves one request after another, and is replaced when it dies or has to be killed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # of the process that stands for this child, and of whether it is stopped
+        self._stopped = False
+        self._start()
+
+    def _start(self) -> None:
+        here, there = socket.socketpair()
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", START, str(there.fileno()), json.dumps(sys.path)],
+                pass_fds=[there.fileno()],
+                start_new_session=True,  # what it starts can be found, and Ctrl-C does not reach it
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what a plug-in says does not mix with our tables
+                env={**dict.fromkeys(THREADS, str(threads())), **os.environ},
+            )
+        GUARD.watch(self._process.pid)
+        self._channel = Channel(here)
+        self._memory = Memory(self._process.pid)
+
+    def ask(self, message: Message, within: Limits, payload: bytes = b"") -> Reply:
+        """Have a request done within the limits.
+
+        Raises `StoreError` if the results cannot be written, `StoppedError` if `stop` was called meanwhile.
+        """
+        for _ in range(ATTEMPTS):
+            kills, reply = kernel_kills(), None
+            if self._send({**message, "memory_mb": within.memory_mb}, payload):
+                reply = self._watch(within, kills)
+            if reply is not None:
+                return reply
+            self._replace()  # it died before it took the request, for which the request is not to blame
+        text = f"no process took the request in {ATTEMPTS} attempts: is the machine out of memory or of processes?"
+        return _ended("crashed", "setup", "WorkerKilled", text)
+
+    def _send(self, message: Message, payload: bytes) -> bool:
+        try:
+            self._channel.send(message, payload, seconds=limits.SETUP_SECONDS)
+        except OSError:
+            return False
+        return True
+
+    def _watch(self, within: Limits, kills: int) -> Reply | None:
+        """The reply, or what came in its place; None if the process died before its first word."""
+        phase, clock, heard = "setup", limits.SETUP_SECONDS, False
+        end = time.monotonic() + clock
+        self._memory.seen_mb = 0.0
+        while True:
+            try:
+                found = self._next(min(POLL_SECONDS, max(end - time.monotonic(), 0.0)))
+            except EOFError:
+                return self._died(phase, within, kills) if heard else None
+            except ValueError:
+                self._replace()
+                return _ended("crashed", phase, "WorkerKilled", "the process wrote into the channel of its results")
+            if found is None:
+                if time.monotonic() >= end:
+                    self._replace()
+                    setting = "" if clock == limits.SETUP_SECONDS else " (limits.seconds)"
+                    return _ended("timeout", phase, "TimeLimit", f"stopped after the limit of {clock:g} s{setting}")
+                if self._memory.above(within.memory_mb):
+                    return self._too_large(phase, within)
+                continue
+            word, payload = found
+            if "phase" not in word:
+                return self._reply(word, payload)
+            phase, heard = word["phase"], True
+            clock = within.seconds if word["limited"] else limits.SETUP_SECONDS
+            end = time.monotonic() + clock
+
+    def _next(self, seconds: float) -> tuple[Message, bytes] | None:
+        """The next word of the process. Raises `EOFError` once it is dead, also if others hold its channel open."""
+        found = self._channel.receive(seconds)
+        if found is None and self._process.poll() is not None:
+            found = self._channel.receive(0.0)  # said just before
+            if found is None:
+                raise EOFError
+        return found
+
+    def _reply(self, word: Message, payload: bytes) -> Reply:
+        if "store_error" in word:
+            raise StoreError(word["store_error"])
+        reply = Reply(**word["reply"], payload=payload)
+        reply.peak_mb = round(max(reply.peak_mb or 0.0, self._memory.seen_mb), 1)
+        return reply
+
+    # --- the end of a process -----------------------------------------------------------------------------------------
+
+    def _died(self, phase: str, within: Limits, kills: int) -> Reply:
+        try:
+            code: int | None = self._process.wait(EXIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            code = None
+        seen = self._memory.seen_mb
+        self._replace()
+        if code is None:
+            return _ended("crashed", phase, "WorkerKilled", "the process closed the channel of its results")
+        if code >= 0:
+            return _ended("crashed", phase, "WorkerKilled", f"the process ended itself, with exit code {code}", seen)
+        name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
+        text = f"the process was ended by {name} (exit code {code})"
+        by_kernel = -code == signal.SIGKILL and kernel_kills() > kills
+        if by_kernel or seen > limits.NEAR * within.memory_mb:
+            why = "the kernel ran out of memory" if by_kernel else f"it used {seen:.0f} MB of memory"
+            text += f": {why} (limits.memory_mb={within.memory_mb:g})"
+            return _ended("oom", phase, "WorkerKilled", text, seen)
+        return _ended("crashed", phase, "WorkerKilled", text, seen)
+
+    def _too_large(self, phase: str, within: Limits) -> Reply:
+        seen = self._memory.seen_mb
+        self._replace()
+        text = f"stopped at {seen:.0f} MB of resident memory, the limit is {within.memory_mb:g} MB (limits.memory_mb)"
+        return _ended("oom", phase, "MemoryLimit", text, seen)
+
+    def _replace(self) -> None:
+        """A new process in place of this one. Raises `StoppedError` if the run is ending."""
+        with self._lock:
+            if self._stopped:
+                raise StoppedError
+            self._end()
+            self._channel.close()
+            self._start()
+
+    def _end(self) -> None:
+        guard.end([self._process.pid])
+        self._process.wait()
+        GUARD.forget(self._process.pid)
+
+    def leave(self) -> None:
+        """Have no further request: an idle process then ends by itself."""
+        with self._lock:
+            self._stopped = True
+            self._channel.hang_up()
+
+    def stop(self, seconds: float = 0.0) -> None:
+        """End the process, if it has not left within these seconds, and all below it, whatever it does.
+
+        A request that is under way in another thread raises `StoppedError`.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(seconds)
+        with self._lock:
+            self._stopped = True
+            self._end()
+
+
+def _ended(status: str, phase: str, kind: str, message: str, peak_mb: float | None = None) -> Reply:
+    return Reply(status, phase, {"type": kind, "message": message, "traceback": ""}, peak_mb=peak_mb)
+
+
+class Guard:
+    """A small process that outlives this one by an instant: when this one is gone, it ends those that it watches."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watched: set[int] = set()
+        self._process: subprocess.Popen[str] | None = None
+
+    def watch(self, pid: int) -> None:
+        """Have the session that this process leads, and all below it, ended with this process."""
+        with self._lock:
+            self._watched.add(pid)
+            self._tell(f"+{pid}\n")
+
+    def forget(self, pid: int) -> None:
+        """Watch it no longer."""
+        with self._lock:
+            self._watched.discard(pid)
+            self._tell(f"-{pid}\n")
+
+    def _tell(self, line: str) -> None:
+        if self._process is None or self._process.poll() is not None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", guard.__file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                text=True,
+                bufsize=1,
+            )
+            line = "".join(f"+{pid}\n" for pid in sorted(self._watched))
+        assert self._process.stdin is not None
+        self._process.stdin.write(line)
+
+
+GUARD = Guard()

@@ -1,0 +1,212 @@
+"""What the processes of a run do: make a release, fit a model to one that is stored, score the fit."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import pickle
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpbench.config import resolve
+from dpbench.data.encode import Design
+from dpbench.data.load import load_dataset
+from dpbench.data.simulate import Simulation
+from dpbench.data.table import Split, Table, split
+from dpbench.errors import UserError
+from dpbench.grid.channel import Message
+from dpbench.grid.checks import ContractError, check_fit, check_release, check_score
+from dpbench.grid.limits import peak_memory_mb
+from dpbench.grid.plan import Key
+from dpbench.grid.seeds import canonical, generator
+from dpbench.grid.spending import asked_of, check_cost, cost_of, holds, plain
+from dpbench.grid.store import Store
+from dpbench.mechanisms.release import Release, json_number
+from dpbench.metrics.evaluation import Evaluation, Reference, Score
+
+AXES = ("dataset", "split", "seed", "repetition")  # what the split of a release depends on
+
+
+class Work(Protocol):
+    """A request that is being worked on. `facts`: what the reply says, JSON-ready, also if an error ends the work."""
+
+    facts: dict[str, Any]
+    seconds: dict[str, float]
+
+    def phase(self, name: str, *, limited: bool = False) -> AbstractContextManager[None]:
+        """A part of the work with a clock of its own; `limited` by limits.seconds."""
+        ...
+
+
+class LostReleaseError(Exception):
+    """The release was stored a moment ago, and is not any more."""
+
+
+# --- stage 1, in a process that sees the rows -------------------------------------------------------------------------
+
+
+def check_data(request: Message, payload: bytes, work: Work) -> bytes:
+    """Load and split the rows of one setting. What the user must mend is the fact `user_error`."""
+    with work.phase("setup"):
+        try:
+            _split(canonical(request["dataset"]), _axes(request["key"]))
+        except UserError as error:
+            work.facts["user_error"] = str(error)
+    return b""
+
+
+def make_release(request: Message, payload: bytes, work: Work) -> bytes:
+    """Have the release of the request in the store: the one that is there, if it holds, or a new one."""
+    store, identity, key = _store(request), request["id"], request["key"]
+    with work.phase("setup"):
+        if not request["force"] and (kept := _kept(store, identity, key)) is not None:
+            work.facts |= kept
+            return b""
+        store.discard_release(identity)
+        train, budget = _split(canonical(request["dataset"]), _axes(key)).train, asked_of(key)
+        function, parameters = _function("mechanism", key["mechanism"], request)
+        if "design" in key:
+            parameters["design"] = Design(train.domain, **key["design"])
+        rng = _noise(key, request["dataset"])
+    with work.phase("release", limited=True):
+        made = function(train, budget, rng, **parameters)
+        peak = peak_memory_mb()
+    work.facts["provenance"] = request["provenance"]
+    with work.phase("budget", limited=True):
+        release = _as_read(check_release(made, budget=budget, domain=train.domain))
+        cost = cost_of(release, key)
+        work.facts["spent"] = plain(cost)
+        check_cost(cost, key)
+    with work.phase("store"):
+        seconds = work.seconds["release"]
+        runtime = {"seconds": None, "peak_mb": None} if request["hidden"] else {"seconds": seconds, "peak_mb": peak}
+        record = {"id": identity, "key": key, "runtime": runtime, **work.facts}
+        store.write_release(identity, release, record)
+        work.facts |= _facts(*_read(store, identity))
+    return b""
+
+
+def _kept(store: Store, identity: str, key: Key) -> dict[str, Any] | None:
+    """The facts of the stored release; None if there is none, or it is not what its plan and its record say."""
+    stored = store.read_release(identity)
+    if stored is None:
+        return None
+    release, record = stored
+    return _facts(release, record) if record["key"] == key and holds(release, record["spent"], key) else None
+
+
+def _facts(release: Release, record: Mapping[str, Any]) -> dict[str, Any]:
+    facts = {name: record[name] for name in ("provenance", "runtime", "spent")}
+    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs)}
+
+
+def _as_read(release: Release) -> Release:
+    """The release as it will be read: what is checked is what is stored."""
+    data, arrays = release.to_parts()
+    return Release.from_parts(json.loads(json.dumps(data, allow_nan=False)), arrays)
+
+
+def _read(store: Store, identity: str) -> tuple[Release, dict[str, Any]]:
+    stored = store.read_release(identity)
+    if stored is None:
+        raise LostReleaseError(f"the release {identity} was taken away while it was in use")
+    return stored
+
+
+# --- stage 2: a model sees what is stored, in a process that never loads rows -----------------------------------------
+
+
+def fit_model(request: Message, payload: bytes, work: Work) -> bytes:
+    """The model's fit of the stored release, pickled. One that draws has a generator, the same whatever the metrics."""
+    trial = request["trial"]
+    with work.phase("setup"):
+        release, _ = _read(_store(request), request["id"])
+        design = Design(release.domain, **trial["design"])
+        function, parameters = _function("model", trial["model"], request)
+        if "rng" in inspect.signature(function).parameters:
+            key = {"release": request["id"], "model": trial["model"], "design": trial["design"]}
+            parameters["rng"] = generator("sampler", key)
+    with work.phase("model", limited=True):
+        fit = check_fit(function(release, design=design, **parameters), len(design.columns))
+        work.facts["notes"] = dict(fit.notes)
+        try:
+            return pickle.dumps(fit, protocol=pickle.HIGHEST_PROTOCOL)
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise ContractError(
+                f"the fit cannot be handed on ({error}): a predictor must be a function or an instance of a class at "
+                "the top level of a module, not a function within a function"
+            ) from error
+
+
+def score_fit(request: Message, payload: bytes, work: Work) -> bytes:
+    """The scores of a pickled fit."""
+    trial, key = request["trial"], request["key"]
+    with work.phase("setup"):
+        release, _ = _read(_store(request), request["id"])
+        reference = _reference(canonical(request["dataset"]), _axes(key), canonical(trial["design"]))
+        metrics = {name: _metric(name, spec, request) for name, spec in sorted(trial["metrics"].items())}
+    with work.phase("metrics", limited=True):
+        evaluation = Evaluation(pickle.loads(payload), release, reference)
+        scores = [check_score(metric(evaluation, **given), name) for name, (metric, given) in metrics.items()]
+        work.facts["scores"] = [_plain_score(score) for score in scores]
+    return b""
+
+
+def _plain_score(score: Score) -> dict[str, Any]:
+    record = {**asdict(score), "value": json_number(score.value)}
+    return {name: value for name, value in record.items() if value is not None}
+
+
+# --- what a request names ---------------------------------------------------------------------------------------------
+
+
+def _store(request: Message) -> Store:
+    root, name = request["store"]
+    return Store(Path(root), name)
+
+
+def _function(kind: str, part: Key, request: Message) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function of a part of the plan, and the parameters of its config."""
+    return resolve(part["target"]), dict(part["parameters"])
+
+
+def _metric(name: str, spec: Any, request: Message) -> tuple[Callable[..., Any], dict[str, Any]]:
+    return resolve(spec), {}
+
+
+def _noise(key: Key, dataset: Mapping[str, Any]) -> np.random.Generator:
+    return generator("noise", key)
+
+
+# --- the real rows, kept from one request to the next -----------------------------------------------------------------
+
+
+def _axes(key: Key) -> str:
+    return canonical({name: key[name] for name in AXES})
+
+
+@lru_cache(maxsize=1)
+def _table(dataset: str) -> Table | Simulation:
+    return load_dataset(json.loads(dataset))
+
+
+@lru_cache(maxsize=8)
+def _split(dataset: str, axes: str) -> Split:
+    key = json.loads(axes)
+    source = {part: key["dataset"][part] for part in ("name", "sources")}
+    rng = generator("split", [source, key["seed"], key["repetition"]])
+    rows = _table(dataset)
+    return rows.split(rng, **key["split"]) if isinstance(rows, Simulation) else split(rows, rng, **key["split"])
+
+
+@lru_cache(maxsize=8)
+def _reference(dataset: str, axes: str, design: str) -> Reference:
+    """The same for every mechanism, budget and model of a repetition."""
+    part = _split(dataset, axes)
+    return Reference(part, Design(part.train.domain, **json.loads(design)))

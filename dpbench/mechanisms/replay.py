@@ -1,0 +1,206 @@
+"""Whether a mechanism reads the private rows through its noise only, and within the sensitivities that it declares.
+
+It is run with its noisy answers on a tape, and again on other tables with the same answers (`privacy.tape`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import islice, pairwise, product
+
+import numpy as np
+
+from dpbench.data.domain import Attribute, Domain, Floats
+from dpbench.data.table import Table
+from dpbench.mechanisms.release import Release
+from dpbench.privacy.budget import Event, Ledger, RandomSearch
+from dpbench.privacy.tape import Entry, ReplayError, Tape, record, replay
+
+ROUNDING = 1e-9  # relative, of a sensitivity
+CORNERS = 8  # records at the bounds of the domain, of which each neighbour has one more
+EXEMPT = {"exact": "it is not private", "claimed": "its noise is the claim of a third party"}
+
+
+def exemption(release: Release) -> str | None:
+    """Why replaying the mechanism would show nothing, by the ledger of its release; None if it must pass."""
+    kinds = (event.kind for event in release.ledger.events if isinstance(event, Event))
+    return next((EXEMPT[kind] for kind in kinds if kind in EXEMPT), None)
+
+
+def check_replay(make: Callable[[Table], Release], table: Table, *, relation: str = "add_remove") -> list[str]:
+    """What is wrong with the mechanism `make`, a sentence each; empty if nothing was found.
+
+    `make` must give one release for one table: it makes a generator of a fixed seed itself. With the answers that were
+    recorded on `table`,
+
+    - other rows of the domain, and none, must give the same release to the byte: else something is read without noise;
+    - on neighbours (the last record removed, or one at the bounds of the domain added, or put in its place where
+      `relation` is `replace`) what is asked must not change by more than the declared sensitivity;
+    - the ledger must hold what was drawn, no more and no less, and no two draws may share their noise.
+
+    Values that were read through `noise.unpaid`, and what is drawn beside them, are left to `nonprivate_inputs`, which
+    must name them. Whatever `make` raises on one of these tables is raised.
+    """
+    with record() as tape:
+        release = make(table)
+    problems = [*_of_ledger(release, tape), *_shared_noise(tape)]
+    for what, other in _others(table, relation):
+        problems += _again(make, other, release, tape, what)[0]
+    changes: dict[str, tuple[float, str]] = {}  # by label, the largest in units of what is declared
+    for what, other in _neighbours(table, relation):
+        found, asked = _again(make, other, release, tape, what)
+        problems += found
+        for then, now in zip(tape, asked, strict=False):
+            change = _change(then, now)
+            if change > changes.get(then.label, (0.0, ""))[0]:
+                changes[then.label] = change, what
+    for label, (change, what) in changes.items():
+        if change > 1 + ROUNDING:
+            problems.append(f"{label!r} changes by {change:.6g} times the sensitivity in the ledger, {what}")
+    return list(dict.fromkeys(problems))
+
+
+def random_table(domain: Domain, n: int, seed: int, *, numbers: bool = False) -> Table:
+    """n rows drawn uniformly over the domain, with `numbers` within their bounds if they are wanted."""
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, attribute.size, n) for attribute in domain.attributes], axis=1)
+    if not numbers:
+        return Table(domain, codes)
+    drawn = {a.name: _number(a, rng.random(n)) for a in domain.attributes if a.numeric}
+    columns = [a.code(drawn[a.name]) if a.name in drawn else codes[:, j] for j, a in enumerate(domain.attributes)]
+    return Table(domain, np.stack(columns, axis=1), drawn)
+
+
+# --- the tables it is run on ---------------------------------------------------------------------------------------
+
+
+def _others(table: Table, relation: str) -> Iterator[tuple[str, Table]]:
+    """Tables that share nothing with this one but the domain, and n where it is public."""
+    kept = len(table) if relation == "replace" else len(table) // 2 + 1
+    numbers = bool(table.numbers)
+    yield "on other rows", random_table(table.domain, kept, 1, numbers=numbers)
+    if relation != "replace":
+        yield "on no rows", random_table(table.domain, 0, 1, numbers=numbers)
+
+
+def _neighbours(table: Table, relation: str) -> Iterator[tuple[str, Table]]:
+    """A step away from the table; a sample that was recorded is of its first rows, so a change comes at the end."""
+    fewer = table.take(np.arange(len(table) - 1))
+    if relation != "replace":
+        yield "without a record", fewer
+    for corner in _corners(table):
+        if relation == "replace":
+            yield "with another record", _joined(fewer, corner)
+        else:
+            yield "with one more record", _joined(table, corner)
+
+
+def _corners(table: Table) -> Iterator[Table]:
+    """Records with each attribute at its lower or upper end: some with most at one end, then others."""
+    ends = [(0, 1) for _ in table.domain.names]
+    every = sorted(product(*ends), key=lambda bits: min(sum(bits), len(bits) - sum(bits)))
+    for bits in islice(every, CORNERS):
+        codes = [bit * (attribute.size - 1) for bit, attribute in zip(bits, table.domain.attributes, strict=True)]
+        at = {a.name: np.array([float(bit)]) for bit, a in zip(bits, table.domain.attributes, strict=True)}
+        numbers = {name: _number(table.domain[name], at[name]) for name in table.numbers}
+        yield Table(table.domain, np.array([codes], dtype=np.int64), numbers)
+
+
+def _number(attribute: Attribute, part: Floats) -> Floats:
+    """The numbers this far between the bounds."""
+    assert attribute.bounds is not None
+    lower, upper = attribute.bounds
+    return lower + (upper - lower) * part
+
+
+def _joined(one: Table, two: Table) -> Table:
+    numbers = {name: np.concatenate([column, two.numbers[name]]) for name, column in one.numbers.items()}
+    return Table(one.domain, np.concatenate([one.codes, two.codes]), numbers)
+
+
+# --- what is wrong -------------------------------------------------------------------------------------------------
+
+
+def _again(
+    make: Callable[[Table], Release], other: Table, release: Release, tape: Tape, what: str
+) -> tuple[list[str], Tape]:
+    """The problems of a run with the recorded answers on another table, and what it asked."""
+    start = f"reads the rows without noise: {what}, with the same answers, "
+    with replay(tape) as asked:
+        try:
+            again = make(other)
+        except ReplayError as error:
+            return [start + str(error)], asked
+    changed = _differences(release, again)
+    if len(asked) < len(tape):
+        changed.append("the number of answers")
+    return [start + f"{', '.join(changed)} changed"] if changed else [], asked
+
+
+def _differences(one: Release, two: Release) -> list[str]:
+    """The parts of a release that are not the same to the byte."""
+    (data, arrays), (data2, arrays2) = one.to_parts(), two.to_parts()
+    changed = [name for name in {**data, **data2} if json.dumps(data.get(name)) != json.dumps(data2.get(name))]
+    for name in {**arrays, **arrays2}:
+        a, b = arrays.get(name), arrays2.get(name)
+        if a is None or b is None or (a.shape, a.dtype, a.tobytes()) != (b.shape, b.dtype, b.tobytes()):
+            changed.append(name)
+    return changed
+
+
+def _change(then: Entry, now: Entry) -> float:
+    """How much what was asked changed, in the norm of the kind of noise and in units of the declared sensitivity."""
+    event = then.event
+    if not isinstance(event, Event):
+        return 0.0
+    if event.kind == "objective":
+        gradients: Floats = now.asked(then.told) - then.asked(then.told)
+        return float(np.linalg.norm(gradients)) / event.sensitivity
+    change = np.asarray(now.asked - then.asked)
+    if event.kind == "projection":
+        return _change_of_gram(event, change, now.asked)
+    order = {"exponential": np.inf, "permute_and_flip": np.inf, "laplace": 1, "pure": 1}.get(event.kind, 2)
+    return float(np.linalg.norm(change.ravel(), order)) / event.sensitivity if change.size else 0.0
+
+
+def _change_of_gram(event: Event, change: Floats, gram: Floats) -> float:
+    """||v|| over the sensitivity, where the Gram matrix changed by v v'; infinite if it is less than the ledger says."""
+    least = (event.multiplier * event.sensitivity) ** 2
+    if event.delta == 0 and np.linalg.eigvalsh(gram)[0] < least * (1 - ROUNDING):
+        return np.inf
+    return float(np.sqrt(np.abs(np.linalg.eigvalsh(change)).sum())) / event.sensitivity
+
+
+def _of_ledger(release: Release, tape: Tape) -> Iterator[str]:
+    """Draws that the ledger does not hold, and events of the ledger that nothing was drawn for."""
+    if any(entry.event is None for entry in tape):
+        if not release.nonprivate_inputs:
+            yield "reads values unpaid, and its nonprivate_inputs do not name them"
+        return
+    drawn = Counter({id(entry.event): entry.event for entry in tape}.values())
+    held = Counter(release.ledger.events)
+    runs = {event for search in _searches(release.ledger) for events in search.alternatives for event in events}
+    for event in drawn - held:
+        if event not in runs:
+            yield f"draws noise that its ledger does not hold: {event}"
+    for event in held - drawn:
+        yield f"enters in its ledger what no function of privacy.noise has drawn: {event}"
+
+
+def _searches(ledger: Ledger) -> list[RandomSearch]:
+    return [event for event in ledger.events if isinstance(event, RandomSearch)]
+
+
+def _shared_noise(tape: Tape) -> Iterator[str]:
+    """Pairs of additive draws with the same noise, in units of their scale."""
+    first: list[tuple[float, float, str]] = []  # noise of the first entry, its rounding error, label
+    for entry in tape:
+        if isinstance(entry.event, Event) and entry.event.kind in ("gaussian", "laplace") and np.size(entry.asked):
+            asked, told = np.ravel(entry.asked)[0], np.ravel(entry.told)[0]
+            scale = entry.event.multiplier * entry.event.sensitivity
+            first.append(((told - asked) / scale, 1e-15 * (1 + max(abs(asked), abs(told)) / scale), entry.label))
+    for (z, error, one), (w, other, two) in pairwise(sorted(first)):
+        if w - z <= error + other < ROUNDING:
+            yield f"adds the same noise to {one!r} and to {two!r}"

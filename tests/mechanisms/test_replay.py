@@ -1,0 +1,262 @@
+"""Every mechanism in conf/ reads the private rows through its noise only, and broken ones are caught."""
+
+import copy
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+
+from dpbench.config import Part, choices, composed, part_of, resolve
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.encode import Design
+from dpbench.data.table import Table
+from dpbench.mechanisms import adassp, aim, dpsgd_search, jlt, objpert, privtree, snsynth, ssp
+from dpbench.mechanisms.dpsgd import dpsgd
+from dpbench.mechanisms.release import Release, SufficientStatistics
+from dpbench.mechanisms.replay import check_replay, exemption, random_table
+from dpbench.privacy import noise
+from dpbench.privacy.accounting import CALIBRATIONS
+from dpbench.privacy.budget import Budget, Event, Ledger
+from dpbench.privacy.tape import record
+
+DELTA = 1e-3
+SMALL = {"expected_rows": 400, "batch_sizes": [None, 100], "batch_size": 100, "rows": 50, "iterations": 30}
+DOMAINS = {
+    "numeric": Domain(
+        (Attribute.binned("a", -1, 7, 5), Attribute.binned("b", 2, 3, 3), Attribute.binned("y", -2, 9, 4))
+    ),
+    "categorical": Domain(
+        (Attribute.categorical("a", "uvw"), Attribute.categorical("b", "st"), Attribute.categorical("y", ["no", "yes"]))
+    ),
+    "both": Domain(
+        (Attribute.binned("a", -1, 7, 4), Attribute.categorical("b", "stu"), Attribute.discrete("y", [0, 1, 5]))
+    ),
+}
+DESIGNS = {
+    "numeric": Design(DOMAINS["numeric"], "y", scaled=False, exact=True),
+    "categorical": Design(DOMAINS["categorical"], "y"),
+    "both": Design(DOMAINS["both"], "y", exact=True),
+}
+
+
+def rows(kind: str, n: int = 150) -> Table:
+    return random_table(DOMAINS[kind], n, 0, numbers=kind == "numeric")
+
+
+def maker(part: Part, kind: str, epsilon: float, *, relation: str = "add_remove", seed: int = 3, **change):
+    """The mechanism as a function of the table alone."""
+    parameters = {**part.parameters, **{k: v for k, v in SMALL.items() if k in part.parameters}, **change}
+    if part.takes("design"):
+        parameters["design"] = DESIGNS[kind]
+    budget, function = Budget(epsilon, DELTA, relation), resolve(part.target)
+    return lambda table: function(table, budget, np.random.default_rng(seed), **parameters)
+
+
+def cases():
+    """Every mechanism, on every kind of table that it takes, between the neighbours that it states."""
+    for name in choices("mechanism"):
+        part, settings = part_of("mechanism", name), composed([f"mechanism=[{name}]"])["mechanism"][name]
+        for kind, design in DESIGNS.items():
+            if design.binary or not part.labels:
+                for relation in settings.get("_relations_", ["add_remove"]):
+                    yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}")
+
+
+@pytest.fixture
+def without_worker(monkeypatch):
+    """The networks of smartnoise-synth give back their training rows: only their ledger is wanted here."""
+    monkeypatch.setattr(snsynth, "_python", lambda: None)
+    monkeypatch.setattr(snsynth, "_work", lambda python, spec, values, timeout: (values[: spec["rows"]], 1.0))
+
+
+@pytest.mark.parametrize(("part", "kind", "relation"), list(cases()))
+def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part, kind, relation, without_worker):
+    calibrations = [{"calibration": name} for name in CALIBRATIONS] if part.takes("calibration") else [{}]
+    for change in calibrations:
+        for epsilon in (0.5, 20.0):
+            make = maker(part, kind, epsilon, relation=relation, **change)
+            reason = exemption(make(rows(kind, 1000)))
+            if reason:
+                pytest.skip(f"{part.name} is not replayed: {reason}")
+            assert check_replay(make, rows(kind), relation=relation) == []
+
+
+def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worker):
+    reasons = {}
+    for name in choices("mechanism"):
+        part = part_of("mechanism", name)
+        reasons[name] = exemption(maker(part, "categorical", 1.0)(rows("categorical", 1000)))
+        assert (reasons[name] == "it is not private") == (not part.private)
+        assert (reasons[name] == "its noise is the claim of a third party") == part.target.endswith(".snsynth")
+    assert sum(reason is None for reason in reasons.values()) > len(reasons) / 2
+
+
+@pytest.mark.parametrize("name", choices("mechanism"))
+def test_another_generator_draws_another_noise(name, without_worker):
+    """No mechanism has a seed of its own: no two of its answers have the same noise under two generators."""
+    part, told = part_of("mechanism", name), []
+    for seed in (3, 4):
+        with record() as tape:
+            release = maker(part, "categorical", 1.0, seed=seed)(rows("categorical", 1000))
+        if exemption(release):
+            pytest.skip(exemption(release))
+        kinds = ("gaussian", "laplace", "projection", "objective")
+        told.append([e.told for e in tape if e.event and e.event.to_dict()["kind"] in kinds])
+    assert told[0]
+    assert not any(np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-9) for a, b in zip(*told, strict=False))
+
+
+# --- broken mechanisms are caught ----------------------------------------------------------------------------------
+
+
+def halved(rng, ledger, value, **settings):
+    """Half of the noise that the ledger says."""
+    return value + (noise.gaussian(rng, ledger, value, **settings) - value) / 2
+
+
+def recorded_only(function, label):
+    """Noise that is drawn and not used, for draws of this label."""
+
+    def draw(rng, ledger, value, **settings):
+        noisy = function(rng, ledger, value, **settings)
+        return np.asarray(value) if settings["label"] == label else noisy
+
+    return draw
+
+
+def repeated(rng, ledger, value, **settings):
+    """The noise of the first draw once more."""
+    return noise.gaussian(copy.deepcopy(rng) if settings["label"] == "X'y" else rng, ledger, value, **settings)
+
+
+def doubled(rng, ledger, scores, **settings):
+    return noise.exponential_mechanism(rng, ledger, 2 * np.asarray(scores), **settings)
+
+
+def private_argmax(rng, ledger, scores, **settings):
+    noise.exponential_mechanism(rng, ledger, scores, **settings)
+    return int(np.argmax(scores))
+
+
+def one_seed(rng, ledger, value, **settings):
+    return noise.gaussian(np.random.default_rng(0), ledger, value, **settings)
+
+
+def unrecorded(rng, ledger, value, **settings):
+    return noise.gaussian(rng, Ledger(), value, **settings)
+
+
+def longer_gradient(rng, ledger, gradient, minimise, **settings):
+    """The gradient of an objective in which each record counts four times."""
+    ridge = settings["sensitivity"] ** 2 / 4 / math.expm1(settings["offset"])
+    return noise.perturbed_minimiser(
+        rng, ledger, lambda theta: 4 * gradient(theta) - 3 * ridge * theta, minimise, **settings
+    )
+
+
+NOISELESS = "reads the rows without noise"
+PLANTED = {  # module and function that is broken, mechanism and parameters, what is said
+    "noise halved in the draw": (aim, "gaussian", halved, "aim", {}, NOISELESS),
+    "scores doubled": (aim, "exponential_mechanism", doubled, "aim", {}, "'selection' changes by"),
+    "the private argmax": (aim, "exponential_mechanism", private_argmax, "aim", {}, NOISELESS),
+    "lambda_min not noised": (
+        *(adassp, "gaussian", recorded_only(noise.gaussian, "lambda_min(X'X)"), "adassp", {}),
+        NOISELESS,
+    ),
+    "one seed for all draws": (adassp, "gaussian", one_seed, "adassp", {}, "adds the same noise"),
+    "draws outside of the ledger": (adassp, "gaussian", unrecorded, "adassp", {}, "its ledger does not hold"),
+    "the test of JLT without noise": (
+        *(jlt, "laplace", recorded_only(noise.laplace, "sigma_min(A)^2"), "jlt"),
+        {"calibration": "paper", "ratio": 0.01},
+        NOISELESS,
+    ),
+    "the score of a search without noise": (
+        *(dpsgd_search, "gaussian", recorded_only(noise.gaussian, "score"), "dpsgd_random", {}),
+        NOISELESS,
+    ),
+    "the scores of all runs, not named": (
+        *(dpsgd_search, "unpaid", lambda value, label: value, "dpsgd_optimistic", {}),
+        NOISELESS,
+    ),
+    "records that count four times": (objpert, "perturbed_minimiser", longer_gradient, "objpert", {}, "'b' changes by"),
+    "a tree without noise": (privtree, "tree_laplace", lambda *_, **__: np.array, "binagg", {}, NOISELESS),
+}
+
+
+@pytest.mark.parametrize("mistake", PLANTED)
+def test_a_planted_mistake_is_caught(mistake, monkeypatch):
+    module, function, broken, name, change, said = PLANTED[mistake]
+    make = maker(part_of("mechanism", name), "categorical", 20.0, **change)
+    table = rows("categorical", 600)
+    assert check_replay(make, table) == []
+    monkeypatch.setattr(module, function, broken)
+    assert any(said in problem for problem in check_replay(make, table)), check_replay(make, table)
+
+
+def test_xy_with_the_noise_of_xx_is_caught(monkeypatch):
+    """Its exact value plus noise that was drawn for another one: the ledger shows an event that nothing was drawn for."""
+
+    def reused(rng, ledger, value, *, label, sensitivity, multiplier):
+        settings = {"label": label, "sensitivity": sensitivity, "multiplier": multiplier}
+        if label != "X'y":
+            told = noise.gaussian(rng, ledger, value, **settings)
+            reused.z = (told - value).ravel()[: len(value)] / (multiplier * sensitivity) if np.ndim(value) else None
+            return told
+        ledger.record(Event("gaussian", label, sensitivity, multiplier))
+        return value + multiplier * sensitivity * reused.z[: len(value)]
+
+    make = maker(part_of("mechanism", "adassp"), "numeric", 1.0)
+    for module in (ssp, adassp):
+        monkeypatch.setattr(module, "gaussian", reused)
+    problems = check_replay(make, rows("numeric"))
+    assert any(NOISELESS in problem for problem in problems)
+    assert any("no function of privacy.noise has drawn" in problem for problem in problems)
+
+
+def mean_release(table: Table, *, sensitivity: float = 1.0, n: bool = False, bounds: bool = False) -> Release:
+    """The number of rows with noise, and whatever of the rows the arguments let through."""
+    rng, ledger = np.random.default_rng(0), Ledger()
+    reach = float(table.column("a").max(initial=0)) + 1 if bounds else 1.0
+    total = noise.gaussian(rng, ledger, [len(table)], sensitivity=sensitivity * reach, multiplier=2.0, label="n")
+    statistics = SufficientStatistics(np.outer(total, total), total, 2.0, 2.0)
+    diagnostics = {"rows": len(table)} if n else {}
+    return Release(table.domain, Budget(1.0), ledger, statistics, diagnostics=diagnostics)
+
+
+def test_bounds_read_off_the_rows_and_a_true_number_among_the_diagnostics_are_caught():
+    assert check_replay(mean_release, rows("both")) == []
+    (problem, *_) = check_replay(partial(mean_release, bounds=True), rows("both"))
+    assert "sensitivity=4.0" in problem
+    (problem, *_) = check_replay(partial(mean_release, n=True), rows("both"))
+    assert "diagnostics changed" in problem
+    (problem,) = check_replay(partial(mean_release, sensitivity=0.25), rows("both"))
+    assert problem == "'n' changes by 4 times the sensitivity in the ledger, without a record"
+
+
+def test_where_one_record_is_replaced_n_may_be_read_and_a_sum_changes_twice():
+    def make(table: Table, sensitivity: float) -> Release:
+        ledger, y = Ledger(), DESIGNS["numeric"].encode(table)[1]
+        told = noise.gaussian(
+            np.random.default_rng(0), ledger, [y.sum()], sensitivity=sensitivity, multiplier=2.0, label="sum"
+        )
+        statistics = SufficientStatistics(np.eye(1), told / max(len(table), 1), 2.0, 2.0)
+        return Release(table.domain, Budget(1.0), ledger, statistics)
+
+    table = rows("numeric")
+    last = DESIGNS["numeric"].encode(table)[1][-1]
+    furthest = max(9 - last, last + 2)
+    assert check_replay(partial(make, sensitivity=furthest), table, relation="replace") == []
+    assert check_replay(partial(make, sensitivity=0.99 * furthest), table, relation="replace")
+    assert any(NOISELESS in problem for problem in check_replay(partial(make, sensitivity=20.0), table))
+
+
+def test_noise_that_an_engine_draws_itself_is_named():
+    """Opacus takes no empty table, so n is held fixed."""
+
+    def make(table):
+        settings = {"batch_size": 50, "clip": 0.5, "epochs": 1, "learning_rate": 0.1, "expected_rows": 100}
+        return dpsgd(table, Budget(1.0), np.random.default_rng(0), design=DESIGNS["both"], engine="opacus", **settings)
+
+    problems = check_replay(make, rows("both"), relation="replace")
+    assert any("no function of privacy.noise has drawn" in problem for problem in problems)
