@@ -1,13 +1,22 @@
-"""Exceptions with a meaning of their own: what the user can mend, and what cannot be estimated."""
+"""Exceptions with a meaning of their own: what the user can mend, a plug-in's mistake, and what cannot be estimated."""
 
 from __future__ import annotations
 
+import reprlib
+import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
+from pathlib import Path
+
+NAMES, LINES, CHARACTERS = 60, 18, 3600  # what a message may list, and how long it may be
 
 
 class UserError(Exception):
     """What was given cannot be used; the message says what is allowed and what to do (exit code 2)."""
+
+
+class ContractError(Exception):
+    """A plug-in returned what its protocol does not allow (see `dpbench.contracts`); the trial is stored as failed."""
 
 
 class NoEstimateError(Exception):
@@ -21,7 +30,37 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
     unknown mechanism 'adasp'; did you mean 'adassp'? Known: adassp, aim
     """
     names = sorted(known)
-    near = get_close_matches(given, names, n=len(names) or 1, cutoff=0.6)
+    near = get_close_matches(given[:200], names, n=len(names) or 1, cutoff=0.6)
     rest = [name for name in names if name not in near]
     hint = f"; did you mean {near[0]!r}?" if near else ";"
-    return UserError(f"unknown {kind} {given!r}{hint} Known: {', '.join(near + rest) or 'none'}")
+    listed = ", ".join((near + rest)[:NAMES]) + (", ..." if len(names) > NAMES else "")
+    return UserError(f"unknown {kind} {shown(given)}{hint} Known: {listed or 'none'}")
+
+
+def shown(value: object) -> str:
+    """The value as a message shows it, never longer than a line.
+
+    >>> shown("adasp"), shown(10**5000)
+    ("'adasp'", 'a number of more than 40 digits')
+    """
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    brief = reprlib.Repr()
+    brief.maxstring = brief.maxother = brief.maxlong = 80
+    return brief.repr(value)
+
+
+def told(error: BaseException) -> str:
+    """Type and text of an error, and the last line of code on its way."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
+    return bounded(f"{type(error).__name__}: {error}"[:CHARACTERS]) + place
+
+
+def bounded(message: str) -> str:
+    """The message, cut to a number of lines and characters that a terminal can show."""
+    lines = message.splitlines()
+    cut = "\n".join(lines[:LINES])
+    if len(cut) > CHARACTERS:
+        return cut[: CHARACTERS - 40] + " ... (cut)"
+    return cut + (f"\n... ({len(lines) - LINES} more lines)" if len(lines) > LINES else "")

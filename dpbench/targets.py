@@ -1,0 +1,117 @@
+"""What a `_target_` may name: a function of the package's own layer for its kind, or one of the user's own folder.
+
+A config is data and may come from anyone. So a `_target_` is read in few places (the top of a part, and of a dataset,
+its `attributes` and its `sources`), it is resolved to a module file before anything is imported, and that file lies in
+the package or in the folder of --config-dir.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpbench.errors import UserError, shown, told
+from dpbench.resources import PACKAGE
+
+FOLDER = "DPBENCH_CONFIG_DIR"  # the environment variable that tells child processes of the user's own folder
+LAYERS = {
+    "mechanism": "mechanisms",
+    "model": "models",
+    "metric": "metrics",
+    "dataset": "data",
+    "figure": "report",
+    "table": "report",
+}
+
+
+def use_folder(folder: Path | None) -> None:
+    """Make `folder` the user's own for this process and its children, in place of any other; None for none.
+
+    Modules that were imported from the one before are forgotten, so that a name means the file that is there now.
+    """
+    before = own_folder()
+    now = folder.resolve() if folder is not None else None
+    if before == now:
+        return
+    path = [item for item in os.environ.get("PYTHONPATH", "").split(os.pathsep) if item and item != str(before)]
+    if before is not None:
+        sys.path[:] = [item for item in sys.path if item != str(before)]
+        for name, module in list(sys.modules.items()):
+            if _below(getattr(module, "__file__", None), before):
+                del sys.modules[name]
+        os.environ.pop(FOLDER)
+    if now is not None:
+        sys.path.insert(0, str(now))
+        path.insert(0, str(now))
+        os.environ[FOLDER] = str(now)
+        importlib.invalidate_caches()
+    os.environ["PYTHONPATH"] = os.pathsep.join(path)
+
+
+def own_folder() -> Path | None:
+    """The user's own folder, if one is in use."""
+    return Path(os.environ[FOLDER]) if os.environ.get(FOLDER) else None
+
+
+def resolve(kind: str, target: object, where: str = "_target_") -> Callable[..., Any]:
+    """The function that a `_target_` of this kind (see `LAYERS`) names, such as dpbench.mechanisms.aim.aim.
+
+    Raises `UserError`, which begins with `where`, for anything but a function of the kind's own layer of the package,
+    or of a module in the user's own folder; nothing outside of them is imported.
+    """
+    if not isinstance(target, str) or not re.fullmatch(r"[A-Za-z_]\w{0,99}(\.[A-Za-z_]\w{0,99}){1,9}", target):
+        raise UserError(f"{where} must name a function, such as my_module.my_function, not {shown(target)}")
+    module_name, _, name = target.rpartition(".")
+    file = _file_of(module_name, kind)
+    if file is None:
+        folder = own_folder()
+        own = f"in {folder}" if folder is not None else "in a folder that --config-dir names"
+        raise UserError(
+            f"{where}: {target!r} is not allowed: it must be a function of a module in dpbench.{LAYERS[kind]}, or {own}"
+        )
+    module = _import(module_name, file, f"{where}: {target!r}")
+    function = getattr(module, name, None)
+    if function is None:
+        raise UserError(f"{where}: {file} has no function {name!r}")
+    if not callable(function):
+        raise UserError(f"{where}: {name!r} of {file} is {type(function).__name__}, not a function")
+    if module_name.startswith(f"{PACKAGE.name}.") and getattr(function, "__module__", None) != module_name:
+        raise UserError(f"{where}: {name!r} is not defined in {file}; name the module that defines it")
+    function_of: Callable[..., Any] = function
+    return function_of
+
+
+def _file_of(module: str, kind: str) -> Path | None:
+    """The file of a module that a `_target_` of this kind may name, found without importing anything."""
+    words = module.split(".")
+    if words[0] == PACKAGE.name:
+        if words[1:2] != [LAYERS[kind]]:
+            return None
+        root = PACKAGE.parent
+    elif (folder := own_folder()) is not None:
+        root = folder
+    else:
+        return None
+    below = root.joinpath(*words)
+    return next((path for path in (below.with_suffix(".py"), below / "__init__.py") if path.is_file()), None)
+
+
+def _import(name: str, file: Path, where: str) -> Any:
+    """The module, which must be the one of this file."""
+    try:
+        module = importlib.import_module(name)
+    except Exception as error:  # a module of the user's own may raise anything
+        raise UserError(f"{where} cannot be imported: {told(error)}") from error
+    found = getattr(module, "__file__", None)
+    if found is None or Path(found).resolve() != file.resolve():
+        raise UserError(f"{where}: {file} is hidden by another module of that name, {found}; give it another name")
+    return module
+
+
+def _below(file: str | None, folder: Path) -> bool:
+    return file is not None and Path(file).resolve().is_relative_to(folder)
