@@ -19,6 +19,7 @@ from dpbench.errors import UserError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
+SHOWN = 8  # names that a message lists
 OUTSIDE = ("error", "clip", "drop")
 Mask = NDArray[np.bool_]
 
@@ -151,9 +152,10 @@ def _check_columns(columns: list[str], domain: Domain, prefix: str, ignore: set[
             "Add the column, or take its attribute out of the domain"
         )
     if extra:
+        drop = f"dataset.drop=[{','.join(extra)}]" if len(extra) <= SHOWN else "dataset.drop"
         raise UserError(
             f"{prefix}in the data but not declared: {_some(extra)}. "
-            f"Declare each in the domain, or leave it out with dataset.drop=[{','.join(extra)}]"
+            f"Declare each in the domain, or leave it out with {drop}"
         )
     if stray:
         raise unknown("column in dataset.drop:", stray[0], [*domain.names, *columns])
@@ -199,6 +201,6 @@ def _allowed(attribute: Attribute) -> str:
     return f"a number in [{attribute.bounds[0]:g}, {attribute.bounds[1]:g}]"
 
 
-def _some(names: Iterable[str], most: int = 8) -> str:
+def _some(names: Iterable[str], most: int = SHOWN) -> str:
     names = [name if len(name) <= 60 else f"{name[:57]}..." for name in names]
     return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
