@@ -13,9 +13,10 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.privtree import check_tree, privtree
 from dpbench.mechanisms.release import BinSums, Release
-from dpbench.privacy.accounting import check_calibration, gaussian_mu, pure_epsilon
+from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget, Ledger
 from dpbench.privacy.noise import gaussian
+from dpbench.privacy.pure import pure_epsilon
 
 ALLOCATIONS = ("proportional", "centred")
 
