@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpbench.config import resolve
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.simulate import Simulation
@@ -29,6 +28,7 @@ from dpbench.grid.spending import asked_of, check_cost, cost_of, holds, plain
 from dpbench.grid.store import Store
 from dpbench.mechanisms.release import Release, json_number
 from dpbench.metrics.evaluation import Evaluation, Reference, Score
+from dpbench.targets import resolve
 
 AXES = ("dataset", "split", "seed", "repetition")  # what the split of a release depends on
 
@@ -173,11 +173,11 @@ def _store(request: Message) -> Store:
 
 def _function(kind: str, part: Key, request: Message) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The function of a part of the plan, and the parameters of its config."""
-    return resolve(part["target"]), dict(part["parameters"])
+    return resolve(kind, part["target"], f"{kind} {part['name']}: _target_"), dict(part["parameters"])
 
 
 def _metric(name: str, spec: Any, request: Message) -> tuple[Callable[..., Any], dict[str, Any]]:
-    return resolve(spec), {}
+    return resolve("metric", spec["target"], f"metric {name}: _target_"), dict(spec["parameters"])
 
 
 def _noise(key: Key, dataset: Mapping[str, Any]) -> np.random.Generator:
