@@ -21,9 +21,8 @@ GROUPS: dict[str, Callable[[str, plugins.Source], Iterator[plugins.Check]]] = {
 
 def check(arguments: argparse.Namespace) -> int:
     """Check each plug-in that the settings name, a line a check; 1 if something is wrong with any."""
-    named = [
-        (group, name) for group, _, name in (item.partition("=") for item in arguments.overrides) if group in GROUPS
-    ]
+    pairs = [item.partition("=")[::2] for item in arguments.overrides]
+    named = [(group, name) for group, name in pairs if group in GROUPS]
     if not named:
         raise UserError(f"say what to check, such as dpbench check mechanism=mine (or {', '.join(list(GROUPS)[1:])})")
     settings = tuple(item for item in arguments.overrides if item.partition("=")[0] not in GROUPS)
@@ -42,7 +41,7 @@ def _report(title: str, checks: Iterable[plugins.Check]) -> bool:
     """Print a line for each check; whether all are well. The first that cannot go on is the last."""
     good = True
     print(title)
-    what = "can be checked"
+    what = "its name"
     try:
         for what, problems in checks:
             good &= not problems
@@ -50,6 +49,6 @@ def _report(title: str, checks: Iterable[plugins.Check]) -> bool:
                 print(f"  {'wrong' if problem else 'ok':<6} {what}{': ' if problem else ''}{bounded(problem)}")
     except Exception as error:  # whatever a plug-in raises is a finding
         text = str(error) if isinstance(error, UserError) else told(error)
-        print(f"  wrong  after: {what}: {bounded(text)}")
+        print(f"  wrong  stopped after {what!r}: {bounded(text)}")
         return False
     return good

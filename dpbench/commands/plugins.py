@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import pickle
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,12 +32,12 @@ Check = tuple[str, list[str]]  # what is checked, and what is wrong with it: not
 ROWS, SEED = 300, 7
 BUDGETS = ((1.0, 1e-5), (0.1, 1e-6))
 ROUNDING = 1e-9
-MAKERS = {  # a shipped mechanism for each kind of release that a model may need
-    "statistics": "ssp_intervals",
-    "marginals": "mst",
-    "rows": "mst",
-    "coefficients": "dpsgd",
-    "bins": "binagg",
+MAKERS: dict[str, tuple[str, ...]] = {  # for each kind of release a shipped mechanism that makes it, and its settings
+    "statistics": ("ssp_intervals",),
+    "marginals": ("mst", "mechanism.mst.workload=4"),
+    "rows": ("mst",),
+    "coefficients": ("dpsgd", "mechanism.dpsgd.batch_size=null"),
+    "bins": ("binagg",),
 }
 
 
@@ -48,10 +49,10 @@ class Source:
     settings: Sequence[str]
     config_dir: Path | None
 
-    def part(self, group: str, name: str) -> Part:
-        """A part of the registry, composed for tiny data."""
+    def part(self, group: str, name: str, *settings: str) -> Part:
+        """A part of the registry, composed for tiny data; the settings of the line are for the plug-in alone."""
         tiny = ["limits=smoke", f"limits.train_rows={ROWS}", "limits.iterations=50"]
-        given = self.settings if group == self.group else ()
+        given = self.settings if group == self.group else settings
         (part,) = parts_of(group, composed([f"{group}=[{name}]", *tiny, *given], self.config_dir), self.config_dir)
         return part
 
@@ -71,10 +72,10 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
         budget = Budget(epsilon, delta, relation)
         release = _release(part, table, budget)
         where = f"epsilon={epsilon:g}, {relation}"
-        yield (
-            f"a release of what it offers ({where})",
-            _wrong(check_release, release, part.offers, budget, table.domain),
-        )
+        wrong = _wrong(check_release, release, part.offers, budget, table.domain)
+        yield f"a release of what it offers ({where})", wrong
+        if wrong:
+            return
         yield f"a ledger within the budget ({where})", list(_overspent(release, budget, part))
         yield f"the release survives being stored ({where})", list(_not_stored(release))
         again = _release(part, table, budget)
@@ -135,7 +136,7 @@ def check_model(name: str, source: Source) -> Iterator[Check]:
     table = tiny_table(labels=part.labels)
     design = _design(table)
     for kind in part.needs or KINDS:
-        release = _release(source.part("mechanism", MAKERS[kind]), table, Budget(10.0, 1e-5))
+        release = _release(source.part("mechanism", *MAKERS[kind]), table, Budget(10.0, 1e-5))
         before = _bytes(release)
         try:
             fit, again = (_fit(part, release, design) for _ in range(2))
@@ -148,6 +149,7 @@ def check_model(name: str, source: Source) -> Iterator[Check]:
         yield f"it predicts a number a row ({kind})", [] if predicted == (ROWS,) else [f"its shape is {predicted}"]
         same = fit.predict(X).tobytes() == again.predict(X).tobytes()
         yield f"the same generator gives the same fit ({kind})", [] if same else ["it gives another one"]
+        yield f"the fit can be handed to the metrics' process ({kind})", _wrong(_pickled, fit)
         yield f"it leaves the release as it was ({kind})", [] if _bytes(release) == before else ["it wrote into it"]
 
 
@@ -155,6 +157,13 @@ def _fit(part: Part, release: Release, design: Design) -> Fit:
     rng = {"rng": np.random.default_rng(SEED)} if part.takes("rng") else {}
     fit: Fit = part.function(release, design=design, **rng, **part.parameters)
     return fit
+
+
+def _pickled(fit: Fit) -> None:
+    try:
+        pickle.dumps(fit)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ContractError(f"{error}: a predictor must be a function or an instance of a class of a module") from error
 
 
 def check_metric(name: str, source: Source) -> Iterator[Check]:
@@ -172,7 +181,7 @@ def _evaluation(source: Source, *, labels: bool) -> Evaluation:
     table = tiny_table(labels=labels)
     design = _design(table, plain=not labels)
     split = Split(table, tiny_table(labels=labels, seed=SEED + 1), dict.fromkeys(design.columns, 1.0))
-    release = _release(source.part("mechanism", "mst"), table, Budget(10.0, 1e-5))
+    release = _release(source.part("mechanism", *MAKERS["rows"]), table, Budget(10.0, 1e-5))
     reference = Reference(split, design)
     theta, half = reference.coefficients + 0.01, np.full(len(design.columns), 0.1)
     fit = Fit(theta, reference.train_moments, intervals=np.stack([theta - half, theta + half], axis=1))
@@ -216,9 +225,7 @@ def check_kind(name: str, source: Source) -> Iterator[Check]:
     frame = _frame([str(spec[key]) for key in ("x", "panel") if key in spec], kind.reads)
     before = frame.copy(deep=True)
     made = [
-        draw_figure(frame, LABELS, spec, "a note")[1]
-        if kind.group == "figure"
-        else make_table(frame, LABELS, spec, {}).tidy
+        make_table(frame, LABELS, spec, {}).tidy if kind.group == "table" else draw_figure(frame, LABELS, spec, "")[1]
         for _ in range(2)
     ]
     yield f"it draws {spec}", []
@@ -247,10 +254,10 @@ def _frame(settings: Sequence[str], reads: Sequence[str]) -> Any:
             row |= {"trial": f"{mechanism}{epsilon}{repetition}", "dataset": "adult", "mechanism": mechanism}
             row |= {"model": "linear_statistics", "epsilon": epsilon, "delta": 1e-5, "repetition": repetition}
             row |= {"status": "done", "metric": "mse", "value": 0.1 + 0.01 * repetition, "direction": "lower"}
-            row |= {"train_rows": ROWS, "relation": "add_remove", "spent_epsilon": epsilon}
+            row |= {"train_rows": ROWS, "test_rows": "100", "relation": "add_remove", "spent_epsilon": epsilon}
             row |= dict.fromkeys([*settings, *reads], float(ROWS))
             rows.append(row)
-    return pd.DataFrame(rows).astype({column: kind for column, kind in COLUMNS.items()})
+    return pd.DataFrame(rows).astype(COLUMNS)
 
 
 # --- tiny data -----------------------------------------------------------------------------------------------------
@@ -259,14 +266,14 @@ def _frame(settings: Sequence[str], reads: Sequence[str]) -> Any:
 def tiny_table(*, labels: bool = False, seed: int = SEED) -> Table:
     """300 rows of four attributes, whose target "y" depends on the others; of two levels for `labels`."""
     rng = np.random.default_rng(seed)
-    target = Attribute.categorical("y", ["no", "yes"]) if labels else Attribute.binned("y", -1, 5, 6)
+    target = Attribute.categorical("y", ["no", "yes"]) if labels else Attribute.discrete("y", range(6))
     others = (
         Attribute.binned("age", 10, 90, 8, unit="years"),
         Attribute.categorical("work", ["a", "b", "c"]),
         Attribute.categorical("sex", ["f", "m"]),
     )
     age, work, sex = rng.uniform(10, 90, ROWS), rng.integers(0, 3, ROWS), rng.integers(0, 2, ROWS)
-    value = np.clip(age / 40 + work - 0.5 * sex + rng.normal(0, 0.3, ROWS), -1, 5)
+    value = np.clip(np.round(age / 30 + work - 0.5 * sex + rng.normal(0, 0.3, ROWS)), 0, 5)
     y = (value > 2).astype(np.int64) if labels else target.code(value)
     numbers = {"age": age} if labels else {"age": age, "y": value}
     return Table(Domain((*others, target)), np.stack([others[0].code(age), work, sex, y], axis=1), numbers)

@@ -34,7 +34,7 @@ class ReleaseItem:
     """One run of a mechanism, and the trials on its release; `setting` is the place of its `Setting` in the plan.
 
     `offers`: the kinds of release that it must hold. `nonprivate_inputs`: what the settings took from the private rows
-    before the mechanism ran. `hide_runtime`: the seconds and memory of the run depend on a secret, and are not recorded.
+    before the mechanism ran. `hide_runtime`: seconds and memory of the run depend on a secret, and are not recorded.
     """
 
     id: str

@@ -12,8 +12,6 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
 from dpbench.contracts import check_fit, check_release, check_score
 from dpbench.data.encode import Design
 from dpbench.data.load import is_public, load_dataset

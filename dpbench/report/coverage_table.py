@@ -39,7 +39,7 @@ def coverage_table(
     methods = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
     rows = frame[(frame["metric"] == "coverage") & methods.isin([spec["method"], spec["naive"]])]
     known = series_of(rows, labels)
-    marked = mark_series(rows, known).assign(method=methods)
+    marked = mark_series(rows, known).assign(method=methods[rows.index])
     found = []
     for (draw, calibration), cell in marked.groupby([spec["x"], "calibration"], sort=True):
         series = f"{spec['method']} ({calibration})" if calibration else str(spec["method"])
