@@ -59,8 +59,8 @@ class Part:
 class Limits:
     """Rows of a split, and the most seconds and MB of memory for a release or a trial on it.
 
-    `test_rows` below 1 is a part of the rows, and [0.2, 1000] a fifth of them, but 1,000 at most; 0 is none: metrics are
-    then of the training rows.
+    `test_rows` below 1 is a part of the rows, and [0.2, 1000] a fifth of them, but 1,000 at most; 0 is none: metrics
+    are then of the training rows.
     """
 
     name: str
