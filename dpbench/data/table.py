@@ -119,8 +119,8 @@ def _check_numbers(numbers: Floats, codes: Codes, attribute: Attribute) -> None:
         row = int(elsewhere.argmax())
         code = codes[row]
         raise TableError(
-            f"attribute {attribute.name!r}, row {row + 1}: the number {numbers[row]:g} is not in bin {code} of its code, "
-            f"[{edges[code]:g}, {edges[code + 1]:g}]; `Attribute.code` gives the codes of numbers"
+            f"attribute {attribute.name!r}, row {row + 1}: the number {numbers[row]:g} is not in bin {code}, "
+            f"[{edges[code]:g}, {edges[code + 1]:g}], of its code; `Attribute.code` gives the codes of numbers"
         )
 
 

@@ -50,7 +50,7 @@ def test_codes_must_fit_the_domain(codes, reason):
         ({"b": [0.5, 1.5, -1e-9]}, "'b', row 3: the number -1e-09 is outside"),
         ({"b": [0.5, np.nan, 2.5]}, "'b', row 2: the number nan is outside"),
         ({"b": [0.5, 1.5, np.inf]}, "'b', row 3: the number inf is outside"),
-        ({"b": [0.5, 2.5, 2.5]}, r"'b', row 2: the number 2.5 is not in bin 1 of its code, \[1, 2\]"),
+        ({"b": [0.5, 2.5, 2.5]}, r"'b', row 2: the number 2.5 is not in bin 1, \[1, 2\]"),
         ({"a": [0.0, 0.0, 0.0]}, "numbers are given for 'a', which is no numeric attribute"),
         ({"z": [0.0, 0.0, 0.0]}, "numbers are given for 'z', which is no numeric attribute"),
     ],

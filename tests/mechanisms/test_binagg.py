@@ -31,7 +31,8 @@ def design_of(*boxes):
 
 def table_of(design, rows):
     columns = dict(zip(design.domain.names, np.asarray(rows, dtype=float).T, strict=True))
-    return Table(design.domain, np.zeros((len(rows), len(columns)), dtype=np.int64), columns)
+    codes = [design.domain[name].code(column) for name, column in columns.items()]
+    return Table(design.domain, np.stack(codes, axis=1), columns)
 
 
 def uniform_rows(n, seed=0):
