@@ -5,7 +5,7 @@ import ast
 from dpbench.resources import PACKAGE
 
 LAYERS = ["data", "privacy", "inference", "mechanisms", "models", "metrics", "grid", "report", "commands"]
-ANYWHERE = {"errors", "resources", "__version__"}
+ANYWHERE = {"errors", "resources", "targets", "__version__"}
 BELOW_GRID = {"config"}  # composes what the grid runs; grid, report and commands may read it
 
 
