@@ -74,7 +74,7 @@ def test_no_record_moves_what_is_noised_by_more_than_the_sensitivity(monkeypatch
         return noised[-1][0]
 
     monkeypatch.setattr(module, "gaussian", exact)
-    monkeypatch.setattr("dpbench.mechanisms.privtree.tree_laplace", lambda *_, **__: np.zeros)
+    monkeypatch.setattr("dpbench.mechanisms.privtree.tree_laplace", lambda *_, **__: np.array)
     rows = uniform_rows(500)
     release_of(rows, theta=60.0, allocation=allocation)
     before = list(noised)
