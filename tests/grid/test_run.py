@@ -191,7 +191,7 @@ def test_a_worker_killed_by_the_system_is_one_failed_trial(bench, own):
     states = {}
     for trial in bench.trials().values():
         states.setdefault(trial["key"]["release"]["mechanism"]["name"], []).append(trial["status"])
-    assert states == {"slow": ["done"] * 3, "fragile": ["oom"] * 3}
+    assert states == {"slow": ["done"] * 3, "fragile": ["crashed"] * 3}
     assert "Traceback" not in done.stderr
 
 
@@ -200,7 +200,7 @@ def test_a_trial_that_was_finished_outlives_the_worker_that_a_later_one_kills(be
     done = subprocess.run(command(bench, *arguments), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1, done.stderr
     states = {(trial["key"]["model"]["name"], trial["status"]) for trial in bench.trials().values()}
-    assert states == {("linear_statistics", "done"), ("deadly", "oom")}
+    assert states == {("linear_statistics", "done"), ("deadly", "crashed")}
 
 
 def test_damaged_files_are_made_again(bench):
