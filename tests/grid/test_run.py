@@ -242,6 +242,23 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(bench, monkeypatch, capsys)
     assert len(bench.trials()) == 6
 
 
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_is_full_when_a_release_is_written_stops_the_run_too(bench, jobs):
+    """It is written in another process than the trials are."""
+    from dpbench.config import compose
+    from dpbench.grid.plan import make_plan
+    from dpbench.grid.runner import Options, run
+    from dpbench.grid.store import Store, StoreError
+
+    store = Store(bench.results, "grid")
+    store.prepare()
+    (bench.results / "releases").rmdir()
+    (bench.results / "releases").write_text("")  # no folder can be made below it
+    with pytest.raises(StoreError, match="What was stored before is untouched"):
+        run(make_plan(compose(bench.settings())), store, Options(jobs=jobs), lambda summary: None)
+    assert not bench.trials()
+
+
 def test_status_says_what_is_stored(bench, capsys):
     bench.run()
     assert main(["status", f"results={bench.results}"]) == 0
