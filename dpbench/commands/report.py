@@ -6,30 +6,37 @@ import argparse
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
+from dpbench.commands.stored import Stored, of_other_code, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, composed, paper_of
 from dpbench.errors import UserError
-from dpbench.grid.plan import make_plan, read_plan
+from dpbench.grid.plan import read_plan
 from dpbench.grid.store import Store
-from dpbench.report.build import build_report, export_in, load_export
+from dpbench.report.build import build_report, export_in
+from dpbench.report.frame import mixed_code
 from dpbench.report.paper import build_paper
 from dpbench.report.results import Results
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """Print, for each experiment of the results folder, the trials planned by its last run, stored and failed."""
+    """Print, for each experiment of the results folder, the trials planned by its last run, stored and failed.
+
+    Trials that are missing, but stored as results of other code, are told apart.
+    """
     root = compose(arguments.overrides, arguments.config_dir).results
     plans = sorted(root.glob("*/plan.jsonl"))
     if not plans:
         print(f"nothing was run in {root} yet")
     for path in plans:
         plan = read_plan(path)
-        trials = Store(root, plan.name).read_trials(plan.trial_ids)
+        store = Store(root, plan.name)
+        trials = store.read_trials(plan.trial_ids)
         counts = Counter(trial["status"] for trial in trials)
         states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
         left = len(plan.trial_ids) - len(trials)
         print(f"{plan.name}: {len(plan.trial_ids)} trials planned (limits {plan.limits}), {states}, {left} left")
+        if other := of_other_code(plan, store):
+            print(f"  {len(other)} of those left are stored as results of other code; --other-code accepts them")
     return 0
 
 
@@ -42,21 +49,21 @@ def figures(arguments: argparse.Namespace) -> int:
     if papers and single:
         raise UserError("give either paper=... or an experiment; a paper draws its own experiments")
     if single:
-        _draw(compose(overrides, config_dir))
+        _draw(compose(overrides, config_dir), arguments.other_code)
     elif not papers:
-        papers = _draw_all(overrides, config_dir)
+        papers = _draw_all(overrides, config_dir, arguments.other_code)
     for name in papers:
-        _draw_paper(paper_of(name, config_dir), overrides, config_dir)
+        _draw_paper(paper_of(name, config_dir), overrides, config_dir, arguments.other_code)
     return 0
 
 
-def _draw_all(overrides: Sequence[str], config_dir: Path | None) -> list[str]:
+def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> list[str]:
     """Draw every experiment that has results; the papers that have any."""
     drawn = [name for name in choices("experiment", config_dir) if _has_results(name, overrides, config_dir)]
     if not drawn:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     for name in drawn:
-        _draw(compose([*overrides, f"experiment={name}"], config_dir))
+        _draw(compose([*overrides, f"experiment={name}"], config_dir), other_code)
     return [name for name in choices("paper", config_dir) if set(drawn) & set(paper_of(name, config_dir).experiments)]
 
 
@@ -66,24 +73,24 @@ def _has_results(name: str, overrides: Sequence[str], config_dir: Path | None) -
     return export_in(folder) is not None or (folder / "trials").is_dir()
 
 
-def _draw(experiment: Experiment) -> None:
-    trials, planned = stored_trials(experiment)
-    if not trials:
+def _draw(experiment: Experiment, other_code: bool) -> None:
+    found = stored_trials(experiment, other_code=other_code)
+    if not found.trials:
         raise UserError(
             f"{experiment.results / experiment.name} holds no trial of this plan; run it first, with the same "
             f"settings: dpbench run experiment={experiment.name}"
         )
-    notes = "; ".join(_notes(experiment, len(trials), planned))
-    _print(build_report(trials, experiment.report, experiment.results / experiment.name, notes))
+    notes = "; ".join(_notes(experiment, found))
+    _print(build_report(found.trials, experiment.report, experiment.results / experiment.name, notes))
 
 
-def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None) -> None:
+def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
     """The figures and tables of a paper, in the folder of its name beside those of its experiments."""
     results = []
     for name in paper.experiments:
         experiment = compose([*overrides, f"experiment={name}"], config_dir)
-        trials, planned = stored_trials(experiment)
-        results.append(Results(experiment, trials, _notes(experiment, len(trials), planned)))
+        found = stored_trials(experiment, other_code=other_code)
+        results.append(Results(experiment, found.trials, _notes(experiment, found)))
     paths = build_paper(paper, results, compose(overrides, config_dir).results / paper.name)
     _print(paths)
     for name in (str(spec["name"]) for spec in paper.report["figures"]):
@@ -91,22 +98,16 @@ def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None)
             print(f"{name} is not drawn: none of its experiments has results for it with these settings")
 
 
-def _notes(experiment: Experiment, stored: int, planned: int) -> list[str]:
+def _notes(experiment: Experiment, found: Stored) -> list[str]:
     """What a reader must know of the stored trials of a plan."""
     notes = [] if experiment.limits.name == "full" else [f"limits: {experiment.limits.name}"]
-    return notes + ([f"{stored} of {planned} planned trials are stored"] if stored < planned else [])
-
-
-def stored_trials(experiment: Experiment) -> tuple[list[dict[str, Any]], int]:
-    """The trials of this very plan that are stored, or stand in the export, and how many the plan has."""
-    store = Store(experiment.results, experiment.name)
-    planned = make_plan(experiment).trial_ids
-    trials = store.read_trials(planned)
-    export = export_in(store.folder)
-    if not trials and export is not None:
-        wanted = set(planned)
-        trials = [trial for trial in load_export(export) if trial["id"] in wanted]
-    return trials, len(planned)
+    if len(found.trials) < found.planned:
+        notes.append(f"{len(found.trials)} of {found.planned} planned trials are stored")
+    if found.other_code:
+        notes.append(f"{found.other_code} trials are results of other code than is installed here (--other-code)")
+    if mixed := mixed_code(found.trials):
+        notes.append(f"more than one version of the code made the results of {', '.join(mixed)}")
+    return notes
 
 
 def _print(paths: Iterable[Path]) -> None:

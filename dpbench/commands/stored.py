@@ -1,4 +1,4 @@
-"""Which stored or exported trials answer a plan: those of the same code, and those of other code if they are accepted."""
+"""Which stored or exported trials answer a plan: those of the same code, and of other code where that is accepted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Trial = dict[str, Any]
 
 @dataclass(frozen=True)
 class Stored:
-    """The trials found of a plan, in its order; how many it has; and how many of those found are of other code."""
+    """The trials found of a plan, in its order; how many it has; how many come from the store and are of other code."""
 
     trials: list[Trial]
     planned: int
@@ -31,15 +31,14 @@ def stored_trials(experiment: Experiment, *, other_code: bool = False) -> Stored
     """
     plan, store = make_plan(experiment), Store(experiment.results, experiment.name)
     found = {trial["id"]: trial for trial in store.read_trials(plan.trial_ids)}
-    same = len(found)
-    if same < len(plan.trial_ids):
+    accepted: dict[str, Trial] = of_other_code(plan, store) if other_code else {}
+    found = {**accepted, **found}
+    export = export_in(store.folder)
+    if len(found) < len(plan.trial_ids) and export is not None:
         missing = {asked: identity for asked, identity in questions(plan) if identity not in found}
-        export = export_in(store.folder)
-        answers = [*(store.all_trials() if other_code else ()), *(load_export(export) if export else ())]
-        for identity, trial in _answered(missing, answers):
-            found.setdefault(identity, trial)
+        found |= dict(_answered(missing, load_export(export)))
     trials = [found[identity] for identity in plan.trial_ids if identity in found]
-    return Stored(trials, len(plan.trial_ids), len(trials) - same)
+    return Stored(trials, len(plan.trial_ids), len(accepted))
 
 
 def of_other_code(plan: Plan, store: Store) -> dict[str, Trial]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from dpbench.errors import UserError, unknown
 if TYPE_CHECKING:
     import pandas as pd
 
+SHOWN = 8  # names that a message lists
 OUTSIDE = ("error", "clip", "drop")
 Mask = NDArray[np.bool_]
 
@@ -137,21 +139,23 @@ def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
 
 
 def _check_columns(columns: list[str], domain: Domain, prefix: str, ignore: set[str]) -> None:
-    missing = [name for name in domain.names if name not in columns]
-    extra = [name for name in columns if name not in domain.names and name not in ignore]
-    stray = sorted(name for name in ignore if name not in columns and name not in domain.names)
-    twice = sorted({name for name in columns if columns.count(name) > 1})
+    counts = Counter(columns)
+    missing = [name for name in domain.names if name not in counts]
+    extra = [name for name in columns if name not in domain.sizes and name not in ignore]
+    stray = sorted(name for name in ignore if name not in counts and name not in domain.sizes)
+    twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
-        raise UserError(f"{prefix}a column is there twice: {', '.join(twice)}")
+        raise UserError(f"{prefix}a column is there twice: {_some(twice)}")
     if missing:
         raise UserError(
             f"{prefix}declared but missing: {_some(missing)}. Columns found: {_some(columns)}. "
             "Add the column, or take its attribute out of the domain"
         )
     if extra:
+        drop = f"dataset.drop=[{','.join(extra)}]" if len(extra) <= SHOWN else "dataset.drop"
         raise UserError(
             f"{prefix}in the data but not declared: {_some(extra)}. "
-            f"Declare each in the domain, or leave it out with dataset.drop=[{','.join(extra)}]"
+            f"Declare each in the domain, or leave it out with {drop}"
         )
     if stray:
         raise unknown("column in dataset.drop:", stray[0], [*domain.names, *columns])
@@ -197,6 +201,6 @@ def _allowed(attribute: Attribute) -> str:
     return f"a number in [{attribute.bounds[0]:g}, {attribute.bounds[1]:g}]"
 
 
-def _some(names: Iterable[str], most: int = 8) -> str:
-    names = list(names)
+def _some(names: Iterable[str], most: int = SHOWN) -> str:
+    names = [name if len(name) <= 60 else f"{name[:57]}..." for name in names]
     return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -151,8 +152,7 @@ def _parsed(path: Path, text: str) -> Any:
         """YAML that refuses a key given twice, where the plain loader would keep the last."""
 
     def pairs(items: list[tuple[Any, Any]]) -> dict[Any, Any]:
-        keys = [key for key, _ in items]
-        twice = [key for key in keys if keys.count(key) > 1]
+        twice = [key for key, count in Counter(key for key, _ in items).items() if count > 1]
         if twice:
             raise UserError(f"the domain file {path} gives {twice[0]!r} twice")
         return dict(items)

@@ -146,11 +146,15 @@ class Domain:
     def __getitem__(self, name: str) -> Attribute:
         return self.attributes[self.index(name)]
 
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
     def index(self, name: str) -> int:
         """The column of the attribute; `UserError` with the known names if there is none."""
         try:
-            return self.names.index(name)
-        except ValueError:
+            return self._places[name]
+        except KeyError:
             raise unknown("attribute", name, self.names) from None
 
     def project(self, names: Iterable[str]) -> Domain:

@@ -122,10 +122,21 @@ class Design:
         return np.concatenate([low for low, _ in ends] + ones), np.concatenate([high for _, high in ends] + ones)
 
     @cached_property
-    def _peaks(self) -> Floats:
+    def corners(self) -> tuple[Floats, ...]:
+        """For each feature attribute its extreme encoded values (p_j, k), and 1 for an intercept.
+
+        The two ends of a number. Of a one-hot attribute three levels, which stand for all: 0 is among them if encoded.
+        """
+        values = [
+            np.stack(self._ranges[name], axis=1) if self.domain[name].numeric else self.matrices[name][:, :3]
+            for name in self.features
+        ]
+        return (*values, np.ones((1, 1))) if self.intercept else tuple(values)
+
+    @cached_property
+    def peaks(self) -> Floats:
         """The largest absolute value of each feature attribute's only non-zero entry, and 1 for an intercept."""
-        peaks = [max(np.abs(ends).max(initial=0.0) for ends in self._ranges[name]) for name in self.features]
-        return np.array([*peaks, float(self.intercept)])
+        return np.array([np.abs(values).max(initial=0.0) for values in self.corners])
 
     @property
     def x_bound(self) -> float:
@@ -134,16 +145,7 @@ class Design:
         One attribute adds the largest squared norm of any of its encoded values: 1 if one-hot, max_s v_j(s)^2 if
         scalar; an intercept adds 1.
         """
-        return float(np.sqrt((self._peaks**2).sum()))
-
-    @property
-    def triangle_sensitivity(self) -> float:
-        """The least upper bound over the domain of the l2 norm of the upper triangle of x x'.
-
-        sum_{i <= j} (x_i x_j)^2 = (||x||^4 + sum_i x_i^4) / 2, and both terms are largest where each attribute takes
-        the value with the largest entry, because an encoded value has at most one non-zero entry.
-        """
-        return float(np.sqrt((self.x_bound**4 + (self._peaks**4).sum()) / 2))
+        return float(np.sqrt((self.peaks**2).sum()))
 
     @property
     def target_range(self) -> tuple[float, float]:

@@ -6,8 +6,7 @@ A node is a plain mapping: `_target_` (a function of the node that returns a `Ta
 
 from __future__ import annotations
 
-import pkgutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpbench.data.bounds import observed_bounds
@@ -16,10 +15,11 @@ from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
-from dpbench.data.source import sources_of
+from dpbench.data.source import computed, sources_of
 from dpbench.data.table import Table, TableError
-from dpbench.data.tabular import code_csv, csv_path, load_csv, shipped_facts
+from dpbench.data.tabular import code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError, unknown
+from dpbench.targets import resolve
 
 # Keys that do not change the rows, or that stand in the fingerprint in another form.
 NOT_PARAMETERS = frozenset(
@@ -61,7 +61,8 @@ def declared_domain(config: Mapping[str, Any]) -> Domain:
     if "attributes" in config:  # else `drop` may name columns that are not declared: the loader looks
         for name in drop:
             full.index(name)
-    kept = [name for name in full.names if name not in drop]
+    left_out = set(drop)
+    kept = [name for name in full.names if name not in left_out]
     if not kept:
         raise UserError(f"dataset={_name(config)}: dataset.drop leaves no attribute")
     target = config.get("target")
@@ -141,17 +142,11 @@ def check(config: Mapping[str, Any]) -> str:
 # --- pieces of a node ------------------------------------------------------------------------------------
 
 
-def _loader(config: Mapping[str, Any]) -> Any:
+def _loader(config: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
     target = config.get("_target_")
     if not target:
         raise UserError(f"dataset={_name(config)} has no _target_, the function that loads it")
-    try:
-        loader = pkgutil.resolve_name(str(target))
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UserError(f"dataset={_name(config)}: _target_ {target!r} cannot be imported: {error}") from error
-    if not callable(loader):
-        raise UserError(f"dataset={_name(config)}: _target_ {target!r} is not a function")
-    return loader
+    return resolve("dataset", target, f"dataset={_name(config)}: _target_")
 
 
 def _loaded(config: Mapping[str, Any]) -> Table | Simulation:
@@ -204,7 +199,7 @@ def _full_domain(config: Mapping[str, Any]) -> Domain:
     if "attributes" in config:
         given = config["attributes"]
         if isinstance(given, Mapping) and "_target_" in given:  # they depend on other keys of the node
-            return Domain(pkgutil.resolve_name(str(given["_target_"]))(config))
+            return Domain(computed(config, "attributes", Attribute))
         return domain_from_config(given)
     if not config.get("domain"):
         raise UserError(
@@ -217,11 +212,7 @@ def _checksums(config: Mapping[str, Any]) -> dict[str, str]:
     if config.get("shipped"):
         return {f"{config['shipped']}.csv": str(shipped_facts(config)["sha256"])}
     if "path" in config:
-        path = csv_path(config)
-        try:
-            return {"csv": sha256_of(path)}
-        except (OSError, EOFError) as error:
-            raise UserError(f"{path} cannot be read: {error}") from error
+        return {"csv": csv_sha256(config)}
     offline = bool(config.get("offline"))
     return {source.file: source.sha256 or sha256_of(fetch(source, offline=offline)) for source in sources_of(config)}
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import pkgutil
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
-from dpbench.errors import UserError
+from dpbench.errors import UserError, told
+from dpbench.targets import resolve
+
+Part = TypeVar("Part")
 
 
 @dataclass(frozen=True)
@@ -54,13 +56,29 @@ def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
     """
     entries = config.get("sources") or ()
     if isinstance(entries, Mapping):
-        return tuple(pkgutil.resolve_name(str(entries["_target_"]))(config))
+        return computed(config, "sources", Source)
     for entry in entries:
         if not isinstance(entry, Mapping) or set(entry) - {"members"} != {"file", "url", "sha256"}:
             raise UserError(
                 f"each of a dataset's sources needs just file, url and sha256 (and may have members): {entry}"
             )
     return tuple(_source(entry, str(config.get("name") or "")) for entry in entries)
+
+
+def computed(config: Mapping[str, Any], key: str, kind: type[Part]) -> tuple[Part, ...]:
+    """What the function that `config[key]` names by its `_target_` makes of the config, each item of this kind.
+
+    Raises `UserError` if it may not be called (see `dpbench.targets.resolve`), fails, or returns something else.
+    """
+    where = f"dataset={config.get('name')}: {key}._target_"
+    function = resolve("dataset", config[key].get("_target_"), where)
+    try:
+        items = tuple(function(config))
+    except (TypeError, AttributeError, LookupError, ValueError) as error:
+        raise UserError(f"{where} {config[key]['_target_']} failed: {told(error)}") from error
+    if not all(isinstance(item, kind) for item in items):
+        raise UserError(f"{where} {config[key]['_target_']} must return a list of {kind.__name__}")
+    return items
 
 
 def _source(entry: Mapping[str, Any], name: str) -> Source:

@@ -19,12 +19,14 @@ from dpbench.data.coding import Coded, code_counted
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.fetch import open_binary
 from dpbench.data.table import Table
-from dpbench.errors import UserError
+from dpbench.errors import UserError, shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FACTS = {"mechanism", "epsilon", "delta", "seed", "commit", "rows", "sha256", "command"}
+MOST_UNPACKED = 128 << 20  # bytes of a user's .gz file; a table of that size is read into about 1 GB of memory
+LONGEST_LINE = 10 << 20  # bytes; 50,000 columns are about 1 MB
 
 
 # --- a user's own table ----------------------------------------------------------------------------------
@@ -64,12 +66,59 @@ def _given(config: Mapping[str, Any], key: str, example: str) -> str:
     return value
 
 
+def csv_sha256(config: Mapping[str, Any]) -> str:
+    """The sha256 of the user's file, uncompressed.
+
+    Raises `UserError` if it cannot be read, or is more than `load_csv` reads.
+    """
+    path = csv_path(config)
+    try:
+        with _open(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{path} cannot be read: {error}") from error
+
+
+class _Limited(io.RawIOBase):
+    """A file read up to limits: a small file can unpack to more than the memory, and so can a line that never ends."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._stream = path, open_binary(path)
+        self._read = self._line = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self._stream.read(len(buffer))
+        buffer[: len(piece)] = piece
+        self._read += len(piece)
+        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+        self._line = len(piece) - 1 - end + (self._line if end < 0 else 0)
+        if self._path.suffix == ".gz" and self._read > MOST_UNPACKED:
+            raise UserError(
+                f"{self._path} unpacks to more than {MOST_UNPACKED >> 20} MB; if that is right, unpack it and give the "
+                ".csv file"
+            )
+        if self._line > LONGEST_LINE:
+            raise UserError(f"{self._path} has a line of more than {LONGEST_LINE >> 20} MB: is it a CSV file?")
+        return len(piece)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _open(path: Path) -> io.BufferedReader:
+    return io.BufferedReader(_Limited(path), 1 << 18)
+
+
 def _read_csv(path: Path) -> pd.DataFrame:
     """Every field as text; an empty one is empty text."""
     import pandas as pd
 
     try:
-        with open_binary(path) as stream:
+        with _open(path) as stream:
             frame = pd.read_csv(stream, dtype=str, na_filter=False)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path} is empty; its first line must name the columns") from error
@@ -83,7 +132,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: the rows have more fields than the first line has names")
     frame.columns = [str(name).strip() for name in frame.columns]
     if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ";\t|"):
-        raise UserError(f"{path}: columns must be separated by commas; the first line is {frame.columns[0]!r}")
+        raise UserError(f"{path}: columns must be separated by commas; the first line is {shown(frame.columns[0])}")
     return frame
 
 

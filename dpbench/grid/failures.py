@@ -7,8 +7,7 @@ import re
 import traceback
 from pathlib import Path
 
-from dpbench.errors import NoEstimateError, UserError
-from dpbench.grid.checks import ContractError
+from dpbench.errors import ContractError, NoEstimateError, UserError
 from dpbench.grid.spending import OverspentError
 from dpbench.resources import PACKAGE
 

@@ -126,12 +126,21 @@ def verify_data(config: Mapping[str, Any], key: Mapping[str, Any]) -> None:
 # --- what was asked, whatever code answered --------------------------------------------------------------------------
 
 
+def uncoded(part: Mapping[str, Any]) -> Key:
+    """A mechanism or model of a key without its code. `version` is a constant of this format."""
+    return {**{name: value for name, value in part.items() if name != "code"}, "version": 1}
+
+
 def seed_key(release: Mapping[str, Any]) -> Key:
     """What the noise of a release is derived from: its key without the code, so that the same settings draw the same
-    noise whichever code runs them. `version` is a constant of this format.
+    noise whichever code runs them.
     """
-    mechanism = {name: value for name, value in release["mechanism"].items() if name != "code"}
-    return {**release, "mechanism": {**mechanism, "version": 1}}
+    return {**release, "mechanism": uncoded(release["mechanism"])}
+
+
+def sampler_key(release: Mapping[str, Any], trial: Mapping[str, Any]) -> Key:
+    """What the draws of a model are derived from: the same whatever the metrics are."""
+    return {"release": digest(seed_key(release)), "model": uncoded(trial["model"]), "design": trial["design"]}
 
 
 def question(trial: Mapping[str, Any]) -> str:
@@ -140,6 +149,5 @@ def question(trial: Mapping[str, Any]) -> str:
         name: {"target": metric} if isinstance(metric, str) else {k: v for k, v in metric.items() if k != "code" and v}
         for name, metric in trial["metrics"].items()
     }
-    model = {name: value for name, value in trial["model"].items() if name != "code"}
-    release = seed_key(trial["release"])
-    return digest({**trial, "release": release, "model": {**model, "version": 1}, "metrics": metrics})
+    settings = {"release": seed_key(trial["release"]), "model": uncoded(trial["model"]), "metrics": metrics}
+    return digest({**trial, **settings})

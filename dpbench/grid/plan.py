@@ -13,13 +13,12 @@ from dpbench.config import Experiment, Limits, Part, checked_name
 from dpbench.data.encode import Design
 from dpbench.data.load import declared_domain
 from dpbench.errors import UserError
-from dpbench.grid.identity import code_of, dataset_key
+from dpbench.grid.identity import Key, code_of, dataset_key
 from dpbench.grid.seeds import digest
 from dpbench.mechanisms.release import json_number
 from dpbench.privacy.accounting import CALIBRATIONS
 
 FORMAT = 3
-Key = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -34,14 +33,15 @@ class TrialItem:
 class ReleaseItem:
     """One run of a mechanism, and the trials on its release; `setting` is the place of its `Setting` in the plan.
 
-    `nonprivate_inputs`: what the settings took from the private rows before the mechanism ran. `hide_runtime`: the
-    seconds and memory of the run depend on a secret, and are not recorded.
+    `offers`: the kinds of release that it must hold. `nonprivate_inputs`: what the settings took from the private rows
+    before the mechanism ran. `hide_runtime`: seconds and memory of the run depend on a secret, and are not recorded.
     """
 
     id: str
     key: Key
     trials: tuple[TrialItem, ...]
     setting: int = 0
+    offers: tuple[str, ...] = ()
     nonprivate_inputs: tuple[str, ...] = ()
     hide_runtime: bool = False
 
@@ -80,7 +80,7 @@ class Plan:
         """The plan as JSON lines: a header, then one line a release; `read_plan` reads them back."""
         header = {"format": FORMAT, "name": self.name, "releases": len(self.releases)}
         header["settings"] = [asdict(setting) for setting in self.settings]
-        yield json.dumps(header, sort_keys=True) + "\n"
+        yield json.dumps(header) + "\n"  # the order in which a dataset declares its attributes is part of its identity
         for release in self.releases:
             yield json.dumps(asdict(release), sort_keys=True) + "\n"
 
@@ -107,8 +107,9 @@ def read_plan(path: Path) -> Plan:
 
 
 def _release_item(data: Mapping[str, Any]) -> ReleaseItem:
-    lists = {"trials": tuple(TrialItem(**trial) for trial in data["trials"])}
-    return ReleaseItem(**{**data, **lists, "nonprivate_inputs": tuple(data["nonprivate_inputs"])})
+    trials = tuple(TrialItem(**trial) for trial in data["trials"])
+    lists = {name: tuple(data[name]) for name in ("offers", "nonprivate_inputs")}
+    return ReleaseItem(**{**data, **lists, "trials": trials})
 
 
 def make_plan(experiment: Experiment) -> Plan:
@@ -149,7 +150,7 @@ def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
                 key["design"] = dict(experiment.design)
             identity = digest(key)
             trials = (TrialItem(trial_id(identity, rest), rest) for rest in stage_two)
-            yield ReleaseItem(identity, key, tuple(trials), setting, taken, mechanism.hide_runtime)
+            yield ReleaseItem(identity, key, tuple(trials), setting, mechanism.offers, taken, mechanism.hide_runtime)
 
 
 def trial_id(release: str, key: Key) -> str:

@@ -7,23 +7,21 @@ import json
 import pickle
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
+from dpbench.contracts import check_fit, check_release, check_score
 from dpbench.data.encode import Design
-from dpbench.data.load import load_dataset
+from dpbench.data.load import is_public, load_dataset
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
-from dpbench.errors import UserError
+from dpbench.errors import ContractError, UserError
 from dpbench.grid.channel import Message
-from dpbench.grid.checks import ContractError, check_fit, check_release, check_score
+from dpbench.grid.identity import Key, sampler_key, seed_key, verify_code, verify_data
 from dpbench.grid.limits import peak_memory_mb
-from dpbench.grid.plan import Key
-from dpbench.grid.seeds import canonical, generator
+from dpbench.grid.seeds import canonical, generator, noise_generator
 from dpbench.grid.spending import asked_of, check_cost, cost_of, holds, plain
 from dpbench.grid.store import Store
 from dpbench.mechanisms.release import Release, json_number
@@ -55,7 +53,7 @@ def check_data(request: Message, payload: bytes, work: Work) -> bytes:
     """Load and split the rows of one setting. What the user must mend is the fact `user_error`."""
     with work.phase("setup"):
         try:
-            _split(canonical(request["dataset"]), _axes(request["key"]))
+            _split(json.dumps(request["dataset"]), _axes(request["key"]))
         except UserError as error:
             work.facts["user_error"] = str(error)
     return b""
@@ -69,17 +67,19 @@ def make_release(request: Message, payload: bytes, work: Work) -> bytes:
             work.facts |= kept
             return b""
         store.discard_release(identity)
-        train, budget = _split(canonical(request["dataset"]), _axes(key)).train, asked_of(key)
-        function, parameters = _function("mechanism", key["mechanism"], request)
+        train, budget = _split(json.dumps(request["dataset"]), _axes(key)).train, asked_of(key)
+        function, parameters = _function("mechanism", key["mechanism"])
         if "design" in key:
             parameters["design"] = Design(train.domain, **key["design"])
-        rng = _noise(key, request["dataset"])
+        rng = noise_generator(seed_key(key), public=is_public(request["dataset"]))
     with work.phase("release", limited=True):
         made = function(train, budget, rng, **parameters)
         peak = peak_memory_mb()
     work.facts["provenance"] = request["provenance"]
     with work.phase("budget", limited=True):
-        release = _as_read(check_release(made, budget=budget, domain=train.domain))
+        checked = check_release(made, request["offers"], budget, train.domain)
+        inputs = (*checked.nonprivate_inputs, *request["nonprivate_inputs"])
+        release = _as_read(replace(checked, nonprivate_inputs=inputs))
         cost = cost_of(release, key)
         work.facts["spent"] = plain(cost)
         check_cost(cost, key)
@@ -128,10 +128,9 @@ def fit_model(request: Message, payload: bytes, work: Work) -> bytes:
     with work.phase("setup"):
         release, _ = _read(_store(request), request["id"])
         design = Design(release.domain, **trial["design"])
-        function, parameters = _function("model", trial["model"], request)
+        function, parameters = _function("model", trial["model"])
         if "rng" in inspect.signature(function).parameters:
-            key = {"release": request["id"], "model": trial["model"], "design": trial["design"]}
-            parameters["rng"] = generator("sampler", key)
+            parameters["rng"] = generator("sampler", sampler_key(request["key"], trial))
     with work.phase("model", limited=True):
         fit = check_fit(function(release, design=design, **parameters), len(design.columns))
         work.facts["notes"] = dict(fit.notes)
@@ -149,8 +148,9 @@ def score_fit(request: Message, payload: bytes, work: Work) -> bytes:
     trial, key = request["trial"], request["key"]
     with work.phase("setup"):
         release, _ = _read(_store(request), request["id"])
-        reference = _reference(canonical(request["dataset"]), _axes(key), canonical(trial["design"]))
-        metrics = {name: _metric(name, spec, request) for name, spec in sorted(trial["metrics"].items())}
+        reference = _reference(json.dumps(request["dataset"]), _axes(key), canonical(trial["design"]))
+        parts = sorted(trial["metrics"].items())
+        metrics = {name: _function("metric", {"name": name, **part}) for name, part in parts}
     with work.phase("metrics", limited=True):
         evaluation = Evaluation(pickle.loads(payload), release, reference)
         scores = [check_score(metric(evaluation, **given), name) for name, (metric, given) in metrics.items()]
@@ -171,17 +171,16 @@ def _store(request: Message) -> Store:
     return Store(Path(root), name)
 
 
-def _function(kind: str, part: Key, request: Message) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function of a part of the plan, and the parameters of its config."""
-    return resolve(kind, part["target"], f"{kind} {part['name']}: _target_"), dict(part["parameters"])
+def _function(kind: str, part: Key) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """The function of a part of the plan, whose code is the plan's, and the parameters of its config."""
+    _verify_code(part["name"], part["target"], part["code"])
+    return resolve(kind, part["target"]), dict(part["parameters"])
 
 
-def _metric(name: str, spec: Any, request: Message) -> tuple[Callable[..., Any], dict[str, Any]]:
-    return resolve("metric", spec["target"], f"metric {name}: _target_"), dict(spec["parameters"])
-
-
-def _noise(key: Key, dataset: Mapping[str, Any]) -> np.random.Generator:
-    return generator("noise", key)
+@lru_cache(maxsize=256)
+def _verify_code(name: str, target: str, code: str) -> None:
+    """Once in a process: what it has imported stays."""
+    verify_code({"name": name, "target": target, "code": code})
 
 
 # --- the real rows, kept from one request to the next -----------------------------------------------------------------
@@ -192,8 +191,16 @@ def _axes(key: Key) -> str:
 
 
 @lru_cache(maxsize=1)
-def _table(dataset: str) -> Table | Simulation:
-    return load_dataset(json.loads(dataset))
+def _table(dataset: str, key: str) -> Table | Simulation:
+    """The rows, if they are those of the plan: the files are looked at before and after they are read.
+
+    The columns stand in the alphabetical order of the attributes, as they did when the committed results were made.
+    """
+    config = json.loads(dataset)
+    verify_data(config, json.loads(key))
+    table = load_dataset(json.loads(canonical(config)))
+    verify_data(config, json.loads(key))
+    return table
 
 
 @lru_cache(maxsize=8)
@@ -201,7 +208,7 @@ def _split(dataset: str, axes: str) -> Split:
     key = json.loads(axes)
     source = {part: key["dataset"][part] for part in ("name", "sources")}
     rng = generator("split", [source, key["seed"], key["repetition"]])
-    rows = _table(dataset)
+    rows = _table(dataset, canonical(key["dataset"]))
     return rows.split(rng, **key["split"]) if isinstance(rows, Simulation) else split(rows, rng, **key["split"])
 
 

@@ -1,4 +1,4 @@
-"""The store: one file a trial, one folder a release, written aside, synced and renamed, so that a reader never sees half.
+"""The store: one file a trial, one folder a release, written aside, synced and renamed: no reader sees half of one.
 
 Every file ends with a checksum of what stands before it, and is held against it whenever it is read.
 """
@@ -121,7 +121,7 @@ class Store:
     # --- trials -----------------------------------------------------------------------------------------------------
 
     def trial_ids(self) -> set[str]:
-        """The ids of the stored trials whose files are whole. A damaged one is named in a warning: it counts as none."""
+        """The ids of the stored trials whose files are whole. A damaged one is named in a warning, and left out."""
         return {path.stem for path in self._trial_files() if _content(path) is not None}
 
     def _trial_files(self) -> Iterator[Path]:
@@ -223,7 +223,7 @@ def sealed(record: dict[str, Any]) -> str:
 
 
 def _content(path: Path) -> bytes | None:
-    """The sealed content of a file; None if there is no such file, or it is not as it was written (a warning says so)."""
+    """The sealed content of a file; None if there is none, or it is not as it was written (a warning says so)."""
     try:
         content = path.read_bytes()
     except FileNotFoundError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpbench.data.load import is_public
 from dpbench.errors import UserError
 from dpbench.grid.channel import Message
 from dpbench.grid.plan import Plan, ReleaseItem, Setting, TrialItem
@@ -73,7 +74,9 @@ def _release(item: ReleaseItem, context: Context, pair: Pair) -> Reply:
         **_request("release", item, context),
         "dataset": dict(setting.dataset),
         "force": context.force,
-        "hidden": _hide_runtime(item),
+        "offers": list(item.offers),
+        "nonprivate_inputs": list(item.nonprivate_inputs),
+        "hidden": item.hide_runtime,
         "provenance": {**context.provenance, "threads": threads()},
     }
     return pair.rows.ask(request, setting.limits)
@@ -99,7 +102,8 @@ def _trial(trial: TrialItem, item: ReleaseItem, context: Context, pair: Pair, ma
         "fit": _of(fit, "notes", {}),
         "asked": {name: item.key["budget"][name] for name in ("epsilon", "delta")},
         "spent": facts.get("spent"),
-        "nonprivate_inputs": [*facts.get("nonprivate_inputs", ()), *_nonprivate_inputs(item, setting)],
+        "nonprivate_inputs": facts.get("nonprivate_inputs", list(item.nonprivate_inputs)),
+        "public": is_public(setting.dataset),
         "error": end.error,
         "provenance": {**context.provenance, "threads": threads()},
         "release_provenance": facts.get("provenance"),
@@ -123,7 +127,7 @@ def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | N
 
     The process that scores has made the release before: where that is secret, its memory is left out as well.
     """
-    hidden = _hide_runtime(item)
+    hidden = item.hide_runtime
     release = {"seconds": made.seconds.get("release"), "peak_mb": made.peak_mb}
     if "release" not in made.seconds and made.answer:  # it was stored
         release = made.answer.get("runtime", release)
@@ -135,13 +139,3 @@ def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | N
         "metrics_seconds": score.seconds.get("metrics") if score else None,
         "peak_mb": max(peaks, default=None),
     }
-
-
-def _hide_runtime(item: ReleaseItem) -> bool:
-    return False
-
-
-def _nonprivate_inputs(item: ReleaseItem, setting: Setting) -> list[str]:
-    """What the declaration of the data itself took from the rows."""
-    read_off = setting.dataset.get("bounds") == "data"
-    return ["the bounds of the attributes: the least and greatest value of all rows"] if read_off else []

@@ -14,6 +14,7 @@ from dpbench.mechanisms.ssp import perturb_symmetric
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget, Ledger
 from dpbench.privacy.noise import gaussian
+from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_triangle
 
 
 def adassp(
@@ -29,25 +30,27 @@ def adassp(
 
     **Source** Paper 0, Algorithm 5 (Wang 2018, Algorithm 2). `failure` is its rho: the ridge makes X'X + lambda I
     positive definite with probability 1 - rho.
-    **Privacy** Add/remove; three Gaussian releases of equal multiplier. lambda_min and X'X: sensitivity ||X||^2;
-    X'y: ||X|| ||Y||. `paper`: multiplier sqrt(log(6/delta)) / (eps/3), as printed, which spends less than
-    (eps, delta). `tight`: multiplier sqrt 3 / mu, mu the largest Gaussian-DP parameter that (eps, delta) allows.
+    **Privacy** Add/remove, or replace one; three Gaussian releases; sensitivities: `privacy.sensitivity`. `paper`: the
+    published noise, sqrt(log(6/delta)) / (eps/3) times the sensitivities of lambda_min, of all of X'X (`of_gram`,
+    ||X||^2) and of X'y, which spends less than (eps, delta). `tight`: multiplier sqrt 3 / mu on each, mu the largest
+    Gaussian-DP parameter that (eps, delta) allows.
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||.
-    **Departures** 1. `tight` uses the sensitivity of the upper triangle of X'X, as `ssp` does.
-    2. The printed formulas are written in the noise scale s of X'X (s = ||X||^2 sqrt(log(6/delta)) / (eps/3) under
+    **Departures** 1. `tight` adds noise for the upper triangle of X'X, as `ssp` does.
+    2. The published formulas are written in the noise scale s of X'X (s = ||X||^2 sqrt(log(6/delta)) / (eps/3) under
     `paper`), so that under `tight` the margins shrink with the noise.
     """
     check_calibration(calibration)
     if not 0 < failure < 1:
         raise UserError(f"adassp: failure must lie between 0 and 1, not {failure}")
-    ledger = Ledger()
+    ledger, relation = Ledger(), budget.relation
     log = math.log(6 / budget.delta)
-    eigen_sensitivity, xy_sensitivity = design.x_bound**2, design.x_bound * design.y_bound
+    eigen_sensitivity, xy_sensitivity = of_least_eigenvalue(design), of_cross(design, relation)
+    xx_sensitivity = of_triangle(design, relation)
     if calibration == "paper":
-        multiplier, xx_sensitivity = math.sqrt(log) / (budget.epsilon / 3), eigen_sensitivity
+        multiplier = math.sqrt(log) / (budget.epsilon / 3)
+        xx_multiplier = multiplier * of_gram(design, relation) / xx_sensitivity
     else:
-        multiplier = math.sqrt(3) / gaussian_mu(budget.epsilon, budget.delta)
-        xx_sensitivity = design.triangle_sensitivity
+        multiplier = xx_multiplier = math.sqrt(3) / gaussian_mu(budget.epsilon, budget.delta)
 
     X, y = design.encode(train)
     xtx, xty = second_moments(X, y)
@@ -63,10 +66,10 @@ def adassp(
     )
     lambda_min = max(float(noisy) - math.sqrt(log) * multiplier * eigen_sensitivity, 0.0)
     # step 3: the ridge covers the spectral norm of the noise of X'X
-    scale = multiplier * xx_sensitivity
+    scale = xx_multiplier * xx_sensitivity
     ridge = max(0.0, math.sqrt(d * math.log(2 * d**2 / failure)) * scale - lambda_min)
     # steps 4, 5
-    xtx = perturb_symmetric(rng, ledger, xtx, sensitivity=xx_sensitivity, multiplier=multiplier)
+    xtx = perturb_symmetric(rng, ledger, xtx, sensitivity=xx_sensitivity, multiplier=xx_multiplier)
     xty = gaussian(rng, ledger, xty, sensitivity=xy_sensitivity, multiplier=multiplier, label="X'y")
     statistics = SufficientStatistics(xtx, xty, scale, multiplier * xy_sensitivity, ridge)
     return Release(train.domain, budget, ledger, statistics, diagnostics={"lambda_min": lambda_min, "ridge": ridge})

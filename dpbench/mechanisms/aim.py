@@ -13,12 +13,12 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.inference import MarkovModel, Measurement, candidate_mb
 from dpbench.mechanisms.fitting import (
+    Costs,
     check_answers,
     check_model,
     check_settings,
     check_sigma,
     estimator,
-    rho_of,
     smallest_mb,
     table_mb,
 )
@@ -42,16 +42,19 @@ def aim(
     alpha: float = 0.9,
     engine: str = "native",
     components: int | None = None,
+    calibration: str = "tight",
 ) -> Release:
     """Measure the marginals that the current model answers worst, one a round, and fit a graphical model to them.
 
     **Source** Paper 0, Algorithms 2, 3 and 4 (McKenna, Mullins, Sheldon and Miklau 2022).
-    **Privacy** Add/remove. A marginal has l2 sensitivity 1 and costs 1/(2 sigma^2) zCDP; a selection's score
-    changes by at most max_r w_r and costs eps^2/8. The rounds are adaptive and their sum stays within the rho that
-    (eps, delta) allows (tight conversion). n is not used: the total is estimated from the measurements.
+    **Privacy** Add/remove, or replace one. A marginal has l2 sensitivity 1, or sqrt 2; a selection's score changes by
+    at most max_r w_r times the l1 sensitivity, which is 1, or 2. The rounds choose their own noise, under a filter
+    (`Ledger.open_filter`). `paper`: zCDP, with the rho that (eps, delta) allows (tight conversion); a measurement costs
+    1/(2 multiplier^2), a selection eps^2/8. `tight`: Gaussian DP, with the mu that (eps, delta) allows, the currency
+    being mu^2/2 (`Costs`). n is not used: the total is estimated from the measurements.
     **Shapes** A marginal on r has the shape `domain.shape(r)`.
-    **Departures** 1. The estimate weighs squared errors by 1/sigma^2, not by the printed 1/sigma, which belongs to
-    a norm. 2. A candidate inside a clique that the model already holds stays a candidate whatever the model's size,
+    **Departures** 1. The estimate weighs squared errors by 1/sigma^2, not by the published 1/sigma, which belongs
+    to a norm. 2. A candidate inside a clique that the model already holds stays a candidate whatever the model's size,
     so that there always is one (as in the authors' code). 3. The last round spends what is left and ends the loop
     there, so that rounding cannot start another. 4. A marginal whose own table is over the limit is no candidate; if
     the workload asks for it, the model answers it once, at the end. 5. A mixture (`engine: mixture`; Paper 0, Appendix
@@ -70,38 +73,39 @@ def aim(
     check_settings("aim", tolerance=tolerance, iterations=iterations, rows=rows, rounds=rounds, components=components)
     if not 0 < alpha < 1:
         raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
-    rho = rho_of("aim", budget)
-    ledger = Ledger()
+    costs, ledger = Costs.of("aim", budget, calibration), Ledger()
+    rho = costs.total
+    costs.open_filter(ledger)
     noise_rng, rows_rng = rng.spawn(2)
 
     T = 16 * len(sizes) if rounds is None else rounds
-    sigma, epsilon = math.sqrt(T / (2 * alpha * rho)), math.sqrt(8 * (1 - alpha) * rho / T)  # Alg. 2, lines 4, 9
+    sigma, epsilon = costs.sigma(alpha * rho, T), costs.epsilon((1 - alpha) * rho, T)  # Alg. 2, lines 4, 9
     check_model("aim", "a model of the one-way marginals alone", smallest_mb(engine, sizes, components), max_model_mb)
     check_answers("aim", sizes, cliques)
     candidates = [r for r in closure(cliques) if table_mb(sizes, r) <= max_model_mb]
     w = weights(candidates, cliques)  # line 8
-    sensitivity = float(max(w.values()))
+    sensitivity = max(w.values()) * costs.l1
     singles = [r for r in candidates if len(r) == 1]
-    _check_start(len(singles), sigma, rho)
+    rho_used = costs.of_measurements(sigma, len(singles))
+    _check_start(len(singles), sigma, rho_used, rho)
     truth = {r: train.marginal(r) for r in candidates}
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
         label = f"marginal {','.join(r)}"
-        noisy = gaussian(noise_rng, ledger, truth[r], sensitivity=1.0, multiplier=sigma, label=label)
+        noisy = gaussian(noise_rng, ledger, truth[r], sensitivity=costs.l2, multiplier=sigma / costs.l2, label=label)
         return Measurement(r, noisy, sigma)
 
     measured = [measure(r) for r in singles]  # Alg. 3
-    rho_used = len(singles) / (2 * sigma**2)
     model = estimate(sizes, measured)
     answers = model.answer(candidates)
     trace: list[dict[str, Any]] = []
     last = False
     while not last:
         rho_left = rho - rho_used
-        if rho_left <= 2 * (1 / (2 * sigma**2) + epsilon**2 / 8):  # Alg. 4, lines 8 to 11
-            epsilon, sigma = math.sqrt(8 * (1 - alpha) * rho_left), math.sqrt(1 / (2 * alpha * rho_left))
+        if rho_left <= 2 * (costs.of_measurements(sigma) + costs.of_selection(epsilon)):  # Alg. 4, lines 8 to 11
+            epsilon, sigma = costs.epsilon((1 - alpha) * rho_left), costs.sigma(alpha * rho_left)
             last = True
-        rho_used += epsilon**2 / 8 + 1 / (2 * sigma**2)  # Alg. 2, line 12
+        rho_used += costs.of_selection(epsilon) + costs.of_measurements(sigma)  # Alg. 2, line 12
         allowed = _allowed(sizes, [m.clique for m in measured], candidates, model, rho_used / rho * max_model_mb)
         scores = [w[r] * (_l1(truth[r] - answers[r]) - math.sqrt(2 / math.pi) * sigma * truth[r].size) for r in allowed]
         pick = exponential_mechanism(  # line 14
@@ -145,8 +149,8 @@ def _l1(difference: Floats) -> float:
     return float(np.abs(difference).sum())
 
 
-def _check_start(singles: int, sigma: float, rho: float) -> None:
+def _check_start(singles: int, sigma: float, rho_used: float, rho: float) -> None:
     """Refuse, before any noise is drawn, a number of rounds that leaves nothing for them."""
     check_sigma("aim", sigma)
-    if singles / (2 * sigma**2) >= rho:
+    if rho_used >= rho:
         raise UserError(f"aim: {singles} one-way marginals spend the whole budget; raise rounds above {singles}")

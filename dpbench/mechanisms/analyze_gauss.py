@@ -12,6 +12,7 @@ from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.mechanisms.ssp import perturb_symmetric
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.sensitivity import of_gram, of_triangle
 
 
 def analyze_gauss(
@@ -21,19 +22,19 @@ def analyze_gauss(
 
     **Source** Dwork, Talwar, Thakurta and Zhang (2014), Algorithm 1, for A with y as its last column, as Sheffet
     (2017) uses it.
-    **Privacy** Add/remove; ||(x, y)||_2 <= B = sqrt(||X||^2 + ||Y||^2). `paper`: sensitivity B^2, multiplier
-    sqrt(2 log(1.25/delta)) / eps, the Gaussian mechanism of 2014. `tight`: multiplier 1 / mu, mu the largest
-    Gaussian-DP parameter that (eps, delta) allows, and the sensitivity of the upper triangle, which is below B^2.
+    **Privacy** Add/remove, or replace one; what is released is the upper triangle of A'A, whose sensitivity is
+    `of_triangle`. `paper`: the published noise, sqrt(2 log(1.25/delta)) / eps (the Gaussian mechanism of 2014) times
+    the sensitivity of all of A'A (`of_gram`: B^2 = ||X||^2 + ||Y||^2). `tight`: multiplier 1 / mu, mu the largest
+    Gaussian-DP parameter that (eps, delta) allows.
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; A'A (p + 1, p + 1).
     """
     check_calibration(calibration)
-    ledger, squared = Ledger(), design.x_bound**2 + design.y_bound**2  # B^2
+    ledger, sensitivity = Ledger(), of_triangle(design, budget.relation, target=True)
     if calibration == "paper":
-        multiplier, sensitivity = math.sqrt(2 * math.log(1.25 / budget.delta)) / budget.epsilon, squared
+        multiplier = math.sqrt(2 * math.log(1.25 / budget.delta)) / budget.epsilon
+        multiplier *= of_gram(design, budget.relation, target=True) / sensitivity
     else:
         multiplier = 1 / gaussian_mu(budget.epsilon, budget.delta)
-        fourth = 2 * design.triangle_sensitivity**2 - design.x_bound**4 + design.y_bound**4  # of all entries of (x, y)
-        sensitivity = math.sqrt((squared**2 + fourth) / 2)
     A = np.column_stack(design.encode(train))
     moments = perturb_symmetric(rng, ledger, A.T @ A, sensitivity=sensitivity, multiplier=multiplier, of="A'A")
     sd = multiplier * sensitivity

@@ -13,9 +13,10 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.privtree import check_tree, privtree
 from dpbench.mechanisms.release import BinSums, Release
-from dpbench.privacy.accounting import check_calibration, gaussian_mu, pure_epsilon
+from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget, Ledger
 from dpbench.privacy.noise import gaussian
+from dpbench.privacy.pure import pure_epsilon
 
 ALLOCATIONS = ("proportional", "centred")
 
@@ -43,11 +44,13 @@ def binagg(
     **Privacy** Add/remove; mu is the largest Gaussian-DP parameter that (eps, delta) allows. The tree is
     pure_epsilon(mu_bin)-DP. A record is in one bin, so that the noises of all bins compose in parallel: c has
     sensitivity 1; t has B_y = max |y|; s_i has Delta_i = max(|L_i|, |U_i|) in a bin [L, U], and s / Delta has sqrt(d)
-    in the l2 norm, d being the number of features that can be other than 0. `tight`: noise sqrt(d) Delta_i / mu_s.
-    `paper`: noise Delta_i / mu_s, as printed, which is sqrt(d) mu_s-Gaussian DP; the ledger says so.
+    in the l2 norm, d being the number of features that can be other than 0 at once: of a one-hot attribute one.
+    `tight`: noise sqrt(d) Delta_i / mu_s. `paper`: noise Delta_i / mu_s, as published, which is sqrt(d) mu_s-Gaussian
+    DP; the ledger says so.
     **Shapes** X (n, p), y (n,) as `design` encodes them, moved into the design's box; the release: see `BinSums`.
     **Departures** 1. `tight`. 2. `centred`, ours: not s and t are noised but s - c m and t - c m_y, where m is the
-    middle of the bin and m_y that of the target's range. Delta_i and B_y are then the half-widths, which are smaller.
+    middle of the bin and m_y that of the target's range. Delta_i and B_y are then the half-widths, which are smaller,
+    and d counts every feature that varies, one-hot ones too: 0 is as far from the middle as 1.
     The release holds their noisy values plus m c~ and m_y c~, with the noisy count c~. The noise of the count cancels
     in t - s beta as far as the model holds at the middle; `sums_sd` and `targets_sd` leave it out, and
     `bin_regression` says why that is right.
@@ -56,7 +59,7 @@ def binagg(
     check_tree(theta, widest, max_bins)
     _check(budget, ratio, allocation, least_count)
     box, target_range = design.box, design.target_range
-    d = int(np.count_nonzero(_reach(*box, allocation)[1]))
+    d = _at_once(design, allocation)
     if not d:
         raise UserError("binagg: each feature of the domain has one value only; regression needs one that varies")
     share = gaussian_mu(budget.epsilon, budget.delta) / math.hypot(*ratio)
@@ -110,6 +113,13 @@ def _reach(lower: Floats | float, upper: Floats | float, allocation: str) -> tup
     if allocation == "centred":
         return np.add(lower, upper) / 2, np.subtract(upper, lower) / 2
     return np.zeros(np.shape(lower)), np.maximum(np.abs(lower), np.abs(upper))
+
+
+def _at_once(design: Design, allocation: str) -> int:
+    """How many coordinates of x, or of x - m, can be other than 0 in one row."""
+    if allocation == "centred":
+        return int(np.count_nonzero(_reach(*design.box, allocation)[1]))
+    return int(np.count_nonzero(design.peaks))
 
 
 def _sums(X: Floats, bin_of: Codes, K: int) -> Floats:

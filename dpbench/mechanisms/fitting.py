@@ -1,18 +1,21 @@
-"""What mechanisms that fit a graphical model to noisy marginals share: the engine, and what is refused beforehand."""
+"""What mechanisms that fit a graphical model to noisy marginals share: engines, costs, what is refused beforehand."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 
 from dpbench.data.domain import Clique
 from dpbench.errors import UserError, unknown
 from dpbench.inference import MOST_SIGMA, MarkovModel, model_mb
-from dpbench.privacy.accounting import zcdp_rho
-from dpbench.privacy.budget import Budget
+from dpbench.privacy.accounting import check_calibration, gaussian_mu, zcdp_rho
+from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.pure import bounded_range_epsilon, bounded_range_mu
+from dpbench.privacy.sensitivity import of_marginal
 from dpbench.resources import memory_mb
 
 LEAST_SIGMA = 1e-9  # the spacing of float64 near a count of some millions: less noise than that is none
@@ -48,17 +51,60 @@ def smallest_mb(engine: str, sizes: Mapping[str, int], components: int | None) -
     return size(sizes, singles) if components is None else size(sizes, singles, components=components)
 
 
-def rho_of(mechanism: str, budget: Budget) -> float:
-    """The rho that (eps, delta) allows (tight zCDP conversion). Raises `UserError` if it is 0 or infinite."""
-    if not budget.epsilon <= LARGEST_EPSILON:
-        raise UserError(f"{mechanism} needs a finite epsilon; use a large one, such as 1e6, to see its limit")
-    rho = zcdp_rho(budget.epsilon, budget.delta)
-    if not 0 < rho < math.inf:
-        raise UserError(
-            f"{mechanism}: epsilon = {budget.epsilon:g} and delta = {budget.delta:g} give rho = {rho:g}, outside the "
-            "range of the arithmetic"
-        )
-    return rho
+@dataclass(frozen=True)
+class Costs:
+    """What measured marginals and selections cost, in one currency: rho.
+
+    `paper`: rho is that of zCDP, a measurement at sigma costs l2^2 / (2 sigma^2), and a selection eps^2/8. `tight`: rho
+    is mu^2/2 of Gaussian DP, in which a measurement costs the same, and a selection pure_mu(eps/2)^2/2
+    (`pure.bounded_range_mu`): it is dearer, but (eps, delta) allows more. `total` is what the budget allows, and `l1`
+    and `l2` are the sensitivities of a marginal.
+    """
+
+    calibration: str
+    total: float
+    l1: float
+    l2: float
+
+    @classmethod
+    def of(cls, mechanism: str, budget: Budget, calibration: str) -> Costs:
+        """Raises `UserError` for an unknown calibration, or if the total is 0 or infinite."""
+        check_calibration(calibration)
+        if not budget.epsilon <= LARGEST_EPSILON:
+            raise UserError(f"{mechanism} needs a finite epsilon; use a large one, such as 1e6, to see its limit")
+        tight = calibration == "tight"
+        rho = gaussian_mu(budget.epsilon, budget.delta) ** 2 / 2 if tight else zcdp_rho(budget.epsilon, budget.delta)
+        if not 0 < rho < math.inf:
+            raise UserError(
+                f"{mechanism}: epsilon = {budget.epsilon:g} and delta = {budget.delta:g} give rho = {rho:g}, outside "
+                "the range of the arithmetic"
+            )
+        return cls(calibration, rho, *of_marginal(budget.relation))
+
+    def open_filter(self, ledger: Ledger) -> None:
+        """Hold the ledger to the total, whatever its events will be."""
+        if self.calibration == "tight":
+            ledger.open_filter("mu", math.sqrt(2 * self.total))
+        else:
+            ledger.open_filter("rho", self.total)
+
+    def of_measurements(self, sigma: float, times: int = 1) -> float:
+        """What so many measurements cost, each with noise of standard deviation sigma."""
+        return times * self.l2**2 / (2 * sigma**2)
+
+    def sigma(self, cost: float, times: int = 1) -> float:
+        """The noise at which so many measurements cost this much together."""
+        return self.l2 * math.sqrt(times / (2 * cost))
+
+    def of_selection(self, epsilon: float) -> float:
+        """What the exponential mechanism costs at this epsilon."""
+        return bounded_range_mu(epsilon) ** 2 / 2 if self.calibration == "tight" else epsilon**2 / 8
+
+    def epsilon(self, cost: float, times: int = 1) -> float:
+        """The epsilon at which so many selections cost this much together."""
+        if self.calibration == "tight":
+            return bounded_range_epsilon(math.sqrt(2 * cost / times))
+        return math.sqrt(8 * cost / times)
 
 
 def check_settings(mechanism: str, *, tolerance: float | None, **counts: int | None) -> None:

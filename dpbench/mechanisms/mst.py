@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -12,7 +11,7 @@ import numpy as np
 from dpbench.data.domain import Attribute, Clique, Codes, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.inference import Measurement, model_mb
-from dpbench.mechanisms.fitting import check_model, check_settings, check_sigma, estimator, rho_of
+from dpbench.mechanisms.fitting import Costs, check_model, check_settings, check_sigma, estimator
 from dpbench.mechanisms.release import Release
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget, Ledger
@@ -32,6 +31,7 @@ def mst(
     tolerance: float | None = None,
     rows: int | None = None,
     engine: str = "native",
+    calibration: str = "tight",
 ) -> Release:
     """Measure every attribute, then the pairs of a spanning tree of strong dependences, and fit a model to them.
 
@@ -39,15 +39,17 @@ def mst(
 
     **Source** McKenna, Miklau and Sheldon 2021, "Winning the NIST contest", and the authors' `mst.py` in
     private-pgm, whose three steps are marked below; within DD-SSP, Paper 0, Appendix H, Figure 5.
-    **Privacy** Add/remove. A marginal has l2 sensitivity 1 and costs 1/(2 sigma^2) zCDP; the score of a pair changes
-    by at most 1 and its selection costs eps^2/8. d one-way marginals, d - 1 selections and d - 1 pairs spend a third
-    each of the rho that (eps, delta) allows (tight conversion). n is not used: the total is estimated.
+    **Privacy** Add/remove, or replace one. A marginal has l2 sensitivity 1, or sqrt 2; the score of a pair changes by
+    at most its l1 sensitivity, which is 1, or 2. d one-way marginals, d - 1 selections and d - 1 pairs spend a third
+    each of what (eps, delta) allows, all fixed beforehand. `paper`: of rho (zCDP, tight conversion); a measurement
+    costs 1/(2 multiplier^2), a selection eps^2/8. `tight`: of mu^2/2 (Gaussian DP), see `Costs`. n is not used: the
+    total is estimated.
     **Shapes** A marginal on r has the shape `domain.shape(r)`, also where levels were merged.
     **Departures** 1. The engine knows one sigma a table. So the one-way tables are first brought to one total by
     least squares, with the right variance k sigma^2 of a level merged from k; the fit then weighs that level as the
     others. The authors weigh it by its own variance. Post-processing. 2. A single attribute has no pairs: its
     marginal takes the whole of rho. 3. A merged level's mass goes in equal parts to its levels, in the marginals as
-    well as in the rows; the authors release rows only. 4. The split is of the tight rho, as in `aim`.
+    well as in the rows; the authors release rows only. 4. The split is of the tight rho, or of mu^2/2, as in `aim`.
 
     `workload`: k for all k-way marginals, or a list of cliques: what is released, not what is measured.
     `max_model_mb`: the limit on the largest tree that could be selected. `iterations`: the most steps of one
@@ -61,17 +63,18 @@ def mst(
     estimate = estimator(engine, iterations=iterations, tolerance=tolerance)
     check_settings("mst", tolerance=tolerance, iterations=iterations, rows=rows)
     check_model("mst", "the largest tree of pairs", _largest_tree(domain), max_model_mb)
-    rho = rho_of("mst", budget)
-    ledger = Ledger()
+    costs, ledger = Costs.of("mst", budget, calibration), Ledger()
     noise_rng, rows_rng = rng.spawn(2)
 
-    third = rho / 3 if d > 1 else rho
-    sigma, sigma_pair = math.sqrt(d / (2 * third)), math.sqrt(max(d - 1, 1) / (2 * third))
+    third = costs.total / 3 if d > 1 else costs.total
+    sigma, sigma_pair = costs.sigma(third, d), costs.sigma(third, max(d - 1, 1))
     check_sigma("mst", sigma, sigma_pair)
 
     def measure(table: Table, r: Clique, scale: float) -> Measurement:
         label = f"marginal {','.join(r)}"
-        noisy = gaussian(noise_rng, ledger, table.marginal(r), sensitivity=1.0, multiplier=scale, label=label)
+        noisy = gaussian(
+            noise_rng, ledger, table.marginal(r), sensitivity=costs.l2, multiplier=scale / costs.l2, label=label
+        )
         return Measurement(r, noisy, scale)
 
     # Step 1: the one-way marginals, and the domain compressed by them
@@ -89,8 +92,10 @@ def mst(
     tree: list[Clique] = []
     for _ in range(d - 1):
         allowed = [r for r in pairs if part[r[0]] != part[r[1]]]
-        scores, epsilon = [score[r] for r in allowed], math.sqrt(8 * third / (d - 1))
-        pick = exponential_mechanism(noise_rng, ledger, scores, sensitivity=1.0, epsilon=epsilon, label="selection")
+        scores, epsilon = [score[r] for r in allowed], costs.epsilon(third, d - 1)
+        pick = exponential_mechanism(
+            noise_rng, ledger, scores, sensitivity=costs.l1, epsilon=epsilon, label="selection"
+        )
         tree.append(allowed[pick])
         joined, left = part[allowed[pick][0]], part[allowed[pick][1]]
         part = {name: joined if at == left else at for name, at in part.items()}
@@ -104,7 +109,7 @@ def mst(
     columns = [merge.undo(codes[:, j], rows_rng) for j, merge in enumerate(merges.values())]
     synthetic = Table(domain, np.stack(columns, axis=1))
     diagnostics = {
-        "rho": rho,
+        "rho": costs.total,
         "sigma": [sigma, sigma_pair] if tree else [sigma],
         "tree": [list(r) for r in tree],
         "compressed_sizes": sizes,

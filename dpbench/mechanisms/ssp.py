@@ -13,6 +13,7 @@ from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget, Ledger
 from dpbench.privacy.noise import gaussian
+from dpbench.privacy.sensitivity import of_cross, of_gram, of_square, of_triangle
 
 
 def ssp(
@@ -28,32 +29,33 @@ def ssp(
 
     **Source** Paper 0, section 2.2 and Appendix D; with y'y, the second moments of [X, y] of Dwork et al. (2014,
     "Analyze Gauss"), on which Sheffet (2017) builds intervals.
-    **Privacy** Add/remove. X'X: l2 sensitivity ||X||^2; X'y: ||X|| ||Y||; y'y: ||Y||^2. `tight`: each of k = 2 or 3
-    statistics is (mu/sqrt k)-Gaussian DP, mu the largest that (eps, delta) allows. `paper`: multiplier
-    sqrt(log(1.25/delta))/eps on each, as printed, which spends more than (eps, delta); the ledger says how much.
+    **Privacy** Add/remove, or replace one; sensitivities: `privacy.sensitivity`. `tight`: each of k = 2 or 3 statistics
+    is (mu/sqrt k)-Gaussian DP, mu the largest that (eps, delta) allows. `paper`: the published noise,
+    sqrt(log(1.25/delta))/eps times the sensitivity of all of X'X (`of_gram`, ||X||^2), of X'y and of y'y. What is
+    released of X'X is its upper triangle, which is less sensitive, and so the ledger has it; even so that is more than
+    (eps, delta).
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; X'X (p, p), X'y (p,).
-    **Departures** 1. `tight` uses the sensitivity of what is released, the upper triangle of X'X (see
-    `triangle_sensitivity`), which is below ||X||^2. 2. Analyze Gauss gives all entries of [X, y]'[X, y] noise of one
-    scale; here each block has its own.
+    **Departures** 1. `tight` adds noise for the upper triangle of X'X. 2. Analyze Gauss gives all entries of
+    [X, y]'[X, y] noise of one scale; here each block has its own.
     """
     check_calibration(calibration)
-    ledger = Ledger()
+    ledger, relation = Ledger(), budget.relation
+    xx_sensitivity, xy_sensitivity = of_triangle(design, relation), of_cross(design, relation)
     if calibration == "paper":
         multiplier = math.sqrt(math.log(1.25 / budget.delta)) / budget.epsilon
-        xx_sensitivity = design.x_bound**2
+        xx_multiplier = multiplier * of_gram(design, relation) / xx_sensitivity
     else:
-        multiplier = math.sqrt(3 if intervals else 2) / gaussian_mu(budget.epsilon, budget.delta)
-        xx_sensitivity = design.triangle_sensitivity
-    xy_sensitivity = design.x_bound * design.y_bound
+        multiplier = xx_multiplier = math.sqrt(3 if intervals else 2) / gaussian_mu(budget.epsilon, budget.delta)
 
     X, y = design.encode(train)
     xtx, xty = second_moments(X, y)
-    xtx = perturb_symmetric(rng, ledger, xtx, sensitivity=xx_sensitivity, multiplier=multiplier)
+    xtx = perturb_symmetric(rng, ledger, xtx, sensitivity=xx_sensitivity, multiplier=xx_multiplier)
     xty = gaussian(rng, ledger, xty, sensitivity=xy_sensitivity, multiplier=multiplier, label="X'y")
     yty = None
     if intervals:
-        yty = float(gaussian(rng, ledger, y @ y, sensitivity=design.y_bound**2, multiplier=multiplier, label="y'y"))
-    sds = multiplier * xx_sensitivity, multiplier * xy_sensitivity
+        sensitivity = of_square(design, relation)
+        yty = float(gaussian(rng, ledger, y @ y, sensitivity=sensitivity, multiplier=multiplier, label="y'y"))
+    sds = xx_multiplier * xx_sensitivity, multiplier * xy_sensitivity
     return Release(train.domain, budget, ledger, SufficientStatistics(xtx, xty, *sds, yty=yty))
 
 

@@ -118,72 +118,54 @@ def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
     return min(offset + gaussian, max(gaussian, 4 * math.expm1(offset)))
 
 
-def pure_mu(epsilon: float) -> float:
-    """The least mu for which eps-DP implies mu-Gaussian DP (Liu et al. 2022, Theorem 5.1; Paper 1, Prop. 2.1(ii)).
-
-    mu = -2 Phi^-1(1 / (1 + e^eps)) = 2 sqrt 2 erf^-1(tanh(eps / 2)) <= sqrt(pi / 2) eps.
-
-    >>> round(pure_mu(1.0), 6), round(pure_mu(1e-9) / 1e-9, 6)
-    (1.232035, 1.253314)
-    """
-    from scipy.special import erfinv, ndtri_exp
-
-    if epsilon < 1:  # the second form keeps all digits of a small eps, the first those of a large one
-        return 2 * math.sqrt(2) * float(erfinv(math.tanh(epsilon / 2)))
-    return -2 * float(ndtri_exp(-epsilon - math.log1p(math.exp(-epsilon))))
-
-
-def pure_epsilon(mu: float) -> float:
-    """The eps for which `pure_mu(eps) = mu`: an eps-DP step within a Gaussian-DP budget."""
-    from scipy.special import log_ndtr
-
-    if mu < 1:
-        return 2 * math.atanh(math.erf(mu / (2 * math.sqrt(2))))
-    return float(log_ndtr(mu / 2) - log_ndtr(-mu / 2))
-
-
 @dataclass(frozen=True)
 class Spent:
-    """What a ledger cost: the least eps known at `delta`, rho (zCDP), and mu (Gaussian DP; None if not Gaussian)."""
+    """What a release cost: the least eps known at `delta`, rho (zCDP), and mu (Gaussian DP; None where none is known).
+
+    Under a filter these are what the filter guarantees, whatever was drawn, and `ex_post` is the eps of the noise
+    really drawn, as if it had been fixed beforehand: no guarantee. Without a filter `ex_post` is None.
+    """
 
     epsilon: float
     delta: float
     rho: float
     mu: float | None
+    ex_post: float | None = None
 
 
 def spent(ledger: Ledger, delta: float) -> Spent:
-    """The guarantee that the noise in the ledger gives, by composition of all its events.
+    """The guarantee of the ledger's filter, or, without one, that of the noise in the ledger.
 
-    Gaussian events compose exactly, mu^2 = sum 1/multiplier^2, and pure ones join them by `pure_mu`. With other than
-    Gaussian events the smallest of the true bounds is taken: Gaussian DP, where there is a mu; zCDP (exponential
-    mechanism: eps^2/8; Laplace, pure, permute-and-flip: eps^2/2; a sampled Gaussian as if all rows took part); and a
-    privacy loss distribution (see `pld.composed_epsilon`). An objective (`objective_epsilon`), a random search
-    (`renyi.random_search_epsilon`) and a claim stand alone, but a projection may have Laplace events beside it, and an
-    objective Gaussian ones.
+    Without a filter the noise must have been fixed beforehand, and all events compose. Gaussian ones do exactly,
+    mu^2 = sum 1/multiplier^2. With others the smallest of three true bounds is taken: Gaussian DP (`Event.mu`), zCDP
+    (`Event.rho`), both for a sampled Gaussian as if all rows took part, and a privacy loss distribution (see
+    `pld.composed_epsilon`). An objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a
+    claim stand alone, but a projection may have Laplace events beside it, and an objective Gaussian ones.
 
     Raises `ValueError` for one of these among other events: their composition is not known here.
     """
+    drawn = _spent_on_events(ledger, delta)
+    if ledger.filter is None:
+        return drawn
+    limit = ledger.filter.limit
+    if ledger.filter.unit == "mu":
+        return Spent(gaussian_epsilon(limit, delta), delta, limit**2 / 2, limit, drawn.epsilon)
+    return Spent(zcdp_epsilon(limit, delta), delta, limit, None, drawn.epsilon)
+
+
+def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
     if any(isinstance(event, RandomSearch) or event.kind in OF_ITS_OWN for event in ledger.events):
         return Spent(_epsilon_of_its_own(ledger, delta), delta, math.inf, None)
     events = [event for event in ledger.events if isinstance(event, Event)]
     rho = math.fsum(event.count * event.rho for event in events)
-    kinds = {event.kind for event in events}
-    bounds = [zcdp_epsilon(rho, delta)] if kinds - {"gaussian"} else []
-    mu = None
-    if kinds <= {"gaussian", "pure"}:
-        mu = math.sqrt(math.fsum(event.count * _squared_mu(event) for event in events))
-        bounds.append(gaussian_epsilon(mu, delta))
-        if kinds <= {"gaussian"} and all(event.rate == 1 for event in events):
-            return Spent(bounds[0], delta, rho, mu)
-    if tractable(events, min(bounds)):
-        bounds.append(composed_epsilon(events, delta))
-    return Spent(min(bounds), delta, rho, mu if all(event.rate == 1 for event in events) else None)
-
-
-def _squared_mu(event: Event) -> float:
-    """mu^2 of one draw of a Gaussian or pure event, in which all rows took part."""
-    return 2 * event.rho if event.kind == "gaussian" else pure_mu(1 / event.multiplier) ** 2
+    mu = math.sqrt(math.fsum(event.count * event.mu**2 for event in events))
+    sampled = any(event.rate < 1 for event in events)
+    bounds = [gaussian_epsilon(mu, delta)]
+    if sampled or any(event.kind != "gaussian" for event in events):
+        bounds.append(zcdp_epsilon(rho, delta))
+        if tractable(events, min(bounds)):
+            bounds.append(composed_epsilon(events, delta))
+    return Spent(min(bounds), delta, rho, None if sampled or math.isinf(mu) else mu)
 
 
 def _epsilon_of_its_own(ledger: Ledger, delta: float) -> float:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from dpbench.errors import UserError
+from dpbench.privacy.pure import bounded_range_mu, pure_mu
 
 RELATIONS = ("add_remove", "replace")
 NORMS = {
@@ -21,6 +22,7 @@ NORMS = {
     "claimed": "none",
     "exact": "none",
 }
+ROUNDING = 1e-9  # relative, of a sum of costs
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,19 @@ class Event:
             return math.inf
         return (0.5 if self.kind != "permute_and_flip" else 2.0) / self.multiplier**2
 
+    @property
+    def mu(self) -> float:
+        """The Gaussian DP of one draw: the least mu, but for Laplace noise, of which only its eps-DP is used.
+
+        Sampling is left out, which only lowers mu. Infinite for the kinds that are no Gaussian DP.
+        """
+        if self.kind == "gaussian":
+            return 1 / self.multiplier
+        if self.kind == "exponential":
+            return bounded_range_mu(2 / self.multiplier)
+        pure = {"pure": 1.0, "laplace": 1.0, "permute_and_flip": 2.0}
+        return pure_mu(pure[self.kind] / self.multiplier) if self.kind in pure else math.inf
+
     def to_dict(self) -> dict[str, Any]:
         """As plain data, the norm written out."""
         return {**asdict(self), "norm": NORMS[self.kind]}
@@ -146,29 +161,88 @@ class RandomSearch:
         return cls(data["label"], data["eta"], data["gamma"], alternatives)
 
 
+@dataclass(frozen=True)
+class Filter:
+    """A bound on all that a ledger may hold, whose events may be chosen, and paid for, as earlier answers suggest.
+
+    `unit` is `mu`: the whole is limit-Gaussian DP as long as the sum of mu_i^2 is at most limit^2 (Koskela, Tobaben and
+    Honkela 2023; Smith and Thakurta 2022). Or `rho`: limit-zCDP while the sum of rho_i is at most limit (Feldman and
+    Zrnic 2021, for every order of Renyi DP; Whitehouse, Ramdas, Rogers and Wu 2023).
+    """
+
+    unit: str
+    limit: float
+
+    def __post_init__(self) -> None:
+        if self.unit not in ("mu", "rho") or not 0 < self.limit < math.inf:
+            raise ValueError(f"a filter has a positive, finite limit on mu or rho, not {self.limit} on {self.unit!r}")
+
+    def refuses(self, costs: Iterable[float]) -> bool:
+        """Whether draws of these costs exceed the limit together, by more than rounding."""
+        limit = self.limit**2 if self.unit == "mu" else self.limit
+        return math.fsum(costs) > limit * (1 + ROUNDING)
+
+    def cost(self, event: Event | RandomSearch) -> float:
+        """mu^2 or rho of an event, all of its draws together."""
+        if isinstance(event, RandomSearch):
+            return math.inf
+        return event.count * (event.mu**2 if self.unit == "mu" else event.rho)
+
+
 class Ledger:
-    """The events of one release, in the order in which they were drawn. Only `privacy.noise` adds to it."""
+    """The events of one release, in the order in which they were drawn. Only `privacy.noise` adds to it.
+
+    `filter` bounds what may be drawn, where the noise is chosen as the mechanism goes.
+    """
 
     def __init__(self, events: Iterable[Event | RandomSearch] = ()) -> None:
         self._events = list(events)
+        self._filter: Filter | None = None
+        self._costs: list[float] = []  # of the events, by the filter
 
     @property
     def events(self) -> tuple[Event | RandomSearch, ...]:
         """All that was drawn so far."""
         return tuple(self._events)
 
+    @property
+    def filter(self) -> Filter | None:
+        """The filter under which everything is drawn, if there is one."""
+        return self._filter
+
+    def open_filter(self, unit: str, limit: float) -> None:
+        """From now on the ledger refuses what exceeds `limit`, in all, of `unit`: `mu` or `rho` (see `Filter`).
+
+        Raises `ValueError` if it has a filter, or any event: what was drawn before was not filtered.
+        """
+        if self._filter is not None or self._events:
+            raise ValueError("a filter is opened once, and before the first draw")
+        self._filter = Filter(unit, limit)
+
     def record(self, event: Event | RandomSearch) -> None:
-        """Append one event."""
+        """Append one event. Raises `ValueError`, and appends nothing, if that exceeds the filter."""
+        if self._filter is not None:
+            costs = [*self._costs, self._filter.cost(event)]
+            if self._filter.refuses(costs):
+                raise ValueError(f"{event.label}: this exceeds the filter, {self._filter.unit} <= {self._filter.limit}")
+            self._costs = costs
         self._events.append(event)
 
     def to_list(self) -> list[dict[str, Any]]:
-        """As plain data (JSON-ready); `from_list` reads it back."""
-        return [event.to_dict() for event in self._events]
+        """As plain data (JSON-ready), the filter first; `from_list` reads it back."""
+        opened = [{"kind": "filter", **asdict(self._filter)}] if self._filter else []
+        return [*opened, *(event.to_dict() for event in self._events)]
 
     @classmethod
     def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Ledger:
-        """The ledger that `to_list` described."""
-        return cls(RandomSearch.from_dict(item) if item["kind"] == "random_search" else _event(item) for item in data)
+        """The ledger that `to_list` described. Raises `ValueError` for events that exceed its filter."""
+        ledger = cls()
+        for item in data:
+            if item["kind"] == "filter":
+                ledger.open_filter(item["unit"], item["limit"])
+            else:
+                ledger.record(RandomSearch.from_dict(item) if item["kind"] == "random_search" else _event(item))
+        return ledger
 
 
 def _event(data: Mapping[str, Any]) -> Event:

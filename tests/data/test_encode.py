@@ -87,12 +87,8 @@ def test_moments_from_pairwise_marginals_equal_the_product(design, seed, n):
 @given(designs())
 def test_bounds_are_the_largest_over_the_domain(design):
     X, y = by_hand(design, whole_domain(design.domain))
-    upper = np.triu_indices(X.shape[1])
-    triangle = max(np.linalg.norm(np.outer(x, x)[upper]) for x in X)
     assert design.x_bound == pytest.approx(np.linalg.norm(X, axis=1).max(), abs=1e-9)
-    assert design.triangle_sensitivity == pytest.approx(triangle, abs=1e-9)
     assert design.y_bound == pytest.approx(np.abs(y).max(), abs=1e-9)
-    assert design.triangle_sensitivity <= design.x_bound**2 + 1e-9
 
 
 def test_bounds_by_hand():
@@ -103,7 +99,8 @@ def test_bounds_by_hand():
     assert design.columns == ("a", "b=q", "b=r", "(intercept)")
     np.testing.assert_allclose(design.matrices["a"], [[-1, 0.2]])
     assert design.x_bound == pytest.approx(np.sqrt(3))
-    assert design.triangle_sensitivity == pytest.approx(np.sqrt(6))  # six entries of +-1
+    assert design.peaks.tolist() == [1, 1, 1]
+    assert [corner.round(12).tolist() for corner in design.corners] == [[[-1, 0.2]], [[0, 1, 0], [0, 0, 1]], [[1]]]
     assert design.y_bound == 1
     assert design.target_scale == 4
 
@@ -204,7 +201,7 @@ def test_an_exact_design_in_own_units_uses_the_rows_numbers_and_the_declared_bou
     assert X.tolist() == [[0, 1, -2.5], [1, 0, 4]] and y.tolist() == [9.5, 0.5]
     assert [end.tolist() for end in design.box] == [[0, 0, -3], [1, 1, 5]]
     assert design.x_bound == pytest.approx(np.sqrt(1 + 25)) and design.y_bound == 10  # by the bounds, not the bins
-    assert design.triangle_sensitivity == pytest.approx(np.sqrt((26**2 + 1 + 5**4) / 2))
+    assert [corner.tolist() for corner in design.corners] == [[[1, 0], [0, 1]], [[-3, 5]]]
     without = Table(domain, table.codes)  # rows without numbers: the middles of their bins
     assert design.encode(without)[0].tolist() == [[0, 1, -1], [1, 0, 3]]
     scaled = Design(domain, "y", exact=True)

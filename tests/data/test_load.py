@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,16 +13,29 @@ from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
+from dpbench.data.load import card, check, declared_domain, fingerprint, is_public, load_dataset
 from dpbench.data.table import Table
 from dpbench.errors import UserError
+from dpbench.resources import conf_dir
+from dpbench.targets import FOLDER
+
+
+@pytest.fixture(autouse=True)
+def own_folder(monkeypatch):
+    """What is defined here counts as the user's own."""
+    monkeypatch.setenv(FOLDER, str(Path(__file__).parents[2]))
 
 
 def toy(config):
     """A loader of someone's own."""
     rows = np.arange(config["rows"])[:, None] % 2
-    domain = Domain((Attribute.categorical("a", "xy"), Attribute.categorical("b", "z")))
+    domain = Domain((Attribute.categorical("a", "xy"), Attribute.categorical("b", "0")))
     return Table(domain, np.hstack([rows, 0 * rows]))
+
+
+def no_table(config):
+    """A loader that returns what it was given."""
+    return dict(config)
 
 
 TOY = {"_target_": f"{__name__}.toy", "name": "toy", "rows": 4, "attributes": {"a": {"levels": ["x", "y"]}, "b": 1}}
@@ -48,8 +62,6 @@ def test_node_in_the_whole_config(name):
     from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
-    from dpbench.resources import conf_dir
-
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         config = OmegaConf.to_container(compose("config", [f"dataset={name}"]).dataset, resolve=True)
     assert config["name"] == name
@@ -67,10 +79,10 @@ def test_own_loader():
     ("change", "reason"),
     [
         ({"_target_": None}, "has no _target_"),
-        ({"_target_": "dpbench.data.nowhere.load"}, "cannot be imported"),
-        ({"_target_": "dpbench.data.load.nothing"}, "cannot be imported"),
+        ({"_target_": "dpbench.data.nowhere.load"}, "is not allowed"),
+        ({"_target_": "dpbench.data.load.nothing"}, "has no function 'nothing'"),
         ({"_target_": "dpbench.data.load.NOT_PARAMETERS"}, "not a function"),
-        ({"_target_": "builtins.dict"}, "returned dict, not a Table"),
+        ({"_target_": f"{__name__}.no_table"}, "no_table returned dict, not a Table"),
         ({"drop": ["c"]}, "unknown attribute 'c'"),
         ({"drop": "a"}, "must be a list"),
         ({"drop": ["a", "b"]}, "leaves no attribute"),
@@ -88,6 +100,7 @@ def test_identity_holds_all_that_changes_the_rows_and_no_path(node):
     assert json.loads(json.dumps(first)) == first
     assert fingerprint({**TOY, "rows": 5}) != first
     assert fingerprint({**TOY, "card": {"title": "t"}, "offline": True, "alternative": "other"}) == first
+    assert fingerprint({**TOY, "public": True, "test_rows": 0.2}) == first
     assert fingerprint({**TOY, "drop": ["b"]}) != first
     adult = node("adult")
     pinned = fingerprint(adult)
@@ -193,3 +206,107 @@ def test_a_simulation_has_no_rows_to_read_bounds_off(node):
 def test_unknown_bounds_are_refused_without_data():
     with pytest.raises(UserError, match=r"unknown dataset\.bounds"):
         declared_domain({**NUMBERED, "bounds": "row"})
+
+
+# --- rows outside their declaration ----------------------------------------------------------------------
+
+
+def heights(config):
+    """Rows of a loader of someone's own that looks at no bounds."""
+    numbers = np.array(config["numbers"], dtype=float)
+    attribute = Attribute.binned("height", *config.get("bounds_used", (0, 2)), 2, "m")
+    return Table(Domain((attribute,)), attribute.code(numbers)[:, None], {"height": numbers})
+
+
+HEIGHTS = {
+    "_target_": f"{__name__}.heights",
+    "name": "heights",
+    "attributes": {"height": {"bounds": [0, 2], "bins": 2, "unit": "m"}},
+    "numbers": [1.5, 1.7],
+}
+
+
+@pytest.mark.parametrize("value", [1999, -0.1, float("nan"), float("inf")])
+def test_numbers_outside_their_bounds_never_leave_the_door(value):
+    assert load_dataset(HEIGHTS).numbers["height"].tolist() == [1.5, 1.7]
+    with pytest.raises(UserError) as caught:
+        load_dataset({**HEIGHTS, "numbers": [1.5, value]})
+    for part in ("dataset=heights", "heights made", "attribute 'height', row 2", f"{value:g}", "[0, 2]", "Clip such"):
+        assert part in str(caught.value)
+
+
+def test_rows_over_another_domain_than_the_declared_one_are_refused():
+    with pytest.raises(UserError) as caught:
+        load_dataset({**HEIGHTS, "numbers": [1.5, 1999], "bounds_used": [0, 2000]})
+    for part in ("dataset=heights", "'height' is declared as [0, 2] m (2 bins)", "is [0, 2000] m (2 bins)"):
+        assert part in str(caught.value)
+
+
+# --- what a config may call ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", ["attributes", "sources"])
+@pytest.mark.parametrize(
+    "target",
+    [
+        "subprocess.run",
+        "os.system",
+        "builtins.exec",
+        "dpbench.cli.main",
+        "dpbench.data.fetch.os.remove",
+        "dpbench.data.load.resolve",
+        ["subprocess.run"],
+        None,
+        7,
+    ],
+)
+def test_a_config_calls_nothing_from_elsewhere(key, target, tmp_path):
+    config = {**TOY, key: {"_target_": target}, "args": ["touch", str(tmp_path / "ran")]}
+    for use in (fingerprint, card, load_dataset) if key == "attributes" else (fingerprint, card):
+        with pytest.raises(UserError, match=rf"^dataset=toy: {key}\._target_"):
+            use(config)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("key", ["attributes", "sources"])
+@pytest.mark.parametrize("name", ["no_table", "no_list", "wrong"])
+def test_what_a_function_of_ones_own_makes_is_checked(key, name):
+    with pytest.raises(UserError, match=rf"{key}\._target_ .*{name} (failed|must return a list of)"):
+        fingerprint({**TOY, key: {"_target_": f"{__name__}.{name}"}})
+
+
+def no_list(config):
+    """Returns nothing."""
+
+
+def wrong(config):
+    """Fails."""
+    return config["missing"]
+
+
+def test_a_target_in_any_other_place_is_data():
+    config = {**TOY, "card": {"_target_": "subprocess.run"}, "read": {"_target_": "subprocess.run"}}
+    assert len(load_dataset(config)) == 4
+    with pytest.raises(UserError, match="attribute 'a'"):
+        declared_domain({**TOY, "attributes": {"a": {"_target_": "subprocess.run"}}})
+
+
+# --- whose rows are public -------------------------------------------------------------------------------
+
+
+def test_all_that_ships_or_is_downloaded_is_public_and_a_table_of_ones_own_is_not(node):
+    public = {path.stem: is_public(node(path.stem)) for path in (conf_dir() / "dataset").glob("*.yaml")}
+    assert len(public) >= 25
+    assert [name for name, value in public.items() if not value] == ["csv"]
+    assert not is_public(TOY)
+
+
+def test_public_is_true_or_false():
+    for value in ("false", 1, None):
+        with pytest.raises(UserError, match=r"dataset\.public must be true or false"):
+            is_public({**TOY, "public": value})
+
+
+def test_the_card_says_whether_rows_are_public(node):
+    assert "rows are public" in card(node("adult"))
+    assert "rows are private" in card(node("csv"))

@@ -38,6 +38,23 @@ def test_repetitions_draw_other_rows_of_the_same_coefficients():
     assert len(one.test) == 50
 
 
+@pytest.mark.parametrize(("train_rows", "tested"), [(400, 100), (20_000, 1000)])
+def test_a_fifth_of_the_rows_and_a_thousand_at_most_are_for_testing(train_rows, tested):
+    drawn = load_dataset(NODE).split(np.random.default_rng(0), train_rows=train_rows, test_rows=[0.2, 1000])
+    assert (len(drawn.train), len(drawn.test)) == (train_rows, tested)
+
+
+@pytest.mark.parametrize("change", [{"target_bounds": [0, 1e-3]}, {"feature_bounds": [0.2, 0.3]}, {"sigma": 1e6}])
+def test_drawn_rows_obey_their_bounds(change):
+    drawn = load_dataset({**NODE, **change}).split(np.random.default_rng(0), train_rows=300, test_rows=100)
+    for part in (drawn.train, drawn.test):
+        for attribute in part.domain.attributes:
+            numbers, (lower, upper) = part.numbers[attribute.name], attribute.bounds
+            assert numbers.min() >= lower and numbers.max() <= upper
+            assert np.array_equal(attribute.code(numbers), part.column(attribute.name))
+            assert not numbers.flags.writeable
+
+
 def test_what_falls_outside_the_declared_bounds_is_moved_to_them():
     drawn = load_dataset({**NODE, "target_bounds": [0, 2]}).split(np.random.default_rng(0), train_rows=500, test_rows=0)
     assert drawn.train.numbers["y"].max() == 2 and drawn.train.numbers["y"].min() == 0

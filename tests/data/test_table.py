@@ -1,12 +1,15 @@
 """Tables and splits."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.table import Table, split
+from dpbench.data.table import Table, TableError, count_test_rows, split
 from dpbench.errors import UserError
 
 DOMAIN = Domain((Attribute.categorical("a", "xy"), Attribute.binned("b", 0, 3, 3), Attribute.categorical("c", "xyzw")))
@@ -18,15 +21,85 @@ def random_table(seed=0, n=40):
     return Table(DOMAIN, codes, {"b": codes[:, 1] + rng.random(n)})
 
 
-@pytest.mark.parametrize("codes", [[[0, 0]], [[-1, 0, 0]], [[0, 3, 0]], [[0, 0, 0], [0, 0, 4]]])
-def test_codes_must_fit_the_domain(codes):
-    with pytest.raises(ValueError, match=r"columns|outside"):
+@pytest.mark.parametrize(
+    ("codes", "reason"),
+    [
+        ([[0, 0]], r"shape \(n, 3\).* not int64 of shape \(1, 2\)"),
+        ([0, 0, 0], r"shape \(n, 3\).* not int64 of shape \(3,\)"),
+        ([[0.0, 0.5, 0.0]], r"must be integers .* not float64"),
+        ([[-1, 0, 0]], "'a', row 1: the code -1 is not in 0 .. 1"),
+        ([[0, 3, 0]], "'b', row 1: the code 3 is not in 0 .. 2"),
+        ([[0, 0, 0], [0, 0, 4]], "'c', row 2: the code 4 is not in 0 .. 3"),
+    ],
+)
+def test_codes_must_fit_the_domain(codes, reason):
+    with pytest.raises(TableError, match=reason):
         Table(DOMAIN, np.array(codes))
 
 
-def test_numbers_must_have_a_value_a_row():
-    with pytest.raises(ValueError, match="does not have 1 rows"):
-        Table(DOMAIN, np.array([[0, 0, 0]]), {"b": np.zeros(2)})
+@pytest.mark.parametrize(
+    ("numbers", "reason"),
+    [
+        ({"b": [0.0]}, r"'b': its numbers must be of shape \(3,\)"),
+        ({"b": [[0.0]] * 3}, r"'b': its numbers must be of shape \(3,\)"),
+        ({"b": ["0", "1", "2"]}, r"'b': its numbers must be .* not <U1"),
+        ({"b": [0.5, 1999.0, 2000.0]}, r"'b', row 2: the number 1999 is outside its declared bounds \[0, 3\] \(2 such of 3"),
+        ({"b": [0.5, 1.5, -1e-9]}, "'b', row 3: the number -1e-09 is outside"),
+        ({"b": [0.5, np.nan, 2.5]}, "'b', row 2: the number nan is outside"),
+        ({"b": [0.5, 1.5, np.inf]}, "'b', row 3: the number inf is outside"),
+        ({"b": [0.5, 2.5, 2.5]}, r"'b', row 2: the number 2.5 is not in bin 1, \[1, 2\], of its code"),
+        ({"a": [0.0, 0.0, 0.0]}, "numbers are given for 'a', which is no numeric attribute"),
+        ({"z": [0.0, 0.0, 0.0]}, "numbers are given for 'z', which is no numeric attribute"),
+    ],
+)
+def test_numbers_must_be_within_the_bounds_and_the_bins_of_their_codes(numbers, reason):
+    codes = np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]])
+    with pytest.raises(TableError, match=reason):
+        Table(DOMAIN, codes, {name: np.array(column) for name, column in numbers.items()})
+
+
+def test_numbers_may_be_the_bounds_and_the_edges_of_bins():
+    codes = np.array([[0, 0, 0], [0, 1, 0], [0, 2, 0]])
+    assert Table(DOMAIN, codes, {"b": np.array([0, 1, 3])}).numbers["b"].tolist() == [0.0, 1.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda table: table,
+        lambda table: table.take(np.arange(5)),
+        lambda table: table.project(["a", "b"]),
+        lambda table: split(table, np.random.default_rng(0), train_rows=20, test_rows=5).train,
+        lambda table: pickle.loads(pickle.dumps(table)),
+        copy.deepcopy,
+    ],
+)
+def test_a_table_cannot_be_written_to(make):
+    table = make(random_table())
+    codes, numbers = table.codes.copy(), table.numbers["b"].copy()
+    for write in (
+        lambda: table.codes.__setitem__((0, 0), 1),
+        lambda: table.codes.sort(axis=0),
+        lambda: table.column("b").fill(0),
+        lambda: table.numbers["b"].__setitem__(0, 0.0),
+        lambda: np.clip(table.numbers["b"], 0, 1, out=table.numbers["b"]),
+    ):
+        with pytest.raises(ValueError, match="read-only"):
+            write()
+    with pytest.raises(TypeError, match="item assignment"):
+        table.numbers["b"] = numbers
+    with pytest.raises(TypeError, match="item deletion"):
+        del table.numbers["b"]
+    assert np.array_equal(table.codes, codes) and np.array_equal(table.numbers["b"], numbers)
+
+
+def test_a_table_neither_copies_nor_locks_the_arrays_it_is_given():
+    codes, numbers = np.zeros((4, 3), dtype=np.int64), {"b": np.zeros(4)}
+    table = Table(DOMAIN, codes, numbers)
+    assert np.shares_memory(table.codes, codes) and np.shares_memory(table.numbers["b"], numbers["b"])
+    assert codes.flags.writeable and numbers["b"].flags.writeable
+    numbers["a"] = np.zeros(4)
+    assert list(table.numbers) == ["b"]
 
 
 @given(st.integers(0, 1000), st.sampled_from([0, 1, 40]), st.permutations(["a", "b", "c"]), st.integers(0, 3))
@@ -72,3 +145,22 @@ def test_a_smaller_training_part_is_the_start_of_a_larger():
 def test_no_part_is_empty(train_rows, test_rows):
     with pytest.raises(UserError, match=r"40 rows cannot be split.*limits\.test_rows"):
         split(random_table(), np.random.default_rng(0), train_rows=train_rows, test_rows=test_rows)
+
+
+@pytest.mark.parametrize(
+    ("test_rows", "rows", "expected"),
+    [
+        (5, 40, 5),
+        (0, 40, 0),
+        (0.2, 41, 9),
+        ([0.2, 1000], 600, 120),
+        ([0.2, 1000], 1338, 268),
+        ([0.2, 1000], 5000, 1000),
+        ([0.2, 1000], 48842, 1000),
+    ],
+)
+def test_how_many_rows_are_for_testing(test_rows, rows, expected):
+    assert count_test_rows(test_rows, rows) == expected
+    table = Table(Domain((Attribute.categorical("id", range(rows)),)), np.arange(rows)[:, None])
+    parts = split(table, np.random.default_rng(0), train_rows=50_000, test_rows=test_rows)
+    assert (len(parts.train), len(parts.test)) == (rows - expected, expected)

@@ -3,15 +3,22 @@
 import gzip
 import hashlib
 import json
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dpbench.config import compose
 from dpbench.data.domain import Domain
 from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
-from dpbench.data.table import Table
+from dpbench.data.table import Table, split
 from dpbench.data.tabular import write_shipped
 from dpbench.errors import UserError
+from dpbench.grid.plan import make_plan, read_plan
 
 CSV = "age,sex,income\n20,F,1.5\n40,M,99\n99,F,0\n"
 DOMAIN = "age: {bounds: [16, 100], bins: 4}\nsex: {levels: [F, M]}\nincome: {bounds: [0, 100], bins: 10, unit: k}\n"
@@ -147,6 +154,112 @@ def test_identity_of_a_csv_is_its_content_and_declaration(own):
         identity(drop=["sex"]),
     ]
     assert len({first, *changed}) == 5
+
+
+# --- foreign files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "piece", "reason"),
+    [
+        (b"", b"0", "has a line of more than 10 MB"),
+        (b"age,sex,income\n20,F,", b"1", "has a line of more than 10 MB"),
+        (b"age,sex,income\n", b"20,F,1\r\n", "unpacks to more than 128 MB; if that is right, unpack it"),
+        (b"age,sex,income\n", b"\n", "unpacks to more than 128 MB"),
+    ],
+)
+def test_a_small_file_that_unpacks_to_a_large_one(own, head, piece, reason):
+    config = own(CSV, name="bomb.csv.gz")
+    packed = gzip.compress(piece * ((1 << 20) // len(piece)))
+    Path(config["path"]).write_bytes(gzip.compress(head) + 130 * packed)
+    with pytest.raises(UserError, match=f"bomb.csv.gz {reason}"):
+        fingerprint(config)
+    code = """
+import json, resource, sys
+from dpbench.data.load import load_dataset
+from dpbench.errors import UserError
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    load_dataset(json.loads(sys.argv[1]))
+except UserError as error:
+    print(error)
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+    done = subprocess.run([sys.executable, "-c", code, json.dumps(config)], capture_output=True, text=True, check=True)
+    message, grown = done.stdout.splitlines()
+    assert re.search(f"bomb.csv.gz {reason}", message)
+    assert int(grown) < 1200  # MB; 128 MB of rows are about 700
+
+
+def test_a_plain_file_may_be_as_large_as_it_is(own, monkeypatch):
+    monkeypatch.setattr("dpbench.data.tabular.MOST_UNPACKED", 20)
+    assert len(load_dataset(own())) == 3
+    with pytest.raises(UserError, match="unpacks to more than"):
+        load_dataset(own(name="my.csv.gz"))
+
+
+@pytest.mark.parametrize("declared", ["all", "one"])
+def test_many_columns_take_a_time_that_grows_with_their_number_only(own, declared):
+    def seconds(columns):
+        names = [f"c{i}" for i in range(columns)]
+        text = ",".join(names) + "\n" + ",".join("1" * columns) + "\n"
+        kept = names if declared == "all" else names[:1]
+        config = own(text, json.dumps(dict.fromkeys(kept, 2)), domain_name="d.json", target="c0", drop=names[1000:2000])
+        start = time.process_time()
+        if declared == "all":
+            assert load_dataset(config).codes.shape == (1, columns - len(names[1000:2000]))
+        else:
+            with pytest.raises(UserError, match="not declared") as caught:
+                load_dataset(config)
+            assert len(str(caught.value)) < 1000
+        return time.process_time() - start
+
+    seconds(100)  # imports
+    assert seconds(16_000) < 8 * seconds(4_000)  # a linear time is 4 times as long, a quadratic one 16 times
+
+
+def test_a_huge_field_or_name_is_not_shown_in_full(own):
+    for text in (CSV + f"20,{'F' * 1_000_000},1\n", CSV.replace("sex", "s" * 1_000_000)):
+        with pytest.raises(UserError) as caught:
+            load_dataset(own(text))
+        assert len(str(caught.value)) < 2000
+
+
+def test_what_is_hashed_is_what_is_read(own, tmp_path):
+    (tmp_path / "two.csv.gz").write_bytes(gzip.compress(CSV.encode()) + gzip.compress(b"41,F,7\n"))
+    config = {**own(), "path": str(tmp_path / "two.csv.gz")}
+    assert len(load_dataset(config)) == 4
+    assert fingerprint(config)["sources"]["csv"] == hashlib.sha256(CSV.encode() + b"41,F,7\n").hexdigest()
+
+
+# --- how many rows are for testing -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rows", "train", "test"), [(600, 480, 120), (1338, 1070, 268), (7000, 6000, 1000)])
+def test_a_table_of_ones_own_keeps_a_fifth_for_testing(own, rows, train, test, tmp_path):
+    text = CSV.splitlines()[0] + "\n" + "20,F,1.5\n40,M,99\n" * (rows // 2)
+    config = own(text)
+    settings = [f"dataset.{key}={config[key]}" for key in ("path", "domain", "target")]
+    experiment = compose(["dataset=csv", *settings, "mechanism=[exact]"])
+    plan = make_plan(experiment)
+    assert plan.releases[0].key["split"] == {"train_rows": 50_000, "test_rows": [0.2, 1000]}
+    (tmp_path / "plan.jsonl").write_text("".join(plan.lines()))
+    asked = read_plan(tmp_path / "plan.jsonl").releases[0].key["split"]
+    parts = split(load_dataset(config), np.random.default_rng(0), **asked)
+    assert (len(parts.train), len(parts.test)) == (train, test)
+
+
+def test_the_data_of_paper_0_keep_its_thousand(node):
+    for name in ("adult", "adult_synth", "fire", "taxi", "acsincome_linear_ca"):
+        assert compose([f"dataset={name}"]).limits.test_rows == 1000
+    assert compose(["dataset=adult", "limits.test_rows=0.3"]).limits.test_rows == 0.3
+    assert compose(["dataset=csv", "limits.test_rows=[0.3,50]"]).limits.test_rows == [0.3, 50]
+
+
+@pytest.mark.parametrize("given", ["-1", "1.5", "[0.2]", "[2,1000]", "[0.2,0]", "[0.2,1.5]", "true", "[0.2,true]", "a"])
+def test_bad_test_rows(given):
+    with pytest.raises(UserError, match=r"limits\.test_rows must be a whole number of at least 0, a part of the rows"):
+        compose(["dataset=adult", f"limits.test_rows={given}"])
 
 
 # --- shipped -----------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """AIM: its limit without noise, its budget, its independence of the process, and what it refuses."""
 
 import hashlib
+import math
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.aim import aim
-from dpbench.privacy.accounting import spent, zcdp_rho
+from dpbench.privacy.accounting import gaussian_mu, spent, zcdp_rho
 from dpbench.privacy.budget import Budget
 
 DELTA = 1e-5
@@ -27,21 +28,61 @@ def test_a_huge_budget_reproduces_every_pair(small_table):
         assert np.abs(release.rows.marginal(clique) - small_table.marginal(clique)).sum() < 0.05 * len(small_table)
 
 
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 3.0])
-def test_every_round_is_in_the_ledger_and_the_sum_stays_within_rho(small_table, epsilon):
-    release = aim(small_table, Budget(epsilon, DELTA), np.random.default_rng(1))
-    rho = zcdp_rho(epsilon, DELTA)
-    cost = spent(release.ledger, DELTA)
+def test_every_round_is_in_the_ledger_and_the_sum_is_what_the_filter_allows(
+    small_table, epsilon, calibration, relation
+):
+    budget = Budget(epsilon, DELTA, relation)
+    release = aim(small_table, budget, np.random.default_rng(1), calibration=calibration)
+    cost, events = spent(release.ledger, DELTA), release.ledger.events
     rounds = release.diagnostics["rounds"]
-    kinds = [event.kind for event in release.ledger.events]
+    kinds = [event.kind for event in events]
     assert kinds.count("exponential") == len(rounds) >= 1
     assert kinds.count("gaussian") == len(rounds) + 4
-    assert cost.rho == pytest.approx(rho, rel=1e-9)
-    assert cost.rho <= rho * (1 + 1e-9)
+    if calibration == "paper":
+        assert cost.rho == pytest.approx(zcdp_rho(epsilon, DELTA), rel=1e-9)
+        assert sum(event.rho for event in events) == pytest.approx(cost.rho, rel=1e-9)
+    else:
+        assert cost.mu == pytest.approx(gaussian_mu(epsilon, DELTA), rel=1e-9)
+        assert sum(event.mu**2 for event in events) == pytest.approx(cost.mu**2, rel=1e-9)
+    assert cost.epsilon == pytest.approx(epsilon, rel=1e-6)
     assert cost.epsilon <= epsilon * (1 + 1e-9)
-    scores = [event.sensitivity for event in release.ledger.events if event.kind == "exponential"]
-    assert set(scores) == {6.0}  # max_r w_r: a pair shares 2 attributes with itself and 1 with each of 4 others
-    assert {event.sensitivity for event in release.ledger.events if event.kind == "gaussian"} == {1.0}
+    assert cost.ex_post <= cost.epsilon * (1 + 1e-9)
+    l1, l2 = (1, 1) if relation == "add_remove" else (2, math.sqrt(2))
+    scores = [event.sensitivity for event in events if event.kind == "exponential"]
+    assert set(scores) == {6.0 * l1}  # max_r w_r: a pair shares 2 attributes with itself and 1 with each of 4 others
+    assert {event.sensitivity for event in events if event.kind == "gaussian"} == {l2}
+    stated = [m["sigma"] for m in rounds]
+    assert [e.sensitivity * e.multiplier for e in events if e.kind == "gaussian"][4:] == pytest.approx(stated)
+
+
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0])
+def test_a_budget_is_divided_as_the_algorithm_says(small_table, epsilon, calibration):
+    """The first round has 1/T of the budget, 0.9 of it for its measurement, and is what no calibration changes."""
+    release = aim(small_table, Budget(epsilon, DELTA), np.random.default_rng(0), calibration=calibration)
+    first, chosen = release.ledger.events[0], release.ledger.events[4]
+    cost = {"paper": "rho", "tight": "mu"}[calibration]
+    power = {"paper": 1, "tight": 2}[calibration]
+    total = release.ledger.filter.limit**power
+    assert getattr(first, cost) ** power == pytest.approx(0.9 * total / 64, rel=1e-12)
+    assert getattr(chosen, cost) ** power == pytest.approx(0.1 * total / 64, rel=1e-9)
+
+
+def test_tight_measures_with_less_noise(small_table):
+    """8% at epsilon = 1: sqrt of zCDP's rho by Gaussian DP's mu^2/2."""
+    noise = {
+        calibration: aim(small_table, Budget(1.0, DELTA), np.random.default_rng(0), calibration=calibration)
+        .ledger.events[0]
+        .multiplier
+        for calibration in ("tight", "paper")
+    }
+    assert noise["tight"] / noise["paper"] == pytest.approx(
+        math.sqrt(2 * zcdp_rho(1.0, DELTA)) / gaussian_mu(1.0, DELTA), rel=1e-9
+    )
+    assert 0.91 < noise["tight"] / noise["paper"] < 0.93
 
 
 def test_better_budgets_answer_better(small_table):

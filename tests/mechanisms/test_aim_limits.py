@@ -11,7 +11,7 @@ from dpbench.errors import UserError
 from dpbench.grid.limits import limited
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.workload import cliques_of, closure
-from dpbench.privacy.accounting import zcdp_rho
+from dpbench.privacy.accounting import gaussian_mu
 from dpbench.privacy.budget import Budget
 
 DELTA = 1e-5
@@ -52,8 +52,10 @@ def check(release):
         assert table.min() >= 0, clique
         assert table.sum() == pytest.approx(release.diagnostics["total"]), clique
     assert len(release.rows) >= 1
-    rho = zcdp_rho(release.budget.epsilon, release.budget.delta)
-    assert sum(event.rho for event in release.ledger.events) <= rho * (1 + 1e-9)
+    mu = gaussian_mu(release.budget.epsilon, release.budget.delta)
+    assert release.ledger.filter.unit == "mu"
+    assert release.ledger.filter.limit == pytest.approx(mu, rel=1e-12)
+    assert sum(event.mu**2 for event in release.ledger.events) <= mu**2 * (1 + 1e-9)
     return release
 
 

@@ -5,8 +5,10 @@ import math
 import numpy as np
 import pytest
 
+from dpbench.config import compose
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
+from dpbench.data.load import declared_domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms import binagg as module
@@ -30,8 +32,11 @@ def design_of(*boxes):
 
 
 def table_of(design, rows):
+    """The codes of categorical attributes and the numbers of the others."""
     columns = dict(zip(design.domain.names, np.asarray(rows, dtype=float).T, strict=True))
-    return Table(design.domain, np.zeros((len(rows), len(columns)), dtype=np.int64), columns)
+    numbers = {name: column for name, column in columns.items() if design.domain[name].numeric}
+    codes = [0 * column if name in numbers else column for name, column in columns.items()]
+    return Table(design.domain, np.stack(codes, axis=1).astype(np.int64), numbers)
 
 
 def uniform_rows(n, seed=0):
@@ -64,9 +69,11 @@ def test_ratio_divides_mu():
     assert [1 / event.multiplier for event in events[1:]] == pytest.approx(np.array([2, 3, 4]) / math.sqrt(30))
 
 
-@pytest.mark.parametrize("allocation", ALLOCATIONS)
-def test_no_record_moves_what_is_noised_by_more_than_the_sensitivity(monkeypatch, allocation):
-    """All corners of the box, and rows far outside of it, added to the same bins."""
+def largest_moves(monkeypatch, design, rows, corners, **settings):
+    """How far each added row moves what is noised, by its declared sensitivity: counts, sums of features, of target.
+
+    Noise is left out, so that the bins are those of the rows.
+    """
     noised = []
 
     def exact(rng, ledger, value, *, sensitivity, **_):
@@ -75,18 +82,66 @@ def test_no_record_moves_what_is_noised_by_more_than_the_sensitivity(monkeypatch
 
     monkeypatch.setattr(module, "gaussian", exact)
     monkeypatch.setattr("dpbench.mechanisms.privtree.tree_laplace", lambda *_, **__: np.zeros)
-    rows = uniform_rows(500)
-    release_of(rows, theta=60.0, allocation=allocation)
-    before = list(noised)
-    assert len(before[0][0]) >= 4  # bins
-    largest = np.zeros(3)
-    corners = np.stack(np.meshgrid(*BOXES, TARGET), axis=-1).reshape(-1, 4)
-    for extra in [*corners, [1e9, -1e9, 1e9, -1e9], [-1e9, 1e9, -1e9, 1e9]]:
+
+    def released(rows):
         noised.clear()
-        release_of(np.vstack([rows, extra]), theta=60.0, allocation=allocation)
-        moves = [np.linalg.norm(new - old) / s for (new, s), (old, _) in zip(noised, before, strict=True)]
-        largest = np.maximum(largest, moves)
-    assert largest == pytest.approx(np.ones(3), rel=1e-9)  # at most, and the worst corners reach it
+        binagg(table_of(design, rows), budget(), np.random.default_rng(0), design=design, least_count=1, **settings)
+        return list(noised)
+
+    before = released(rows)
+    assert len(before[0][0]) >= 4  # bins
+    moves = [
+        [np.linalg.norm(new - old) / s for (new, s), (old, _) in zip(released(more), before, strict=True)]
+        for more in (np.vstack([rows, corner]) for corner in corners)
+    ]
+    return np.max(moves, axis=0)
+
+
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+def test_no_record_moves_what_is_noised_by_more_than_the_sensitivity(monkeypatch, allocation):
+    """All corners of the box, and rows far outside of it, added to the same bins; the worst corners reach it."""
+    corners = np.stack(np.meshgrid(*BOXES, TARGET), axis=-1).reshape(-1, 4)
+    outside = [[1e9, -1e9, 1e9, -1e9], [-1e9, 1e9, -1e9, 1e9]]
+    settings = {"theta": 60.0, "allocation": allocation}
+    moves = largest_moves(monkeypatch, design_of(*BOXES, TARGET), uniform_rows(500), [*corners, *outside], **settings)
+    assert moves == pytest.approx(np.ones(3), rel=1e-9)
+
+
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("categorical", ["one_hot", "reduced_one_hot"])
+def test_of_a_one_hot_attribute_one_column_counts_unless_centred(monkeypatch, allocation, intercept, categorical):
+    """All corners of two one-hot attributes and a number, in bins that halve the one-hot columns too."""
+    domain = Domain(
+        (
+            Attribute.categorical("a", "pqr"),
+            Attribute.categorical("b", "uv"),
+            Attribute.binned("x", -3, 1, 4),
+            Attribute.binned("y", *TARGET, 4),
+        )
+    )
+    design = Design(domain, "y", intercept=intercept, categorical=categorical, scaled=False, exact=True)
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, [3, 2, 1, 1], size=(600, 4))
+    rows = codes + np.column_stack([np.zeros((600, 2)), 4 * rng.random(600) - 3, 8 * rng.random(600) - 1])
+    corners = np.stack(np.meshgrid(range(3), range(2), [-3, 1], TARGET), axis=-1).reshape(-1, 4)
+    settings = {"theta": 20.0, "widest": "relative", "allocation": allocation}
+    tree = binagg(table_of(design, rows), budget(1e6), np.random.default_rng(0), design=design, **settings).bins
+    low, high = design.box
+    assert ((tree.upper - tree.lower)[:, low < high] < (high - low)[low < high]).any(axis=0).all()  # every side is cut
+    assert largest_moves(monkeypatch, design, rows, corners, **settings) == pytest.approx(np.ones(3), rel=1e-9)
+
+
+def test_published_noise_on_abalone_is_mu_1_80():
+    """Paper 1, D4: three columns for sex and seven numbers are 8 attributes, not 10 features."""
+    domain = declared_domain(compose(["dataset=abalone"]).dataset)
+    design = Design(domain, "Rings", intercept=False, categorical="one_hot", scaled=False, exact=True)
+    none = Table(domain, np.zeros((0, len(domain.names)), dtype=np.int64))
+    assert len(design.columns) == 10
+    for calibration, mu in {"paper": math.sqrt((1 + 9 + 8 * 9 + 9) / 28), "tight": 1.0}.items():  # 1.80, and as asked
+        ledger = binagg(none, budget(), np.random.default_rng(0), design=design, calibration=calibration).ledger
+        assert spent(ledger, DELTA).mu == pytest.approx(mu, rel=1e-9)
+        assert ledger.events[2].sensitivity == pytest.approx(math.sqrt(8))
 
 
 def test_the_noise_is_of_the_size_that_the_release_states():
@@ -139,8 +194,8 @@ def test_a_feature_with_one_value_costs_nothing(allocation, small_table, small_d
     for intercept in (True, False):
         design = Design(small_domain, "grade", intercept=intercept, categorical="one_hot")
         released = binagg(small_table, budget(), np.random.default_rng(0), design=design, allocation=allocation)
-        sensitivity = released.ledger.events[2].sensitivity ** 2
-        assert sensitivity == pytest.approx(6 + (intercept and allocation == "proportional"))
+        sensitivity = released.ledger.events[2].sensitivity ** 2  # age, and three levels of work and two of sex
+        assert sensitivity == pytest.approx(6 if allocation == "centred" else 3 + intercept)
     if allocation == "centred":
         with_intercept = binagg(
             small_table,

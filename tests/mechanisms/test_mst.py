@@ -16,7 +16,7 @@ from dpbench.errors import UserError
 from dpbench.inference import Measurement
 from dpbench.mechanisms import mst as module
 from dpbench.mechanisms.mst import Merge, mst
-from dpbench.privacy.accounting import spent, zcdp_rho
+from dpbench.privacy.accounting import gaussian_mu, spent, zcdp_rho
 from dpbench.privacy.budget import Budget
 
 DELTA = 1e-5
@@ -65,18 +65,24 @@ def test_a_huge_budget_gives_the_maximum_spanning_tree_and_reproduces_it(small_t
     assert max(np.abs(release.marginals[pair] - small_table.marginal(pair)).max() for pair in off) > 5
 
 
+@pytest.mark.parametrize("relation", ["add_remove", "replace"])
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 3.0])
-def test_the_three_steps_are_in_the_ledger_a_third_of_rho_each(small_table, epsilon):
-    release = mst(small_table, Budget(epsilon, DELTA), np.random.default_rng(1))
-    rho = zcdp_rho(epsilon, DELTA)
+def test_the_three_steps_are_in_the_ledger_a_third_of_the_budget_each(small_table, epsilon, calibration, relation):
+    budget = Budget(epsilon, DELTA, relation)
+    release = mst(small_table, budget, np.random.default_rng(1), calibration=calibration)
     events = release.ledger.events
     assert [event.kind for event in events] == ["gaussian"] * 4 + ["exponential"] * 3 + ["gaussian"] * 3
-    assert {event.sensitivity for event in events} == {1.0}
+    l1, l2 = (1, 1) if relation == "add_remove" else (2, math.sqrt(2))
+    assert [event.sensitivity for event in events] == [l2] * 4 + [l1] * 3 + [l2] * 3
+    total = zcdp_rho(epsilon, DELTA) if calibration == "paper" else gaussian_mu(epsilon, DELTA) ** 2
     for step in (events[:4], events[4:7], events[7:]):
-        assert math.fsum(event.rho for event in step) == pytest.approx(rho / 3, rel=1e-12)
-        assert len({event.rho for event in step}) == 1
+        costs = [event.rho if calibration == "paper" else event.mu**2 for event in step]
+        assert math.fsum(costs) == pytest.approx(total / 3, rel=1e-12)
+        assert len(set(costs)) == 1
+    assert release.diagnostics["sigma"] == pytest.approx([l2 * events[0].multiplier, l2 * events[-1].multiplier])
     cost = spent(release.ledger, DELTA)
-    assert cost.rho == pytest.approx(rho, rel=1e-12)
+    assert (cost.rho if calibration == "paper" else cost.mu**2) == pytest.approx(total, rel=1e-12)
     assert cost.epsilon <= epsilon * (1 + 1e-9)
 
 
@@ -229,7 +235,7 @@ def test_a_single_attribute_takes_the_whole_budget(small_table):
     table = small_table.project(["work"])
     release = mst(table, Budget(1.0, DELTA), np.random.default_rng(0), workload=1)
     assert [event.kind for event in release.ledger.events] == ["gaussian"]
-    assert spent(release.ledger, DELTA).rho == pytest.approx(zcdp_rho(1.0, DELTA), rel=1e-12)
+    assert spent(release.ledger, DELTA).mu == pytest.approx(gaussian_mu(1.0, DELTA), rel=1e-12)
     assert release.diagnostics["tree"] == []
     assert np.abs(release.marginals[("work",)] - table.marginal(("work",))).max() < 100
     assert len(release.rows) == round(release.diagnostics["total"])
@@ -326,8 +332,8 @@ def test_odd_tables_give_an_answer():
         for epsilon in (1e-4, 1.0, 1e6):
             for seed in range(3):
                 release = mst(Table(domain, codes), Budget(epsilon), np.random.default_rng(seed))
-                rho = math.fsum(event.rho for event in release.ledger.events)
-                assert rho == pytest.approx(zcdp_rho(epsilon, DELTA), rel=1e-12)
+                squares = math.fsum(event.mu**2 for event in release.ledger.events)
+                assert squares == pytest.approx(gaussian_mu(epsilon, DELTA) ** 2, rel=1e-9)
                 for clique, table in release.marginals.items():
                     assert table.shape == domain.shape(clique)
                     assert np.isfinite(table).all()

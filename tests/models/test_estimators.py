@@ -24,9 +24,9 @@ MODELS = (xgboost, random_forest, svr, mlp)
 
 
 def table(large, small, side, y):
-    codes = np.zeros((len(side), 4), dtype=np.int64)  # an exact design reads the numbers
-    codes[:, 2] = side
-    return Table(DOMAIN, codes, {"large": large, "small": small, "y": y})
+    numbers = {"large": large, "small": small, "y": y}
+    columns = {"side": side} | {name: DOMAIN[name].code(column) for name, column in numbers.items()}
+    return Table(DOMAIN, np.stack([columns[name] for name in DOMAIN.names], axis=1).astype(np.int64), numbers)
 
 
 def drawn(n, seed):
@@ -99,7 +99,7 @@ def test_bins_serve_as_rows_do(model):
 )
 def test_a_constant_target_is_predicted(model, rows, error):
     train = drawn(rows, 0)
-    train.numbers["y"][:] = 5.0
+    train = table(train.numbers["large"], train.numbers["small"], train.column("side"), np.full(len(train), 5.0))
     predictions = trained(model, train).predict(DESIGN.encode(train)[0])
     np.testing.assert_allclose(predictions, 5.0, atol=error + 1e-6)
     assert predictions.dtype == float

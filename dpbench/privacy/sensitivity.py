@@ -1,0 +1,86 @@
+"""How far one record moves what is released, under each neighbouring relation: a function a statistic.
+
+A record is added or removed (`add_remove`), or replaced by another (`replace`). X (n, p) and y (n,) are the rows as a
+`Design` encodes them, ||X|| and ||Y|| its bounds on ||x||_2 and |y|, and A is X, or [X, y] where `target` is set.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from dpbench.data.domain import Floats
+from dpbench.data.encode import Design
+
+
+def of_marginal(relation: str) -> tuple[float, float]:
+    """The l1 and the l2 sensitivity of a marginal's counts.
+
+    A record that is added or removed is one count in one cell; one that is replaced can leave a cell for another.
+    """
+    return (1.0, 1.0) if relation == "add_remove" else (2.0, math.sqrt(2))
+
+
+def of_gram(design: Design, relation: str, *, target: bool = False) -> float:
+    """The l2 sensitivity of all entries of A'A: B^2, the largest ||a||^2, or sqrt 2 B^2 for `replace`.
+
+    ||aa' - bb'||^2 = ||a||^4 + ||b||^4 - 2 (a.b)^2.
+    """
+    return _apart(float((_peaks(design, target) ** 2).sum()), relation)
+
+
+def of_triangle(design: Design, relation: str, *, target: bool = False) -> float:
+    """The l2 sensitivity of the upper triangle of A'A, which is all that there is to release of it.
+
+    For one record it is sum_{i <= j} (a_i a_j)^2 = (||a||^4 + sum_i a_i^4) / 2, and both terms are largest where each
+    attribute takes the value with the largest entry, because an encoded value has at most one entry that is not 0. For
+    two, the inner product of their triangles, ((a.b)^2 + sum_i (a_i b_i)^2) / 2, is at least 0: sqrt 2 times that,
+    attained by records without a common entry, or less.
+    """
+    peaks = _peaks(design, target)
+    return _apart(math.sqrt((float((peaks**2).sum()) ** 2 + float((peaks**4).sum())) / 2), relation)
+
+
+def of_cross(design: Design, relation: str) -> float:
+    """The l2 sensitivity of X'y: ||X|| ||Y||, or the largest ||x y - z w|| over two records for `replace`.
+
+    This is convex in (y, w) and in (x, z), so that both pairs are at corners; at y and w its square is the sum over
+    the attributes of the largest squared distances of y times one value from w times another. It is 2 ||X|| ||Y|| for
+    a target with a symmetric range, and less for others.
+    """
+    if relation == "add_remove":
+        return design.x_bound * design.y_bound
+
+    def squared_distance(y: float, w: float) -> float:
+        return sum(
+            float(((y * values[:, :, None] - w * values[:, None, :]) ** 2).sum(axis=0).max())
+            for values in design.corners
+        )
+
+    low, high = design.target_range
+    return math.sqrt(max(squared_distance(y, w) for y, w in ((low, low), (low, high), (high, high))))
+
+
+def of_square(design: Design, relation: str) -> float:
+    """The sensitivity of y'y: the largest y^2, less the smallest for `replace`."""
+    low, high = design.target_range
+    least = 0.0 if relation == "add_remove" or low < 0 < high else min(low**2, high**2)
+    return design.y_bound**2 - least
+
+
+def of_least_eigenvalue(design: Design) -> float:
+    """The sensitivity of lambda_min(X'X): ||X||^2 under both relations.
+
+    lambda_min(M) <= lambda_min(M + xx') <= lambda_min(M) + ||x||^2 (Weyl), M being what two neighbours have in common.
+    """
+    return design.x_bound**2
+
+
+def _peaks(design: Design, target: bool) -> Floats:
+    return np.append(design.peaks, design.y_bound) if target else design.peaks
+
+
+def _apart(bound: float, relation: str) -> float:
+    """The distance of two vectors of norm `bound` whose inner product is not negative, or the norm of one."""
+    return bound if relation == "add_remove" else math.sqrt(2) * bound

@@ -1,0 +1,60 @@
+"""A mechanism of one's own that writes into its rows changes nothing for the others."""
+
+import json
+
+import numpy as np
+import pytest
+
+from dpbench.cli import main
+
+WRITES = {
+    "codes": "train.codes[:] = 0",
+    "numbers": "train.numbers['age'][:] = 16.0",
+    "mapping": "train.numbers['age'] = 0 * train.codes[:, 0]",
+    "matrices": "design.matrices['sex'][:] = 7.0",
+}
+PLUG_IN = """
+def vandal(train, budget, rng, *, design):
+    \"\"\"Writes into what it was given.\"\"\"
+    {write}
+"""
+
+
+def scores(folder):
+    trials = [json.loads(path.read_text()) for path in folder.glob("grid/trials/*.json")]
+    return {
+        (trial["key"]["release"]["mechanism"]["name"], trial["key"]["release"]["repetition"]): (
+            trial["status"],
+            trial["scores"],
+            (trial["error"] or {}).get("message"),
+        )
+        for trial in trials
+    }
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_writing_into_the_rows_is_an_error_and_changes_no_other_trial(what, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = zip(rng.integers(16, 100, 300), rng.choice(["f", "m"], 300), rng.integers(1, 6, 300), strict=True)
+    (tmp_path / "my.csv").write_text("age,sex,grade\n" + "".join(f"{a},{s},{g}\n" for a, s, g in rows))
+    (tmp_path / "my.yaml").write_text(
+        "age: {bounds: [16, 100], bins: 4}\nsex: {levels: [f, m]}\ngrade: {values: [1, 2, 3, 4, 5]}\n"
+    )
+    own = tmp_path / "own"
+    (own / "mechanism").mkdir(parents=True)
+    (own / f"vandal_{what}.py").write_text(PLUG_IN.format(write=WRITES[what]))
+    (own / "mechanism" / "vandal.yaml").write_text(
+        f"vandal:\n  _target_: vandal_{what}.vandal\n  _offers_: [statistics]\n"
+    )
+    line = ["dataset=csv", "dataset.path=my.csv", "dataset.domain=my.yaml", "dataset.target=grade", "jobs=1"]
+    line += ["model=[linear_statistics]", "metric=[mse]", "repetitions=2", "+design.exact=true", "limits=smoke"]
+    assert main(["run", *line, "mechanism=[exact]", "results=alone"]) == 0
+    assert main(["run", *line, "mechanism=[vandal,exact]", "--config-dir", str(own), "results=together"]) == 1
+    capsys.readouterr()
+    alone, together = scores(tmp_path / "alone"), scores(tmp_path / "together")
+    assert len(alone) == 2 and len(together) == 4
+    assert {key: together[key] for key in alone} == alone
+    for key in together.keys() - alone.keys():
+        status, _, message = together[key]
+        assert status == "failed" and ("read-only" in message or "item assignment" in message)

@@ -1,0 +1,151 @@
+"""Sensitivities against every pair of records of small domains, and a search among the records of larger ones."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.encode import Design
+from dpbench.data.table import Table
+from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_marginal, of_square, of_triangle
+
+RELATIONS = ("add_remove", "replace")
+TARGETS = [(-1.0, 7.0), (2.0, 5.0), (-6.0, -1.0), (0.0, 3.0)]
+FEATURES = {
+    "numbers": [(-3.0, 1.0), (2.0, 5.0), (-1.0, 1.0)],
+    "levels": ["pqr", "uv"],
+    "both": [(-3.0, 1.0), "pqr", "o", (-2.0, 2.0)],
+    "one": [(-1.0, 4.0)],
+}
+
+
+def design_of(features, target, **settings):
+    attributes = [
+        Attribute.categorical(f"x{i}", part) if isinstance(part, str) else Attribute.binned(f"x{i}", *part, 2)
+        for i, part in enumerate(features)
+    ]
+    domain = Domain((*attributes, Attribute.binned("y", *target, 2)))
+    return Design(domain, "y", **{"scaled": False, "exact": True, **settings})
+
+
+def corners_of(design):
+    """X and y of the corners of the domain: every combination of the ends of the numbers and of the levels."""
+    parts = [range(a.size) if a.bounds is None else a.bounds for a in design.domain.attributes]
+    rows = np.array(list(product(*parts)), dtype=float)
+    numeric = [a.numeric for a in design.domain.attributes]
+    numbers = {a.name: rows[:, j] for j, a in enumerate(design.domain.attributes) if a.numeric}
+    return design.encode(Table(design.domain, np.where(numeric, 0, rows).astype(np.int64), numbers))
+
+
+def released(X, y):
+    """Each statistic of one record, a row a record; of A'A, A = [X, y], as well as of X'X."""
+    A = np.column_stack([X, y])
+    gram, wide = (np.einsum("ni,nj->nij", rows, rows) for rows in (X, A))
+    upper, wider = np.triu_indices(X.shape[1]), np.triu_indices(A.shape[1])
+    return {
+        "gram": gram.reshape(len(y), -1),
+        "gram of A": wide.reshape(len(y), -1),
+        "triangle": gram[:, *upper],
+        "triangle of A": wide[:, *wider],
+        "cross": X * y[:, None],
+        "square": y[:, None] ** 2,
+    }
+
+
+def bounds(design, relation):
+    return {
+        "gram": of_gram(design, relation),
+        "gram of A": of_gram(design, relation, target=True),
+        "triangle": of_triangle(design, relation),
+        "triangle of A": of_triangle(design, relation, target=True),
+        "cross": of_cross(design, relation),
+        "square": of_square(design, relation),
+    }
+
+
+def largest(values, relation):
+    """The largest move by one record (n, k): of its own, or from any other."""
+    if relation == "add_remove":
+        return np.linalg.norm(values, axis=1).max()
+    squares = (values**2).sum(axis=1)
+    return math.sqrt(max((squares[:, None] + squares - 2 * values @ values.T).max(), 0.0))
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("settings", [{}, {"intercept": False, "categorical": "one_hot"}, {"scaled": True}])
+def test_bounds_hold_at_all_corners_and_are_attained(features, target, settings):
+    """All of them under add/remove; under replace that of X'y, and those of a matrix where two records can share no
+    entry, as two of one-hot attributes can without an intercept. y'y changes most where y is 0, if it can be."""
+    design = design_of(FEATURES[features], target, **settings)
+    X, y = corners_of(design)
+    zero = np.clip(0.0, *design.target_range)
+    X, y = np.concatenate([X, X[:1]]), np.append(y, zero)
+    for relation in RELATIONS:
+        found = {name: largest(values, relation) for name, values in released(X, y).items()}
+        for name, bound in bounds(design, relation).items():
+            assert found[name] <= bound * (1 + 1e-12), name
+            alone = features == "levels" and not design.intercept and "of A" not in name
+            if relation == "add_remove" or name in ("cross", "square") or alone:
+                assert found[name] == pytest.approx(bound, rel=1e-6), name
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_no_record_inside_the_domain_does_more_than_the_corners(relation, target):
+    """20 climbs from random pairs of records, one coordinate at a time; X'y reaches its bound, none passes one."""
+    design, rng = design_of([(-3.0, 1.0), (2.0, 5.0), (-1.0, 1.0)], target), np.random.default_rng(0)
+    low, high = (np.append(end, side) for end, side in zip(design.box, design.target_range, strict=True))
+    for name, bound in bounds(design, relation).items():
+        best = 0.0
+        for _ in range(20):
+            pair, value = rng.uniform(low, high, (2, len(low))), 0.0
+            for _ in range(200):
+                other = pair.copy()
+                row, column = rng.integers(2), rng.integers(len(low))
+                ends = [low[column], high[column], rng.uniform(low[column], high[column])]
+                other[row, column] = rng.choice(ends)
+                moved = largest(released(other[:, :-1], other[:, -1])[name], relation)
+                if moved >= value:
+                    pair, value = other, moved
+            best = max(best, value)
+        assert best <= bound * (1 + 1e-12), name
+        if name == "cross" or (relation == "add_remove"):
+            assert best == pytest.approx(bound, rel=1e-6), name
+
+
+def test_the_cross_of_two_records_is_twice_that_of_one_for_a_symmetric_target_and_less_for_others():
+    for target, ratio in [((-2.0, 2.0), 2.0), ((-1.0, 2.0), 1.5)]:
+        design = design_of(["pqr"], target)
+        assert of_cross(design, "replace") == pytest.approx(ratio * of_cross(design, "add_remove"))
+    one_sided = design_of(["uv"], (0.0, 3.0), intercept=False, categorical="one_hot")
+    assert of_cross(one_sided, "replace") == pytest.approx(math.sqrt(2) * of_cross(one_sided, "add_remove"))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+def test_marginals(relation):
+    cells = np.eye(4)
+    l1, l2 = of_marginal(relation)
+    moves = cells if relation == "add_remove" else (cells[:, None] - cells[None]).reshape(-1, 4)
+    assert np.abs(moves).sum(axis=1).max() == l1
+    assert np.linalg.norm(moves, axis=1).max() == l2
+
+
+def test_the_least_eigenvalue_moves_by_the_largest_row_and_no_more():
+    """Random tables; and one that is large in all directions but that of a corner, where the bound is reached."""
+    design, rng = design_of([(-3.0, 1.0), (2.0, 5.0)], (0.0, 1.0), intercept=False), np.random.default_rng(0)
+    low, high = design.box
+    bound = of_least_eigenvalue(design)
+
+    def least(*rows):
+        return np.linalg.eigvalsh(sum(np.outer(row, row) for row in rows))[0]
+
+    for _ in range(500):
+        table = [rng.uniform(low, high) for _ in range(rng.integers(1, 9))]
+        a, b = rng.uniform(low, high, (2, 2))
+        assert abs(least(*table, a) - least(*table)) <= bound
+        assert abs(least(*table, a) - least(*table, b)) <= bound
+    corner, across = np.array([-3.0, 5.0]), np.array([1.0, 0.6])  # orthogonal; the second stands for many rows
+    assert least(1e4 * across, corner) - least(1e4 * across) == pytest.approx(bound, rel=1e-6)
