@@ -131,12 +131,20 @@ def files(folder):
         yield folder / "paper" / "own.yaml", body, ["figures", "paper=own", "results=none"]
         yield folder / "figure" / "own.yaml", body, ["show", "figure=own"]
     for body in PART_BODIES:
-        yield folder / "mechanism" / "own.yaml", f"own: {body}" if body[0] == "{" else f"own:\n  {body}", ["run", "--dry-run", "mechanism=[own]"]
+        yield (
+            folder / "mechanism" / "own.yaml",
+            f"own: {body}" if body[0] == "{" else f"own:\n  {body}",
+            ["run", "--dry-run", "mechanism=[own]"],
+        )
     for body in DATASET_BODIES:
         key = body.split(":")[0]
         node = {name: value for name, value in DATASET.items() if name != key}
         text = "".join(f"{name}: {value}\n" for name, value in node.items()) + body
-        for line in (["run", "--dry-run", "dataset=own"], ["data", "card", "own"], ["figures", "dataset=own", "name=x"]):
+        for line in (
+            ["run", "--dry-run", "dataset=own"],
+            ["data", "card", "own"],
+            ["figures", "dataset=own", "name=x"],
+        ):
             yield folder / "dataset" / "own.yaml", text, line
 
 
@@ -181,6 +189,14 @@ def test_environment_and_plans(place, monkeypatch):
     assert not problem(["run", "--dry-run"])
     assert problem(["run", "--dry-run"]) == ""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    for text in ("", "[", "5", "{}", "[" * 100_000, '{"format": 3}', '{"format": 3, "name": "../x", "releases": 0, "settings": []}'):
+    for text in (
+        "",
+        "[",
+        "5",
+        "{}",
+        "[" * 100_000,
+        '{"format": 3}',
+        '{"format": 3, "name": "../x", "releases": 0, "settings": []}',
+    ):
         (place / "plan.jsonl").write_text(text)
         assert not problem(["run", "--dry-run", "--plan", "plan.jsonl"]), text[:40]

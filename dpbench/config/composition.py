@@ -8,11 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.config.registry import check_own_files, choices, yaml_error
-from dpbench.config.values import check_values
+from dpbench.config.values import check_values, checked_type
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
+DATASET = {
+    "name": "str | None",
+    "attributes": "dict",
+    "domain": "str | None",
+    "target": "str | None",
+    "drop": "list | None",
+    "numeric": "list | None",
+    "sources": "list | dict | None",
+    "path": "str | None",
+    "shipped": "str | None",
+    "public": "bool",
+    "card": "dict | None",
+}
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
@@ -42,10 +55,11 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
         raise yaml_error(error) from error
     except RecursionError as error:
         raise UserError("the configuration is nested too deep, or an interpolation (${...}) leads to itself") from error
-    except (ValueError, TypeError, AttributeError, KeyError, AssertionError, OSError) as error:  # from within Hydra
+    except Exception as error:  # Hydra lets through whatever a file or a value makes its own code raise
         raise UserError(f"the settings cannot be read: {_line(f'{type(error).__name__}: {error}')}") from error
     plain = {str(key): value for key, value in config.items()} if isinstance(config, dict) else {}
     check_values(plain)
+    _check_dataset(plain.get("dataset"))
     if "experiment" in plain:
         raise UserError(
             'the experiment sets nothing: its file must begin with the line "# @package _global_", so that it '
@@ -60,6 +74,13 @@ def _check_settings(overrides: Sequence[str]) -> None:
     for item in overrides:
         if len(item) > LONGEST_SETTING or item.count("[") + item.count("{") + item.count("(") > 500:
             raise UserError(f"a setting of {len(item):,} characters is too long: {shown(item)}; put it in a file")
+
+
+def _check_dataset(node: Any) -> None:
+    """The keys that every data set has are of their types; what else its loader reads is for the loader to check."""
+    for key, kind in DATASET.items():
+        if isinstance(node, dict) and key in node:
+            checked_type(f"dataset.{key}", node[key], kind)
 
 
 def _quoted(text: str) -> str:
