@@ -26,6 +26,9 @@ DATASET = {
     "public": "bool",
     "card": "dict | None",
 }
+GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
+GROUPS |= {"limits": "full", "experiment": "quickstart"}  # each with an example
+LOOP = "an interpolation (${...}) leads to itself"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
@@ -54,7 +57,12 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
     except yaml.YAMLError as error:
         raise yaml_error(error) from error
     except RecursionError as error:
-        raise UserError("the configuration is nested too deep, or an interpolation (${...}) leads to itself") from error
+        raise UserError(f"the configuration is nested too deep, or {LOOP}") from error
+    except ValueError as error:
+        nulls = [item for item in overrides if re.fullmatch(rf"({'|'.join(GROUPS)})=null", item)]
+        first = nulls[0].removesuffix("=null") if nulls else ""
+        told = f"{first}=null: a group takes the name of one of its configs, such as {first}={GROUPS.get(first)}"
+        raise UserError(told if nulls else f"the settings cannot be read: {_line(str(error))}") from error
     except Exception as error:  # Hydra lets through whatever a file or a value makes its own code raise
         raise UserError(f"the settings cannot be read: {_line(f'{type(error).__name__}: {error}')}") from error
     plain = {str(key): value for key, value in config.items()} if isinstance(config, dict) else {}
@@ -93,6 +101,9 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
     """Hydra's complaint in one line, with the nearest known names."""
     text = str(error)
     missing = re.search(r"Could not (?:find|load) '(\w+)/([^']+)'", text)
+    if missing and missing[1] == "experiment" and (words := missing[2].split("/"))[0] in GROUPS:
+        hint = f"'- override /{words[0]}: {'/'.join(words[1:])}'"
+        return UserError(f"the defaults of an experiment must say {hint}, not '- {words[0]}: {'/'.join(words[1:])}'")
     if missing:
         return unknown(missing[1], missing[2], choices(missing[1], config_dir))
     twice = re.search(r"To override a value use '(override [^']+)'", text) or re.search(
@@ -100,7 +111,9 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
     )
     if twice:
         hint = twice[1] if twice[1].startswith("override") else f"override /{twice[1]}: NAME"
-        return UserError(f"an experiment's defaults must say 'override' to change a group, such as '- {_slash(hint)}'")
+        return UserError(f"the defaults of an experiment must say 'override' to change a group: '- {_slash(hint)}'")
+    if "Recursive interpolation" in text:
+        return UserError(f"{LOOP}: {_line(text)}")
     key = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if key:
         return _no_such_key(key[1], overrides, config_dir)
