@@ -6,6 +6,8 @@ import argparse
 import re
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from dpbench.commands.progress import Progress
@@ -18,8 +20,11 @@ from dpbench.grid.store import Store
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run what is missing, with a live line; then the table. 1 if any trial of the plan failed, 2 if all the failed
-    ones were refused for the user's settings."""
+    """Run what is missing, with a live line; then the table.
+
+    0 if every trial of the plan (or shard) is stored and ended well. Else 1, or 2 if there are failures and all of
+    them were refused for the user's settings.
+    """
     if arguments.show:
         return show(arguments)
     if arguments.dry_run:
@@ -35,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
         retry_failed=arguments.retry_failed,
         fail_fast=arguments.fail_fast,
     )
-    with Progress(sys.stderr) as progress:
+    with _missing_told(plan, store), Progress(sys.stderr) as progress:
         summary = run_plan(plan, store, options, progress.show)
     trials = store.read_trials(plan.trial_ids)
     failed = [trial for trial in trials if trial["status"] not in FINISHED]
@@ -45,9 +50,20 @@ def run(arguments: argparse.Namespace) -> int:
     if without:
         print(f"{without} of them have no estimate: the noise left nothing to estimate from")
     _print_failures(failed)
-    if not failed:
-        return 0
-    return 2 if {trial["error"]["type"] for trial in failed} == {UserError.__name__} else 1
+    if failed and {trial["error"]["type"] for trial in failed} == {UserError.__name__}:
+        return 2
+    return 1 if failed or len(trials) < summary.planned else 0
+
+
+@contextmanager
+def _missing_told(plan: Plan, store: Store) -> Iterator[None]:
+    """However the run ends, say how many trials of the plan are not stored."""
+    try:
+        yield
+    finally:
+        left = len(plan.trial_ids) - len(store.trial_ids() & set(plan.trial_ids))
+        if left:
+            print(f"dpbench: {left} of {len(plan.trial_ids)} trials are missing", file=sys.stderr)
 
 
 def dry_run(arguments: argparse.Namespace) -> int:

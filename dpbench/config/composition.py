@@ -59,10 +59,12 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
     except RecursionError as error:
         raise UserError(f"the configuration is nested too deep, or {LOOP}") from error
     except ValueError as error:
-        nulls = [item for item in overrides if re.fullmatch(rf"({'|'.join(GROUPS)})=null", item)]
-        first = nulls[0].removesuffix("=null") if nulls else ""
-        told = f"{first}=null: a group takes the name of one of its configs, such as {first}={GROUPS.get(first)}"
-        raise UserError(told if nulls else f"the settings cannot be read: {_line(str(error))}") from error
+        if "Config group override" in str(error):
+            given = next((item for item in overrides if item.split("=")[0] in GROUPS), "limits")
+            group = given.split("=")[0]
+            hint = f"a group takes the name of one of its configs, such as {group}={GROUPS[group]}"
+            raise UserError(f"{given[:100]}: {hint}") from error
+        raise UserError(f"the settings cannot be read: {_line(str(error))}") from error
     except Exception as error:  # Hydra lets through whatever a file or a value makes its own code raise
         raise UserError(f"the settings cannot be read: {_line(f'{type(error).__name__}: {error}')}") from error
     plain = {str(key): value for key, value in config.items()} if isinstance(config, dict) else {}

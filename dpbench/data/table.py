@@ -117,9 +117,10 @@ def _check_numbers(numbers: Floats, codes: Codes, attribute: Attribute) -> None:
     elsewhere = (numbers < edges[codes]) | (numbers > edges[codes + 1])
     if elsewhere.any():
         row = int(elsewhere.argmax())
+        code = codes[row]
         raise TableError(
-            f"attribute {attribute.name!r}, row {row + 1}: the number {numbers[row]:g} is not in bin {codes[row]}, "
-            f"[{edges[codes[row]]:g}, {edges[codes[row] + 1]:g}], of its code; `Attribute.code` gives the codes of numbers"
+            f"attribute {attribute.name!r}, row {row + 1}: the number {numbers[row]:g} is not in bin {code}, "
+            f"[{edges[code]:g}, {edges[code + 1]:g}], of its code; `Attribute.code` gives the codes of numbers"
         )
 
 

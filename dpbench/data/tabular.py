@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FACTS = {"mechanism", "epsilon", "delta", "seed", "commit", "rows", "sha256", "command"}
-MOST_UNPACKED = 128 << 20  # bytes of a user's .gz file; a table of that size is read into about 1 GB of memory
+MOST_UNPACKED = 128 << 20  # bytes of a user's .gz file
 LONGEST_LINE = 10 << 20  # bytes; 50,000 columns are about 1 MB
 
 
@@ -71,54 +71,41 @@ def csv_sha256(config: Mapping[str, Any]) -> str:
 
     Raises `UserError` if it cannot be read, or is more than `load_csv` reads.
     """
-    path = csv_path(config)
+    return _read_through(csv_path(config))
+
+
+def _read_through(path: Path) -> str:
+    """The sha256 of the file, uncompressed, in pieces: what is too much for the memory is refused before it is parsed.
+
+    A small file can unpack to more than the memory, and so can a line that never ends.
+    """
+    digest, total, line = hashlib.sha256(), 0, 0
     try:
-        with _open(path) as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        with open_binary(path) as stream:
+            while piece := stream.read(1 << 18):
+                digest.update(piece)
+                total += len(piece)
+                end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
+                line = len(piece) - 1 - end + (line if end < 0 else 0)
+                if total > MOST_UNPACKED and path.suffix == ".gz":
+                    raise UserError(
+                        f"{path} unpacks to more than {MOST_UNPACKED >> 20} MB; if that is right, unpack it and give "
+                        "the .csv file"
+                    )
+                if line > LONGEST_LINE:
+                    raise UserError(f"{path} has a line of more than {LONGEST_LINE >> 20} MB: is it a CSV file?")
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} cannot be read: {error}") from error
-
-
-class _Limited(io.RawIOBase):
-    """A file read up to limits: a small file can unpack to more than the memory, and so can a line that never ends."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._stream = path, open_binary(path)
-        self._read = self._line = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        piece = self._stream.read(len(buffer))
-        buffer[: len(piece)] = piece
-        self._read += len(piece)
-        end = max(piece.rfind(b"\n"), piece.rfind(b"\r"))
-        self._line = len(piece) - 1 - end + (self._line if end < 0 else 0)
-        if self._path.suffix == ".gz" and self._read > MOST_UNPACKED:
-            raise UserError(
-                f"{self._path} unpacks to more than {MOST_UNPACKED >> 20} MB; if that is right, unpack it and give the "
-                ".csv file"
-            )
-        if self._line > LONGEST_LINE:
-            raise UserError(f"{self._path} has a line of more than {LONGEST_LINE >> 20} MB: is it a CSV file?")
-        return len(piece)
-
-    def close(self) -> None:
-        self._stream.close()
-        super().close()
-
-
-def _open(path: Path) -> io.BufferedReader:
-    return io.BufferedReader(_Limited(path), 1 << 18)
+    return digest.hexdigest()
 
 
 def _read_csv(path: Path) -> pd.DataFrame:
     """Every field as text; an empty one is empty text."""
     import pandas as pd
 
+    _read_through(path)
     try:
-        with _open(path) as stream:
+        with open_binary(path) as stream:
             frame = pd.read_csv(stream, dtype=str, na_filter=False)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path} is empty; its first line must name the columns") from error
@@ -126,7 +113,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise UserError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from error
     except pd.errors.ParserError as error:
         raise UserError(f"{path} cannot be read as CSV: {' '.join(str(error).split())}") from error
-    except (OSError, EOFError, zlib.error) as error:
+    except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     if not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: the rows have more fields than the first line has names")

@@ -88,7 +88,7 @@ def make_release(request: Message, payload: bytes, work: Work) -> bytes:
         runtime = {"seconds": None, "peak_mb": None} if request["hidden"] else {"seconds": seconds, "peak_mb": peak}
         record = {"id": identity, "key": key, "runtime": runtime, **work.facts}
         store.write_release(identity, release, record)
-        work.facts |= _facts(*_read(store, identity))
+        work.facts |= _facts(release, record)
     return b""
 
 

@@ -104,11 +104,12 @@ def dpsgd(
     **Source** Paper 0, section 3.6 and G.2; Abadi et al. (2016), Algorithm 1.
     **Privacy** Add/remove. Each step releases the sum of clipped gradients of a Poisson sample of rate
     q = batch_size / expected_rows: l2 sensitivity C = `clip`, noise N(0, (sigma C)^2). sigma is the least that makes T
-    steps (eps, delta)-DP by composition of privacy loss distributions; at q = 1 by the closed form.
+    steps (eps, delta)-DP by composition of privacy loss distributions; at q = 1 by the closed form. The number of steps
+    is public; only `opacus` fails depending on the rows: without any.
     **Shapes** X (n, p), y (n,) as `design` encodes them; theta (p,). No bound on ||x||_2 is needed.
     **Departures** 1. n is private, so q, T = ceil(epochs expected_rows / batch_size) and the divisor of a step, the
     expected size of a sample, come from the declared `expected_rows`, and the whole table is q = 1.
-    2. The paper does not print its loss, start or sampling: here the loss of a row is (y - x'theta)^2 or
+    2. The paper does not state its loss, start or sampling: here the loss of a row is (y - x'theta)^2 or
     log(1 + exp(-y x'theta)), without a penalty, theta starts at 0, and the last theta is released.
 
     `loss`: `squared` or `logistic`, see `loss_for`. `engine`: `native` or `opacus`, which draw from the same law.

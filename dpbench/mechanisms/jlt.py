@@ -37,10 +37,11 @@ def jlt(
     X ~ U[0, 1]^5, beta ~ U[1, 2]^5, sigma = 1, 1-Gaussian DP and n from 1,000 to 100,000.
     **Privacy** Add/remove; ||(x, y)||_2 <= B = sqrt(||X||^2 + ||Y||^2). `tight`: always R [A; w I], with the least w
     that is (eps, delta)-DP (`projections.projection_delta`). `paper`: w^2 = (8 B^2 / eps) (sqrt(2 r log(8/delta)) + 2
-    log(8/delta)), as published, and R A if sigma_min(A)^2 > w^2 + Z + 4 B^2 log(1/delta) / eps, Z ~ Laplace(4 B^2 / eps).
-    The test costs eps/4 (sigma_min^2 has sensitivity B^2), and lets a sigma_min(A)^2 <= w^2 pass with probability at
-    most P(Z < -4 B^2 log(1/delta) / eps) = delta/2. Else a neighbour's is above w^2 - B^2, which the ledger has for both
-    branches, as it is the dearer one. It says how far they stay below (eps, delta).
+    log(8/delta)), as published, and R A if sigma_min(A)^2 > w^2 + Z + 4 B^2 log(1/delta) / eps, with Z ~
+    Laplace(4 B^2 / eps). The test costs eps/4 (sigma_min^2 has sensitivity B^2), and lets a sigma_min(A)^2 <= w^2 pass
+    with probability at most P(Z < -4 B^2 log(1/delta) / eps) = delta/2. Else a neighbour's is above w^2 - B^2: that is
+    the dearer branch, which the ledger charges whichever was taken. It says how far it stays below (eps, delta). A run
+    that draws R A of a singular A'A fails, which is within that delta/2.
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; R A (r, p + 1), r > p + 1.
     **Departures** 1. R A is drawn from its law given A, r rows of N(0, A'A). 2. `xtx_sd` and `xty_sd` are a lower
     bound, w^2 / sqrt r, what an entry off the diagonal has in an empty table: the noise grows with the data. 3. The

@@ -15,7 +15,7 @@ import numpy as np
 from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.mechanisms.release import Release
-from dpbench.privacy.budget import Event, Ledger, RandomSearch
+from dpbench.privacy.budget import Event, RandomSearch
 from dpbench.privacy.tape import Entry, ReplayError, Tape, record, replay
 
 ROUNDING = 1e-9  # relative, of a sensitivity
@@ -166,7 +166,7 @@ def _change(then: Entry, now: Entry) -> float:
 
 
 def _change_of_gram(event: Event, change: Floats, gram: Floats) -> float:
-    """||v|| over the sensitivity, where the Gram matrix changed by v v'; infinite if it is less than the ledger says."""
+    """||v|| over the sensitivity, where the Gram matrix changed by v v'; infinite if it is too small for the event."""
     least = (event.multiplier * event.sensitivity) ** 2
     if event.delta == 0 and np.linalg.eigvalsh(gram)[0] < least * (1 - ROUNDING):
         return np.inf
@@ -179,18 +179,15 @@ def _of_ledger(release: Release, tape: Tape) -> Iterator[str]:
         if not release.nonprivate_inputs:
             yield "reads values unpaid, and its nonprivate_inputs do not name them"
         return
-    drawn = Counter({id(entry.event): entry.event for entry in tape}.values())
+    drawn = Counter({id(entry.event): entry.event for entry in tape if entry.event}.values())
     held = Counter(release.ledger.events)
-    runs = {event for search in _searches(release.ledger) for events in search.alternatives for event in events}
+    searches = [event for event in held if isinstance(event, RandomSearch)]
+    runs = {event for search in searches for events in search.alternatives for event in events}
     for event in drawn - held:
         if event not in runs:
             yield f"draws noise that its ledger does not hold: {event}"
     for event in held - drawn:
         yield f"enters in its ledger what no function of privacy.noise has drawn: {event}"
-
-
-def _searches(ledger: Ledger) -> list[RandomSearch]:
-    return [event for event in ledger.events if isinstance(event, RandomSearch)]
 
 
 def _shared_noise(tape: Tape) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from dpbench.errors import UserError
 from dpbench.mechanisms.release import Release
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
+
+Arrays = TypeVar("Arrays", bound=tuple[Floats, ...])
 
 
 @dataclass(frozen=True)
@@ -42,30 +44,30 @@ class Reference:
     @cached_property
     def train_moments(self) -> tuple[Floats, Floats]:
         """X'X (p, p) and X'y (p,) of the training rows."""
-        return second_moments(*self.train)
+        return _read_only(second_moments(*self.train))
 
     @cached_property
     def coefficients(self) -> Floats:
         """The least-squares solution of least norm on the training rows (p,)."""
-        return solve(*self.train_moments, scaled=self.design.scaled).coefficients
+        return _read_only((solve(*self.train_moments, scaled=self.design.scaled).coefficients,))[0]
 
     @cached_property
     def all_moments(self) -> tuple[Floats, Floats]:
         """X'X (p, p) and X'y (p,) of the training and the test rows together."""
         (xtx, xty), (more_xtx, more_xty) = self.train_moments, second_moments(*self.design.encode(self.split.test))
-        return xtx + more_xtx, xty + more_xty
+        return _read_only((xtx + more_xtx, xty + more_xty))
 
     @cached_property
     def train(self) -> tuple[Floats, Floats]:
         """X (n, p) and y (n,) of the training rows."""
-        return self.design.encode(self.split.train)
+        return _read_only(self.design.encode(self.split.train))
 
     @cached_property
     def test(self) -> tuple[Floats, Floats]:
         """X (m, p) and y (m,) of the test rows. Raises `UserError` if there are none."""
         if not len(self.split.test):
             raise UserError("this metric needs test rows: set limits.test_rows, or choose rel_mse_train")
-        return self.design.encode(self.split.test)
+        return _read_only(self.design.encode(self.split.test))
 
     @cached_property
     def truth(self) -> Floats | None:
@@ -80,7 +82,7 @@ class Reference:
                 "the simulation's coefficients belong to its features as they are: set +design.scaled=false, "
                 "+design.exact=true and design.intercept=false"
             )
-        return np.array([self.split.truth[name] for name in self.design.columns])
+        return _read_only((np.array([self.split.truth[name] for name in self.design.columns]),))[0]
 
     @cached_property
     def _marginals(self) -> dict[Clique, Floats]:
@@ -90,8 +92,15 @@ class Reference:
         """The training rows' marginals of these cliques."""
         for clique in cliques:
             if clique not in self._marginals:
-                self._marginals[clique] = self.split.train.marginal(clique)
+                (self._marginals[clique],) = _read_only((self.split.train.marginal(clique),))
         return {clique: self._marginals[clique] for clique in cliques}
+
+
+def _read_only(arrays: Arrays) -> Arrays:
+    """These arrays, which other trials will see too: no metric may write into them."""
+    for array in arrays:
+        array.setflags(write=False)
+    return arrays
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dpbench.privacy.renyi import random_search_epsilon
 from dpbench.privacy.root import root
 
 CALIBRATIONS = ("tight", "paper")
-SOLVER_DELTA = 0.01  # of delta: for the Gaussian noise beside a perturbed objective
+SOLVER_DELTA = 1e-3  # of delta: for the Gaussian noise beside a perturbed objective
 OF_ITS_OWN = ("objective", "claimed", "projection")  # kinds that compose with nothing, or with little
 
 

@@ -157,7 +157,7 @@ def perturbed_minimiser(
     offset: float,
     label: str,
 ) -> Floats:
-    """minimise(b), the theta (size,) of an objective with the random linear term b ~ N(0, (multiplier sensitivity)^2 I).
+    """minimise(b), the theta (size,) of an objective with the linear term b ~ N(0, (multiplier * sensitivity)^2 I).
 
     `gradient` is that of the objective without b, a function of theta. `sensitivity` bounds the l2 norm of the gradient
     of one record's loss; `accounting.objective_epsilon` says what the whole costs if theta is the exact minimiser.

@@ -99,9 +99,9 @@ def sample(n: int, draw: Callable[[], Rows]) -> Rows:
     """
     running = _running.get()
     entry = running.next() if running else None
-    if entry is None or isinstance(entry.rows, slice):
-        return draw() if entry is None else entry.rows
-    if entry.rows is None:
+    if entry is None:
+        return draw()
+    if not isinstance(entry.rows, np.ndarray):
         raise ReplayError(f"a sample was asked for where {entry.label!r} was recorded")
     return np.concatenate([entry.rows[entry.rows < n], np.arange(entry.n, n)])
 
@@ -121,14 +121,15 @@ def answer(
     if running is None:
         return draw()
     entry = running.next()
+    told: T
     if entry is None:
         told = draw()
-        state = None if rng is None else rng.bit_generator.state
     else:
         _check_same(entry, label, event, asked)
-        told, state = entry.told, entry.state
-        if rng is not None:
-            rng.bit_generator.state = state
+        told = entry.told
+        if rng is not None and entry.state is not None:
+            rng.bit_generator.state = entry.state
+    state = None if rng is None else rng.bit_generator.state
     exact = asked if callable(asked) else deepcopy(asked)
     running.written.append(Entry(label, event, exact, deepcopy(told), rows, n, state))
     return deepcopy(told)

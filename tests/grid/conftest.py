@@ -48,6 +48,11 @@ class Workbench:
         return found
 
 
+@pytest.fixture(scope="session")
+def workbench() -> type[Workbench]:
+    return Workbench
+
+
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

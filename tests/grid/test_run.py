@@ -191,7 +191,7 @@ def test_a_worker_killed_by_the_system_is_one_failed_trial(bench, own):
     states = {}
     for trial in bench.trials().values():
         states.setdefault(trial["key"]["release"]["mechanism"]["name"], []).append(trial["status"])
-    assert states == {"slow": ["done"] * 3, "fragile": ["oom"] * 3}
+    assert states == {"slow": ["done"] * 3, "fragile": ["crashed"] * 3}
     assert "Traceback" not in done.stderr
 
 
@@ -200,7 +200,7 @@ def test_a_trial_that_was_finished_outlives_the_worker_that_a_later_one_kills(be
     done = subprocess.run(command(bench, *arguments), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1, done.stderr
     states = {(trial["key"]["model"]["name"], trial["status"]) for trial in bench.trials().values()}
-    assert states == {("linear_statistics", "done"), ("deadly", "oom")}
+    assert states == {("linear_statistics", "done"), ("deadly", "crashed")}
 
 
 def test_damaged_files_are_made_again(bench):
@@ -240,6 +240,23 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(bench, monkeypatch, capsys)
     monkeypatch.undo()
     assert bench.run("repetitions=3") == 0
     assert len(bench.trials()) == 6
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_is_full_when_a_release_is_written_stops_the_run_too(bench, jobs):
+    """It is written in another process than the trials are."""
+    from dpbench.config import compose
+    from dpbench.grid.plan import make_plan
+    from dpbench.grid.runner import Options, run
+    from dpbench.grid.store import Store, StoreError
+
+    store = Store(bench.results, "grid")
+    store.prepare()
+    (bench.results / "releases").rmdir()
+    (bench.results / "releases").write_text("")  # no folder can be made below it
+    with pytest.raises(StoreError, match="What was stored before is untouched"):
+        run(make_plan(compose(bench.settings())), store, Options(jobs=jobs), lambda summary: None)
+    assert not bench.trials()
 
 
 def test_status_says_what_is_stored(bench, capsys):

@@ -8,11 +8,11 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.grid.limits import limited
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.workload import cliques_of, closure
 from dpbench.privacy.accounting import gaussian_mu
 from dpbench.privacy.budget import Budget
+from dpbench.resources import MEMORY
 
 DELTA = 1e-5
 CELL_MB = 8 / 2**20
@@ -198,10 +198,11 @@ def test_a_marginal_over_the_limit_is_answered_but_never_looked_at(monkeypatch, 
     assert release.marginals["a", "b"].shape == (100, 100)
 
 
-def test_a_workload_that_memory_cannot_hold_is_refused():
-    """A pair of 100,000 levels each has 80 GB. The limit is that of the process, as a grid sets it."""
+def test_a_workload_that_memory_cannot_hold_is_refused(monkeypatch):
+    """A pair of 100,000 levels each has 80 GB. The limit is that of the process, as a grid tells it."""
     table = table_of(np.zeros((10, 2)), a=100_000, b=100_000)
     words = r"the workload's marginals have 7.63e\+04 MB, and 5 times that while they are made; the limit is 4096 MB"
-    with limited(memory_mb=4096):
-        refused(table, Budget(1.0), words)
+    monkeypatch.setenv(MEMORY, "4096")
+    refused(table, Budget(1.0), words)
+    monkeypatch.undo()
     assert check(aim(table, Budget(1.0), np.random.default_rng(0), workload=1))

@@ -137,13 +137,14 @@ def test_one_seed_gives_one_release(tuning, small_table, design):
     assert one.to_parts()[0] == two.to_parts()[0]
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
 @pytest.mark.parametrize("tuning", TUNINGS)
-def test_a_table_without_rows_or_with_one_class_is_no_error(tuning, small_domain):
+def test_a_table_without_rows_or_with_one_class_is_no_error(tuning, loss, small_domain):
     domain = small_domain
     design = Design(domain, "sex")
     for rows in (0, 30):
         table = Table(domain, np.zeros((rows, 4), dtype=np.int64))
-        release = search(table, design, tuning, loss="logistic", gamma=0.3)
+        release = search(table, design, tuning, loss=loss, gamma=0.3)
         assert np.isfinite(release.coefficients).all()
 
 
@@ -175,7 +176,7 @@ def test_what_cannot_be_run_is_refused_before_any_draw(change, message, small_ta
 
 
 @pytest.mark.parametrize(("name", "runs"), [("dpgd", 252), ("dpgd_wide", 455)])
-def test_gradient_descent_searches_the_printed_grids_on_whole_gradients(name, runs, small_table, design):
+def test_gradient_descent_searches_the_published_grids_on_whole_gradients(name, runs, small_table, design):
     """Paper 1, Appendix A."""
     parameters = {**part_of("mechanism", name).parameters, "expected_rows": len(small_table)}
     budget = Budget(1e3, DELTA)

@@ -17,6 +17,7 @@ from dpbench.mechanisms.release import Release
 from dpbench.models.logistic import logistic_rows
 from dpbench.privacy.accounting import gaussian_mu, spent
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.tape import record
 
 DELTA = 1e-5
 CALIBRATIONS = ["tight", "paper"]
@@ -31,20 +32,21 @@ def release(table: Table, design: Design, epsilon: float = 1.0, seed: int = 0, *
     return objpert(table, Budget(epsilon, DELTA), np.random.default_rng(seed), design=design, **parameters)
 
 
-def noise_of(made: Release, table: Table, design: Design):
-    """The b whose objective has its minimum at the released theta."""
-    X, y = design.encode(table)
-    theta = made.coefficients
-    return X.T @ (y * expit(-y * (X @ theta))) - made.diagnostics["ridge"] * theta
+def solved(table: Table, design: Design, epsilon: float = 1.0, seed: int = 0, **parameters):
+    """The release, where the solver ended, and the b whose objective has its minimum there."""
+    with record() as tape:
+        made = release(table, design, epsilon, seed, **parameters)
+    (X, y), theta = design.encode(table), tape[0].told
+    return made, theta, X.T @ (y * expit(-y * (X @ theta))) - made.diagnostics["ridge"] * theta
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
 def test_theta_is_the_minimum_of_the_objective_with_the_noise_that_was_drawn(small_table, design, calibration, epsilon):
-    made = release(small_table, design, epsilon, seed=3, calibration=calibration)
+    made, _, found = solved(small_table, design, epsilon, seed=3, calibration=calibration)
     sd = made.diagnostics["noise_sd"]
     b = np.random.default_rng(3).normal(0.0, sd, len(design.columns))
-    assert np.linalg.norm(noise_of(made, small_table, design) - b) <= 1.01e-8 * sd
+    assert np.linalg.norm(found - b) <= 1.01e-10 * sd
     assert made.offers == ("coefficients",)
 
 
@@ -52,17 +54,44 @@ def test_theta_is_the_minimum_of_the_objective_with_the_noise_that_was_drawn(sma
 def test_the_noise_is_normal_of_the_size_in_the_ledger(small_table, design, calibration):
     """The mean and the deviation of 300 draws in 9 directions lie within 5 standard errors (error rate below 2e-5)."""
     rows = small_table.take(np.arange(50))
-    made = [release(rows, design, seed=seed, calibration=calibration) for seed in range(300)]
-    (event,) = made[0].ledger.events
-    z = np.array([noise_of(one, rows, design) for one in made]) / (event.multiplier * event.sensitivity)
-    assert abs(z.mean()) < 5 / math.sqrt(z.size)
-    assert abs(z.std() - 1) < 5 / math.sqrt(2 * z.size)
+    made = [solved(rows, design, seed=seed, calibration=calibration) for seed in range(300)]
+    b, error = made[0][0].ledger.events
+    z = np.array([found for _, _, found in made]) / (b.multiplier * b.sensitivity)
+    w = np.array([one.coefficients - theta for one, theta, _ in made]) / (error.multiplier * error.sensitivity)
+    for values in (z, w):
+        assert abs(values.mean()) < 5 / math.sqrt(values.size)
+        assert abs(values.std() - 1) < 5 / math.sqrt(2 * values.size)
+
+
+@pytest.mark.parametrize("calibration", CALIBRATIONS)
+def test_the_noise_for_the_solver_s_error_covers_where_two_runs_to_the_tolerance_may_end(
+    small_table, design, calibration
+):
+    """Half of the declared sensitivity on either side of the exact minimum, which a solve to 1e-13 stands for.
+
+    At the largest tolerance that is allowed, so that the error is not lost in rounding.
+    """
+    for tolerance in (0.5, 1e-3):
+        made, theta, _ = solved(small_table.take(np.arange(5)), design, tolerance=tolerance, calibration=calibration)
+        exact = solved(small_table.take(np.arange(5)), design, tolerance=1e-13, calibration=calibration)[1]
+        _, error = made.ledger.events
+        assert 0 < np.linalg.norm(theta - exact) <= error.sensitivity / 2
+        ridge, sd = made.diagnostics["ridge"], made.diagnostics["noise_sd"]
+        assert error.sensitivity == pytest.approx(2 * tolerance * sd / ridge)
+
+
+def test_the_noise_for_the_solver_s_error_costs_next_to_nothing(small_table, design):
+    """About a thousandth of sigma, and less than 1e-4 of what b does to the coefficients (200 draws)."""
+    made, _, _ = solved(small_table, design)
+    assert made.diagnostics["noise_sd"] < 1.0015 * design.x_bound / gaussian_mu(1.0, DELTA)
+    spread = np.std([release(small_table, design, seed=seed).coefficients for seed in range(200)], axis=0)
+    assert made.diagnostics["solver_noise_sd"] < 1e-4 * spread.min()
 
 
 @pytest.mark.parametrize("calibration", CALIBRATIONS)
 def test_the_ledger_covers_the_worst_record_of_the_domain(small_domain, small_table, design, calibration):
     made = release(small_table, design, calibration=calibration)
-    (event,) = made.ledger.events
+    event, _ = made.ledger.events
     X, _ = design.encode(
         Table(small_domain, np.array(list(itertools.product(*map(range, small_domain.sizes.values())))))
     )
@@ -73,24 +102,29 @@ def test_the_ledger_covers_the_worst_record_of_the_domain(small_domain, small_ta
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "printed"), [(0.05, 0.0374), (0.1, 0.0763), (0.5, 0.3835), (1.0, 0.7431), (2.0, 1.3972), (20.0, 9.4524)]
+    ("epsilon", "published"),
+    [(0.05, 0.0374), (0.1, 0.0763), (0.5, 0.3835), (1.0, 0.7431), (2.0, 1.3972), (20.0, 9.4524)],
 )
-def test_tight_spends_its_budget_and_the_printed_constants_about_three_quarters(small_table, design, epsilon, printed):
+def test_tight_spends_its_budget_and_the_published_constants_about_three_quarters(
+    small_table, design, epsilon, published
+):
+    """`published`: of the perturbed objective alone; the noise for the solver's error adds a thousandth of epsilon."""
     tight = spent(release(small_table, design, epsilon).ledger, DELTA).epsilon
     assert tight == pytest.approx(epsilon, rel=1e-6)
     assert tight <= epsilon * (1 + 1e-9)
     paper = spent(release(small_table, design, epsilon, calibration="paper").ledger, DELTA).epsilon
-    assert paper == pytest.approx(printed, abs=1e-4)
+    assert published - 1e-4 < paper < published + 1.1e-3 * epsilon + 1e-4
 
 
-def test_paper_is_printed_and_tight_has_the_gaussian_mechanism_s_noise(small_table, design):
+def test_paper_is_as_published_and_tight_has_the_gaussian_mechanism_s_noise(small_table, design):
     bound = design.x_bound
-    printed = release(small_table, design, 0.5, calibration="paper").diagnostics
-    assert printed["ridge"] == pytest.approx(bound**2 / (2 * 0.5))
-    assert printed["noise_sd"] == pytest.approx(bound * math.sqrt(8 * math.log(2 / DELTA) + 4 * 0.5) / 0.5)
+    paper = release(small_table, design, 0.5, calibration="paper").diagnostics
+    assert paper["ridge"] == pytest.approx(bound**2 / (2 * 0.5))
+    assert paper["noise_sd"] == pytest.approx(bound * math.sqrt(8 * math.log(2 / DELTA) + 4 * 0.5) / 0.5)
     made = release(small_table, design, 0.5).diagnostics
-    assert made["ridge"] == pytest.approx(bound**2 / 0.5)
-    assert made["noise_sd"] == pytest.approx(bound / gaussian_mu(0.5, DELTA))
+    rest = 0.999 * 0.5, 0.999 * DELTA
+    assert made["ridge"] == pytest.approx(bound**2 / rest[0])
+    assert made["noise_sd"] == pytest.approx(bound / gaussian_mu(*rest))
 
 
 def test_a_large_budget_gives_the_fit_with_the_ridge_alone(small_table, design):
@@ -111,10 +145,10 @@ SMALL = Domain((Attribute.discrete("a", [0, 1, 2, 3]), Attribute.categorical("y"
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 100.0])
 def test_labels_that_a_plane_separates_one_label_and_no_row_have_a_finite_minimum(codes, epsilon):
     table, design = Table(SMALL, np.array(codes)), Design(SMALL, "y")
-    made = release(table, design, epsilon)
+    made, _, found = solved(table, design, epsilon)
     assert np.isfinite(made.coefficients).all()
     b = np.random.default_rng(0).normal(0.0, made.diagnostics["noise_sd"], 2)
-    np.testing.assert_allclose(noise_of(made, table, design), b, atol=1.01e-8 * made.diagnostics["noise_sd"])
+    np.testing.assert_allclose(found, b, atol=1.01e-10 * made.diagnostics["noise_sd"])
 
 
 def test_a_minimum_that_is_not_reached_is_not_released(small_table, design):
@@ -133,6 +167,7 @@ def test_a_minimum_that_is_not_reached_is_not_released(small_table, design):
         ("sex", 1.0, {"tolerance": 1.0}, "tolerance must lie between 0 and 1, not 1"),
         ("sex", 1.0, {"tolerance": 0.0}, "tolerance must lie"),
         ("sex", 1.0, {"tolerance": math.nan}, "tolerance must lie"),
+        ("sex", 1.0, {"solver_share": 1.0}, "solver_share must lie between 0 and 1, not 1"),
         ("sex", 1.0, {"calibration": "papre"}, "calibration must be one of tight, paper"),
     ],
 )

@@ -195,7 +195,7 @@ def test_a_planted_mistake_is_caught(mistake, monkeypatch):
 
 
 def test_xy_with_the_noise_of_xx_is_caught(monkeypatch):
-    """Its exact value plus noise that was drawn for another one: the ledger shows an event that nothing was drawn for."""
+    """Its exact value plus noise that was drawn for another one: nothing was drawn for an event of the ledger."""
 
     def reused(rng, ledger, value, *, label, sensitivity, multiplier):
         settings = {"label": label, "sensitivity": sensitivity, "multiplier": multiplier}

@@ -15,7 +15,6 @@ from dpbench.config import part_of
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.grid.limits import TimeLimitError, limited
 from dpbench.mechanisms import snsynth as module
 from dpbench.mechanisms.snsynth import SYNTHESIZERS, snsynth
 from dpbench.privacy.accounting import spent
@@ -157,14 +156,6 @@ def test_a_worker_that_hangs_is_stopped(worker):
     worker("time.sleep(60)")
     with pytest.raises(UserError, match=r"did not end within 0\.5 s; raise mechanism\.dpgan\.timeout"):
         run(timeout=0.5)
-
-
-def test_a_limit_of_the_grid_takes_the_worker_with_it(worker):
-    kept = worker('import os; (keep / "pid").write_text(str(os.getpid())); time.sleep(60)')
-    with pytest.raises(TimeLimitError), limited(seconds=2):
-        run(timeout=None)
-    with pytest.raises(ProcessLookupError):
-        os.kill(int((kept / "pid").read_text()), 0)
 
 
 def test_numbers_that_are_none_are_an_error_not_rows(worker):

@@ -97,7 +97,8 @@ def simulate(repetitions, seed=0, **settings):
         X = rng.random((1000, D))
         y = np.clip(X @ BETA + rng.normal(size=1000), 0, 7)
         numbers = dict(zip(DOMAIN.names, [*X.T, y], strict=True))
-        table = Table(DOMAIN, np.zeros((1000, D + 1), dtype=np.int64), numbers)
+        codes = [DOMAIN[name].code(column) for name, column in numbers.items()]
+        table = Table(DOMAIN, np.stack(codes, axis=1), numbers)
         release = binagg(table, asked, rng, design=DESIGN, **settings)
         fits.append(bin_regression(release, design=DESIGN))
         naive.append(bin_regression_naive(release, design=DESIGN).intervals)

@@ -27,6 +27,22 @@ def test_additive_noise_has_its_scale(rng, draw, law):
     assert [(event.sensitivity, event.multiplier) for event in ledger.events] == [(2.0, 3.0)]
 
 
+def test_a_tree_an_objective_and_steps_have_the_scale_of_their_event(rng):
+    """Kolmogorov-Smirnov at level 1e-4 each; the trees' scale is its own argument."""
+    scale = {"sensitivity": 2.0, "multiplier": 3.0, "label": "x"}
+    value = np.full(DRAWS, 3.0)
+    drawn = {
+        "tree": noise.tree_laplace(rng, Ledger(), scale=6.0, epsilon=0.5, label="x")(value),
+        "objective": noise.perturbed_minimiser(
+            rng, Ledger(), lambda theta: theta, lambda b: 3 + b, size=DRAWS, offset=0.1, **scale
+        ),
+        "steps": next(noise.sampled_gaussian(rng, Ledger(), 5, lambda rows: value, rate=0.5, count=1, **scale)),
+    }
+    for name, values in drawn.items():
+        law = stats.laplace(3, 6) if name == "tree" else stats.norm(3, 6)
+        assert stats.kstest(values, law.cdf).pvalue > 1e-4, name
+
+
 def test_exponential_mechanism_has_its_weights(rng):
     """Chi-square at level 1e-4 against exp(eps u / (2 sensitivity))."""
     scores, epsilon, sensitivity = np.array([0.0, 1.0, 4.0]), 1.5, 2.0
