@@ -60,7 +60,8 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
         raise UserError(f"the configuration is nested too deep, or {LOOP}") from error
     except ValueError as error:
         if "Config group override" in str(error):
-            given = next((item for item in overrides if item.split("=")[0] in GROUPS), "limits")
+            named = [item for item in overrides if item.split("=")[0] in GROUPS]
+            given = next((item for item in named if re.search(r"=(null|true|false|[\d.+-]+\w*)$", item)), "limits")
             group = given.split("=")[0]
             hint = f"a group takes the name of one of its configs, such as {group}={GROUPS[group]}"
             raise UserError(f"{given[:100]}: {hint}") from error

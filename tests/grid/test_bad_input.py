@@ -37,7 +37,7 @@ from dpbench.cli import main
         (["seed=0x" + "f" * 900], "seed"),
         (["limits.seconds=inf"], "limits.seconds must be a finite number"),
         (["limits=null"], "limits=null: a group takes the name of one of its configs, such as limits=full"),
-        (["~dataset"], "the setting dataset is missing"),
+        (["~slurm"], "the setting slurm is missing"),
         (["~report"], "the setting report is missing"),
         (["report=5"], "report must be mapping"),
         (
