@@ -57,7 +57,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     if hasattr(arguments, "overrides"):  # settings may stand between the options
         given = [*arguments.overrides, *rest]
         names = arguments.command == "data:data"
-        unknown = [item for item in given if item.startswith("-") or not (names or "=" in item or item[0] == "~")]
+        unknown = [item for item in given if item.startswith("-") or not (names or "=" in item or item[:1] == "~")]
         arguments.overrides = [item for item in given if item not in unknown]
     else:
         unknown = rest

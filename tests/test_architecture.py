@@ -6,7 +6,7 @@ from dpbench.resources import PACKAGE
 
 LAYERS = ["data", "privacy", "inference", "mechanisms", "models", "metrics", "grid", "report", "commands"]
 ANYWHERE = {"errors", "resources", "targets", "__version__"}
-BELOW_GRID = {"config"}  # composes what the grid runs; grid, report and commands may read it
+BELOW_GRID = {"config", "contracts"}  # what the grid runs, and what it may be; grid, report and commands may read it
 
 
 def imports(path):
@@ -27,6 +27,12 @@ def test_a_module_imports_only_from_the_left():
             allowed |= BELOW_GRID
         for path in (PACKAGE / layer).glob("*.py"):
             assert set(imports(path)) <= allowed, path
+
+
+def test_configs_and_contracts_import_nothing_that_runs_or_draws():
+    allowed = set(LAYERS[: LAYERS.index("grid")]) | ANYWHERE | BELOW_GRID
+    for path in [*(PACKAGE / "config").glob("*.py"), PACKAGE / "contracts.py"]:
+        assert set(imports(path)) - {"report"} <= allowed, path  # of the report only a type
 
 
 def test_models_and_the_report_never_see_the_real_rows():

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from dpbench.commands.stored import Stored, of_other_code, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, composed, paper_of
@@ -59,7 +60,9 @@ def figures(arguments: argparse.Namespace) -> int:
 
 def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> list[str]:
     """Draw every experiment that has results; the papers that have any."""
-    drawn = [name for name in choices("experiment", config_dir) if _has_results(name, overrides, config_dir)]
+    root = compose(overrides, config_dir).results
+    known = choices("experiment", config_dir) if root.is_dir() else {}
+    drawn = [name for name in known if _has_results(name, overrides, config_dir)]
     if not drawn:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     for name in drawn:
@@ -81,7 +84,9 @@ def _draw(experiment: Experiment, other_code: bool) -> None:
             f"settings: dpbench run experiment={experiment.name}"
         )
     notes = "; ".join(_notes(experiment, found))
-    _print(build_report(found.trials, experiment.report, experiment.results / experiment.name, notes))
+    paths = build_report(found.trials, experiment.report, experiment.results / experiment.name, notes)
+    _print(paths)
+    _print_not_drawn(experiment.report, paths, "no stored trial has its metric")
 
 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
@@ -93,9 +98,14 @@ def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None,
         results.append(Results(experiment, found.trials, _notes(experiment, found)))
     paths = build_paper(paper, results, compose(overrides, config_dir).results / paper.name)
     _print(paths)
-    for name in (str(spec["name"]) for spec in paper.report["figures"]):
-        if name not in {path.stem for path in paths}:
-            print(f"{name} is not drawn: none of its experiments has results for it with these settings")
+    _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
+
+
+def _print_not_drawn(report: Mapping[str, Any], paths: Iterable[Path], why: str) -> None:
+    stems = {path.stem for path in paths}
+    for name in (str(spec["name"]) for spec in report["figures"]):
+        if name not in stems:
+            print(f"{name} is not drawn: {why}")
 
 
 def _notes(experiment: Experiment, found: Stored) -> list[str]:

@@ -8,11 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.config.registry import check_own_files, choices, yaml_error
-from dpbench.config.values import check_values
+from dpbench.config.values import check_values, checked_type
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
+DATASET = {
+    "name": "str | None",
+    "attributes": "dict",
+    "domain": "str | None",
+    "target": "str | None",
+    "drop": "list | None",
+    "numeric": "list | None",
+    "sources": "list | dict | None",
+    "path": "str | None",
+    "shipped": "str | None",
+    "public": "bool",
+    "card": "dict | None",
+}
+GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
+GROUPS |= {"limits": "full", "experiment": "quickstart"}  # each with an example
+LOOP = "an interpolation (${...}) leads to itself"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
@@ -41,11 +57,20 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
     except yaml.YAMLError as error:
         raise yaml_error(error) from error
     except RecursionError as error:
-        raise UserError("the configuration is nested too deep, or an interpolation (${...}) leads to itself") from error
-    except (ValueError, TypeError, AttributeError, KeyError, AssertionError, OSError) as error:  # from within Hydra
+        raise UserError(f"the configuration is nested too deep, or {LOOP}") from error
+    except ValueError as error:
+        if "Config group override" in str(error):
+            named = [item for item in overrides if item.split("=")[0] in GROUPS]
+            given = next((item for item in named if re.search(r"=(null|true|false|[\d.+-]+\w*)$", item)), "limits")
+            group = given.split("=")[0]
+            hint = f"a group takes the name of one of its configs, such as {group}={GROUPS[group]}"
+            raise UserError(f"{given[:100]}: {hint}") from error
+        raise UserError(f"the settings cannot be read: {_line(str(error))}") from error
+    except Exception as error:  # Hydra lets through whatever a file or a value makes its own code raise
         raise UserError(f"the settings cannot be read: {_line(f'{type(error).__name__}: {error}')}") from error
     plain = {str(key): value for key, value in config.items()} if isinstance(config, dict) else {}
     check_values(plain)
+    _check_dataset(plain.get("dataset"))
     if "experiment" in plain:
         raise UserError(
             'the experiment sets nothing: its file must begin with the line "# @package _global_", so that it '
@@ -62,6 +87,13 @@ def _check_settings(overrides: Sequence[str]) -> None:
             raise UserError(f"a setting of {len(item):,} characters is too long: {shown(item)}; put it in a file")
 
 
+def _check_dataset(node: Any) -> None:
+    """The keys that every data set has are of their types; what else its loader reads is for the loader to check."""
+    for key, kind in DATASET.items():
+        if isinstance(node, dict) and key in node:
+            checked_type(f"dataset.{key}", node[key], kind)
+
+
 def _quoted(text: str) -> str:
     """A text in Hydra's syntax, whatever is in it."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
@@ -72,6 +104,9 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
     """Hydra's complaint in one line, with the nearest known names."""
     text = str(error)
     missing = re.search(r"Could not (?:find|load) '(\w+)/([^']+)'", text)
+    if missing and missing[1] == "experiment" and (words := missing[2].split("/"))[0] in GROUPS:
+        hint = f"'- override /{words[0]}: {'/'.join(words[1:])}'"
+        return UserError(f"the defaults of an experiment must say {hint}, not '- {words[0]}: {'/'.join(words[1:])}'")
     if missing:
         return unknown(missing[1], missing[2], choices(missing[1], config_dir))
     twice = re.search(r"To override a value use '(override [^']+)'", text) or re.search(
@@ -79,7 +114,9 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
     )
     if twice:
         hint = twice[1] if twice[1].startswith("override") else f"override /{twice[1]}: NAME"
-        return UserError(f"an experiment's defaults must say 'override' to change a group, such as '- {_slash(hint)}'")
+        return UserError(f"the defaults of an experiment must say 'override' to change a group: '- {_slash(hint)}'")
+    if "Recursive interpolation" in text:
+        return UserError(f"{LOOP}: {_line(text)}")
     key = re.search(r"Could not override '([^']+)'", text) or re.search(r"Key '([^']+)' is not in struct", text)
     if key:
         return _no_such_key(key[1], overrides, config_dir)

@@ -36,7 +36,7 @@ def script(folder: Path, store: Store, shards: int, options: Mapping[str, Any], 
     folder = folder.resolve()
     lines = ["#!/bin/bash", f"#SBATCH --job-name=dpbench-{store.name}", f"#SBATCH --array=1-{shards}"]
     lines.append(f"#SBATCH --output={folder}/%A_%a.log")
-    lines += [f"#SBATCH --{name}={value}" for name, value in options.items() if value is not None]
+    lines += [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
     command = [sys.executable, "-m", "dpbench", "run", "--plan", str(folder / "plan.jsonl")]
     command += [f"results={store.root.resolve()}"]
     if config_dir is not None:

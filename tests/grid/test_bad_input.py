@@ -26,6 +26,37 @@ from dpbench.cli import main
         (["repetitions=0"], "repetitions must be a whole number of at least 1"),
         (["repetitions=2.5"], "repetitions must be a whole number"),
         (["jobs=0"], "jobs must be a whole number of at least 1"),
+        (["relation=remove"], "unknown relation 'remove'; did you mean 'add_remove'?"),
+        (["relation=replace", "mechanism=[dpctgan]"], "not proven to be under relation=replace; mechanisms that are:"),
+        (["repetitions=10000000"], "at most 100,000"),
+        (["jobs=1000000"], "jobs must be a whole number of at least 1 and at most 1,024"),
+        (["limits.memory_mb=1e18"], "limits.memory_mb must be greater than 0 and at most 100,000,000"),
+        (["repetitions=100000"], "trials, and 200,000 at most"),
+        (["+sweep.seed=" + str(list(range(600))).replace(" ", "")], "600 points, and 500 at most"),
+        (["seed=" + "9" * 4500], "the settings cannot be read"),
+        (["seed=0x" + "f" * 900], "seed"),
+        (["limits.seconds=inf"], "limits.seconds must be a finite number"),
+        (["limits=null"], "limits=null: a group takes the name of one of its configs, such as limits=full"),
+        (["~slurm"], "the setting slurm is missing"),
+        (["~report"], "the setting report is missing"),
+        (["report=5"], "report must be mapping"),
+        (
+            ["report.figures=[{name:a,metric:msee}]"],
+            "unknown metric of report.figures.0 (a) 'msee'; did you mean 'mse'?",
+        ),
+        (["report.figures=[{name:a,metric:mse,yscal:log}]"], "'yscal'; did you mean 'yscale'?"),
+        (["report.figures=[{name:a,kind:pie}]"], "unknown kind of figure 'pie'"),
+        (["report.figures=[{name:a}]"], "a metric_by_epsilon needs metric"),
+        (["+mechanism.aim.alpha=0.5"], "mechanism.aim has settings, but aim is not in the grid: mechanism=[...,aim]"),
+        (["mechanism.aim.alpha=0.5"], "is aim in the grid? mechanism=[...,aim] adds it"),
+        (["mechanism.adassp._target_=os.system"], "'os.system' is not allowed"),
+        (["mechanism.adassp._target_=[a]"], "must name a function"),
+        (["mechanism.adassp._target_=dpbench.mechanisms.adassp"], "is module, not a function"),
+        (["+mechanism.adassp._version_=2"], "unknown reserved key of mechanism.adassp '_version_'"),
+        (["+slurm.x=5", "slurm.time='1\n#SBATCH --wrap=x'"], "slurm.time must be one line"),
+        (["name='${title}'", "title='${name}'"], "leads to itself"),
+        (["+epsilonn=1"], "unknown setting 'epsilonn'; did you mean 'epsilon'?"),
+        (["+design.slope=1"], "unknown setting of design 'slope'"),
         (["calibration=[loose]"], "calibration must be one of tight, paper"),
         (["dataset.target=height"], "unknown target 'height'"),
         (["model=[logistic_statistics]"], "logistic_statistics: for a target of two levels, which 'grade' is not"),
@@ -92,6 +123,48 @@ def test_debug_shows_the_traceback(bench):
 
     with pytest.raises(UserError):
         bench.run("--debug", "epsilon=0")
+
+
+OWN = {
+    "yaml": ("experiment/own.yaml", "# @package _global_\na: [", "own.yaml, line 2"),
+    "package": ("experiment/own.yaml", "name: own", 'must begin with the line "# @package _global_"'),
+    "override": ("experiment/own.yaml", "# @package _global_\ndefaults:\n  - dataset: adult", "override /dataset: "),
+    "bomb": (
+        "experiment/own.yaml",
+        "a: &a [1, 1]\n"
+        + "".join(f"a{k}: &a{k} [{', '.join(['*a' + (str(k - 1) if k else '')] * 9)}]\n" for k in range(9)),
+        "too large for a configuration",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OWN)
+def test_what_is_wrong_in_a_file_of_ones_own(bench, capsys, case):
+    name, text, message = OWN[case]
+    path = bench.folder / "own" / name
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    assert main(["run", "experiment=own", "--dry-run", "--config-dir", str(bench.folder / "own")]) == 2
+    error = capsys.readouterr().err
+    assert message in error and len(error.splitlines()) < 5
+
+
+def test_a_data_file_calls_nothing_outside(bench, capsys, monkeypatch):
+    folder = bench.folder / "own" / "dataset"
+    folder.mkdir(parents=True)
+    (folder / "evil.yaml").write_text(
+        "_target_: dpbench.data.tabular.load_csv\nname: evil\ntarget: y\npath: x.csv\n"
+        "attributes: {_target_: subprocess.run, args: [touch, called]}\n"
+    )
+    for line in (["run", "--dry-run", "dataset=evil"], ["data", "card", "evil"], ["figures", "dataset=evil", "name=a"]):
+        assert main([*line, "--config-dir", str(bench.folder / "own")]) == 2
+        assert "'subprocess.run' is not allowed" in capsys.readouterr().err
+
+
+def test_threads_must_be_a_number(bench, capsys, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "abc")
+    assert bench.run() == 2
+    assert "OMP_NUM_THREADS must be a whole number from 1 to 1024, not 'abc'" in capsys.readouterr().err
 
 
 def test_an_unknown_option_or_command_is_refused(capsys):
