@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpbench.commands.stored import Stored, of_other_code, stored_trials
+from dpbench.commands.stored import Stored, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, composed, paper_of
 from dpbench.errors import UserError
+from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import read_plan
 from dpbench.grid.store import Store
 from dpbench.report.build import build_report, export_in

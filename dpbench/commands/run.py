@@ -6,13 +6,12 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from dpbench.commands.progress import Progress
 from dpbench.config import Experiment, compose
 from dpbench.errors import UserError
+from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import Plan, make_plan, read_plan
 from dpbench.grid.runner import FINISHED, Options, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
@@ -34,36 +33,38 @@ def run(arguments: argparse.Namespace) -> int:
     store.write_text(store.plan_file, plan.lines())
     if arguments.shard:
         plan = plan.shard(*_shard(arguments.shard))
+    accepted = of_other_code(plan, store) if arguments.other_code else {}
     options = Options(
         jobs=experiment.jobs or default_jobs(),
         force=arguments.force,
         retry_failed=arguments.retry_failed,
         fail_fast=arguments.fail_fast,
     )
-    with _missing_told(plan, store), Progress(sys.stderr) as progress:
-        summary = run_plan(plan, store, options, progress.show)
-    trials = store.read_trials(plan.trial_ids)
+    try:
+        with Progress(sys.stderr) as progress:
+            summary = run_plan(plan.without(accepted), store, options, progress.show)
+    except BaseException:
+        _print_missing(len(plan.trial_ids) - len(store.trial_ids() & set(plan.trial_ids)) - len(accepted), plan)
+        raise
+    trials = [*store.read_trials(plan.trial_ids), *accepted.values()]
     failed = [trial for trial in trials if trial["status"] not in FINISHED]
     _print_table(trials, experiment)
-    print(f"{len(trials)} of {summary.planned} trials are stored in {store.folder}; {summary.ran} ran now")
+    print(f"{len(trials)} of {len(plan.trial_ids)} trials are stored in {store.folder}; {summary.ran} ran now")
+    if accepted:
+        print(f"{len(accepted)} of them are results of other code (--other-code)")
     without = sum(trial["status"] == "no_estimate" for trial in trials)
     if without:
         print(f"{without} of them have no estimate: the noise left nothing to estimate from")
     _print_failures(failed)
+    _print_missing(len(plan.trial_ids) - len(trials), plan)
     if failed and {trial["error"]["type"] for trial in failed} == {UserError.__name__}:
         return 2
-    return 1 if failed or len(trials) < summary.planned else 0
+    return 1 if failed or len(trials) < len(plan.trial_ids) else 0
 
 
-@contextmanager
-def _missing_told(plan: Plan, store: Store) -> Iterator[None]:
-    """However the run ends, say how many trials of the plan are not stored."""
-    try:
-        yield
-    finally:
-        left = len(plan.trial_ids) - len(store.trial_ids() & set(plan.trial_ids))
-        if left:
-            print(f"dpbench: {left} of {len(plan.trial_ids)} trials are missing", file=sys.stderr)
+def _print_missing(count: int, plan: Plan) -> None:
+    if count:
+        print(f"dpbench: {count} of {len(plan.trial_ids)} trials are missing", file=sys.stderr)
 
 
 def dry_run(arguments: argparse.Namespace) -> int:

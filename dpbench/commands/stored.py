@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from dpbench.config import Experiment
-from dpbench.grid.identity import question
-from dpbench.grid.plan import Plan, make_plan
+from dpbench.grid.other_code import Trial, answered, of_other_code, questions
+from dpbench.grid.plan import ReleaseItem, make_plan
+from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.report.build import export_in, load_export
-
-Trial = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -25,7 +22,7 @@ class Stored:
 
 
 def stored_trials(experiment: Experiment, *, other_code: bool = False) -> Stored:
-    """The trials of this very plan that are stored or, where they are not, stand in the export of its folder.
+    """The trials of this very plan that are stored; of mechanisms of which none is, those in the export of its folder.
 
     An export may have been made by other code: it names the commit. With `other_code`, so may stored trials.
     """
@@ -35,29 +32,13 @@ def stored_trials(experiment: Experiment, *, other_code: bool = False) -> Stored
     found = {**accepted, **found}
     export = export_in(store.folder)
     if len(found) < len(plan.trial_ids) and export is not None:
-        missing = {asked: identity for asked, identity in questions(plan) if identity not in found}
-        found |= dict(_answered(missing, load_export(export)))
+        stored = {_mechanism(item) for item in plan.releases if any(trial.id in found for trial in item.trials)}
+        absent = replace(plan, releases=tuple(item for item in plan.releases if _mechanism(item) not in stored))
+        found |= dict(answered(dict(questions(absent)), load_export(export)))
     trials = [found[identity] for identity in plan.trial_ids if identity in found]
     return Stored(trials, len(plan.trial_ids), len(accepted))
 
 
-def of_other_code(plan: Plan, store: Store) -> dict[str, Trial]:
-    """Trials of the plan that are not stored -> stored ones that answer the same question by other code."""
-    stored = store.trial_ids()
-    missing = {asked: identity for asked, identity in questions(plan) if identity not in stored}
-    if not missing or stored <= set(plan.trial_ids):
-        return {}
-    return dict(_answered(missing, store.all_trials()))
-
-
-def questions(plan: Plan) -> Iterator[tuple[str, str]]:
-    """What each trial of a plan asks (`identity.question`), and its id."""
-    for item in plan.releases:
-        for trial in item.trials:
-            yield question({"release": item.key, **trial.key}), trial.id
-
-
-def _answered(missing: dict[str, str], trials: Iterable[Trial]) -> Iterator[tuple[str, Trial]]:
-    for trial in trials:
-        if (identity := missing.get(question(trial["key"]))) is not None:
-            yield identity, trial
+def _mechanism(item: ReleaseItem) -> str:
+    """The mechanism of a release with its parameters: one series of the report."""
+    return canonical([item.key["dataset"]["name"], item.key["mechanism"]])

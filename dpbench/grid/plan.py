@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -75,6 +75,11 @@ class Plan:
     def shard(self, i: int, n: int) -> Plan:
         """The i-th (from 1) of n parts; a release and its trials stay together."""
         return replace(self, releases=self.releases[i - 1 :: n])
+
+    def without(self, trials: Collection[str]) -> Plan:
+        """The plan without the trials of these ids, and without releases that then have none."""
+        items = (replace(item, trials=tuple(t for t in item.trials if t.id not in trials)) for item in self.releases)
+        return replace(self, releases=tuple(item for item in items if item.trials))
 
     def lines(self) -> Iterator[str]:
         """The plan as JSON lines: a header, then one line a release; `read_plan` reads them back."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from dpbench.grid.plan import Plan, ReleaseItem
 from dpbench.grid.pool import pool_of
@@ -43,8 +43,7 @@ def missing(plan: Plan, store: Store, *, force: bool = False, retry_failed: bool
     if retry_failed:
         kept = (store.read_trial(identity) for identity in plan.trial_ids if identity in stored)
         stored = {trial["id"] for trial in kept if trial is not None and trial["status"] in FINISHED}
-    items = (replace(item, trials=tuple(t for t in item.trials if t.id not in stored)) for item in plan.releases)
-    return [item for item in items if item.trials]
+    return list(plan.without(stored).releases)
 
 
 def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary], None]) -> Summary:

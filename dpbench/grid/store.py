@@ -15,6 +15,7 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile
@@ -181,7 +182,7 @@ class Store:
                     return Release.from_parts(record.pop("release"), arrays), record
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             pass
-        log.warning("%s is damaged, or not the release that its name says: it counts as not stored", folder)
+        _warn(f"{folder} is damaged, or not the release that its name says: it counts as not stored")
         return None
 
     def discard_release(self, identity: str) -> None:
@@ -213,7 +214,7 @@ def _content(path: Path) -> bytes | None:
     body, seal = content[: -len(SEAL) - 64 - len(END)], content[-len(SEAL) - 64 - len(END) :]
     if seal == SEAL + hashlib.sha256(body).hexdigest().encode() + END:
         return body
-    log.warning("%s is damaged: its checksum does not hold; it counts as not stored", path)
+    _warn(f"{path} is damaged: its checksum does not hold; it counts as not stored")
     return None
 
 
@@ -225,8 +226,14 @@ def _record(path: Path, identity: str) -> dict[str, Any] | None:
     record: dict[str, Any] = json.loads(body + b"\n}")
     if record["id"] == identity:
         return record
-    log.warning("%s holds the results of %s: it counts as not stored", path, record["id"])
+    _warn(f"{path} holds the results of {record['id']}: it counts as not stored")
     return None
+
+
+@lru_cache(maxsize=1000)
+def _warn(text: str) -> None:
+    """Once in a process, however often the file is looked at."""
+    log.warning(text)
 
 
 def _sync(file: IO[Any]) -> None:

@@ -56,14 +56,24 @@ def build_report(trials: Iterable[Trial], report: Mapping[str, Any], folder: Pat
 
 
 def write_export(trials: Iterable[Trial], folder: Path) -> Path:
-    """One line of compact JSON a trial, sorted by id, keys sorted, every stored field kept; the path of the file."""
-    lines = [canonical_json(trial) + "\n" for trial in unique_trials(trials)]
+    """One line of compact JSON a trial, sorted by id, keys sorted; the path of the file.
+
+    Every stored field is kept, but of an error on private rows its type alone: its text may hold values of theirs.
+    """
+    lines = [canonical_json(_publishable(trial)) + "\n" for trial in unique_trials(trials)]
     text = "".join(lines).encode()
     plain, packed = (folder / name for name in EXPORTS)
     large = len(lines) > MOST_PLAIN
     path = write_file(packed, lzma.compress(text)) if large else write_file(plain, text)
     (plain if large else packed).unlink(missing_ok=True)
     return path
+
+
+def _publishable(trial: Trial) -> Trial:
+    kept = {name: value for name, value in trial.items() if name != "checksum"}
+    if trial.get("public", True) or not trial.get("error"):
+        return kept
+    return {**kept, "error": {"type": trial["error"]["type"], "message": "(left out: the rows are private)"}}
 
 
 def export_in(folder: Path) -> Path | None:

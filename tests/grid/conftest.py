@@ -43,7 +43,7 @@ class Workbench:
         found = {}
         for path in (self.results / name / "trials").glob("*.json"):
             trial = json.loads(path.read_text())
-            del trial["runtime"]
+            del trial["runtime"], trial["checksum"]
             found[path.stem] = trial
         return found
 

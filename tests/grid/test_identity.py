@@ -81,7 +81,7 @@ def test_a_plan_of_other_code_is_refused(own):
     part = {"name": "mine", "target": "mine.mine", "code": code(own)}
     verify_code(part)
     (own / "deep.py").write_text("more = 2\n")
-    with pytest.raises(UserError, match="the code of mine .* is not that of the plan"):
+    with pytest.raises(UserError, match="is not that of the plan"):
         verify_code(part)
 
 

@@ -63,6 +63,8 @@ def test_a_trial_file_that_was_changed_is_told_and_counts_as_none(store, caplog,
     path.write_text(damage(path.read_text()))
     with caplog.at_level(logging.WARNING):
         assert store.trial_ids() == {"b"}
+        assert store.trial_ids() == {"b"}
+    assert len(caplog.records) == 1
     assert "a.json is damaged" in caplog.text
     assert store.read_trial("a") is None
     assert [found["id"] for found in store.all_trials()] == ["b"]

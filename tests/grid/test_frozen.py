@@ -1,0 +1,226 @@
+"""What is stored is what was computed: by the code, from the rows and under the salt that the plan names."""
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpbench.cli import main
+from dpbench.data.encode import Design
+from dpbench.data.load import load_dataset
+from dpbench.data.table import split
+from dpbench.grid import seeds
+from dpbench.grid.identity import seed_key
+
+OWN = '''
+import numpy as np
+from dpbench.data.encode import Design
+from dpbench.mechanisms.release import Release
+from dpbench.mechanisms.ssp import ssp
+
+def mine(train, budget, rng, *, design: Design) -> Release:
+    """SSP, by the code of now."""
+    return ssp(train, budget, rng, design=design)
+'''
+
+
+@pytest.fixture
+def own(bench):
+    folder = bench.folder / "own"
+    (folder / "mechanism").mkdir(parents=True)
+    (folder / "own_code.py").write_text(OWN)
+    (folder / "mechanism" / "mine.yaml").write_text("mine:\n  _target_: own_code.mine\n  _offers_: [statistics]\n")
+    return folder
+
+
+def edit(own):
+    """One more statistic that costs budget: other code, and other results."""
+    (own / "own_code.py").write_text(OWN.replace("design=design)", "design=design, intervals=True)"))
+
+
+def run(bench, own, *more):
+    return bench.run("--config-dir", str(own), "mechanism=[mine]", *more)
+
+
+def release_of(bench, mechanism):
+    """The record and the arrays of the first stored release of a mechanism."""
+    for path in sorted((bench.results / "releases").glob("*/release.json")):
+        record = json.loads(path.read_text())
+        if record["key"]["mechanism"]["name"] == mechanism:
+            with np.load(path.with_name("arrays.npz")) as arrays:
+                return record, dict(arrays)
+    raise AssertionError(mechanism)
+
+
+def recovered(bench, generator, record, arrays):
+    """X'X of an AdaSSP release less the noise that this generator would have added."""
+    statistics, p = record["release"]["statistics"], len(arrays["xty"])
+    generator.normal()  # of the smallest eigenvalue
+    noise = np.zeros((p, p))
+    upper = np.triu_indices(p)
+    noise[upper] = generator.normal(0.0, statistics["xtx_sd"], size=len(upper[0]))
+    return arrays["xtx"] - noise - np.triu(noise, 1).T
+
+
+def true_moments(bench, record):
+    config = {"_target_": "dpbench.data.tabular.load_csv", "name": "csv", "path": f"{bench.folder}/my.csv"}
+    table = load_dataset({**config, "domain": f"{bench.folder}/my.yaml"})
+    key = record["key"]
+    source = {part: key["dataset"][part] for part in ("name", "sources")}
+    rng = seeds.generator("split", [source, key["seed"], key["repetition"]])
+    train = split(table, rng, **key["split"]).train
+    X, _ = Design(table.domain, "grade").encode(train)
+    return X.T @ X
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_the_noise_of_a_private_release_cannot_be_subtracted(bench, public):
+    """From what is stored anybody can do this for public rows, whose noise is reproducible; for private ones nobody
+    who lacks the salt."""
+    assert bench.run("mechanism=[adassp]", f"dataset.public={str(public).lower()}", "repetitions=1") == 0
+    record, arrays = release_of(bench, "adassp")
+    attacked = recovered(bench, seeds.noise_generator(seed_key(record["key"]), public=True), record, arrays)
+    assert np.allclose(attacked, true_moments(bench, record), atol=1e-6) == public
+    mine = recovered(bench, seeds.noise_generator(seed_key(record["key"]), public=public), record, arrays)
+    assert np.allclose(mine, true_moments(bench, record), atol=1e-6)  # the attack is right, the salt is what it lacks
+
+
+def test_nothing_stored_holds_the_salt_or_the_plain_checksum_of_private_rows(bench):
+    assert bench.run("repetitions=1") == 0
+    import hashlib
+
+    secrets = [seeds.salt_file().read_text(), hashlib.sha256((bench.folder / "my.csv").read_bytes()).hexdigest()]
+    for path in bench.results.rglob("*"):
+        if path.is_file():
+            assert not any(secret in path.read_text(errors="replace") for secret in secrets), path
+
+
+def test_another_salt_is_other_data(bench, monkeypatch, capsys):
+    assert bench.run() == 0
+    monkeypatch.setenv(seeds.SALT, str(bench.folder / "another"))
+    assert bench.run() == 0
+    assert "6 ran now" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_rows_that_changed_after_the_plan_was_frozen_are_not_computed(bench, capsys):
+    assert main(["slurm", "--print", *bench.settings("shards=1")]) == 0
+    (plan,) = bench.results.glob("grid/slurm/*/plan.jsonl")
+    csv = bench.folder / "my.csv"
+    csv.write_text(csv.read_text().replace("\n20,", "\n21,", 1) + "30,f,1\n")
+    capsys.readouterr()
+    assert main(["run", "--plan", str(plan), f"results={bench.results}", "jobs=1"]) == 2
+    assert "its sources changed after the plan was made" in capsys.readouterr().err
+    assert not bench.trials()
+
+
+def test_code_that_changed_after_the_plan_was_frozen_is_not_run(bench, own, capsys):
+    line = ["--config-dir", str(own)]
+    assert main(["slurm", "--print", *bench.settings(*line, "mechanism=[mine]", "shards=1")]) == 0
+    (plan,) = bench.results.glob("grid/slurm/*/plan.jsonl")
+    edit(own)
+    assert main(["run", "--plan", str(plan), f"results={bench.results}", "jobs=1", *line]) == 2
+    assert "the code of mine" in capsys.readouterr().err
+    assert {trial["status"] for trial in bench.trials().values()} <= {"failed"}
+
+
+def test_results_of_an_edited_mechanism_are_not_averaged_with_those_before(bench, own, capsys):
+    assert run(bench, own, "repetitions=2") == 0
+    edit(own)
+    capsys.readouterr()
+    assert main(["status", "--config-dir", str(own), f"results={bench.results}"]) == 0
+    assert run(bench, own, "repetitions=3") == 0
+    assert "3 ran now" in capsys.readouterr().out
+    assert len(bench.trials()) == 5
+    assert main(["status", "--config-dir", str(own), f"results={bench.results}"]) == 0
+    assert "3 done, 0 left" in capsys.readouterr().out
+
+
+def test_status_names_results_of_other_code_and_an_option_accepts_them(bench, own, capsys):
+    assert run(bench, own, "repetitions=2") == 0
+    edit(own)
+    settings = bench.settings("--config-dir", str(own), "mechanism=[mine]", "repetitions=3", "jobs=1")
+    assert main(["run", *settings, "--dry-run"]) == 0
+    assert "3 planned, 0 stored" in capsys.readouterr().out
+    assert main(["run", *settings, "--other-code"]) == 0
+    out = capsys.readouterr().out
+    assert "1 ran now" in out
+    assert "2 of them are results of other code" in out
+    assert main(["status", "--config-dir", str(own), f"results={bench.results}"]) == 0
+    assert "2 of those left are stored as results of other code" in capsys.readouterr().out
+    assert main(["figures", *settings[:-1], "name=grid", "--other-code"]) == 0
+    tables = "".join(path.read_text() for path in (bench.results / "grid" / "tables").glob("*.md"))
+    assert "2 trials are results of other code" in tables
+    assert "more than one version of the code" in tables
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"id": 1}'])
+def test_a_damaged_trial_is_told_and_computed_again(bench, capsys, caplog, content):
+    assert bench.run() == 0
+    expected = bench.trials()
+    victim = sorted((bench.results / "grid" / "trials").glob("*.json"))[0]
+    victim.write_text(content)
+    assert main(["status", f"results={bench.results}"]) == 0
+    assert "1 left" in capsys.readouterr().out
+    assert bench.run() == 0
+    assert "1 ran now" in capsys.readouterr().out
+    assert f"{victim.name} is damaged" in caplog.text
+    assert bench.trials() == expected
+
+
+def test_edited_scores_are_not_believed(bench, capsys):
+    assert bench.run() == 0
+    expected = bench.trials()
+    victim = sorted((bench.results / "grid" / "trials").glob("*.json"))[0]
+    trial = json.loads(victim.read_text())
+    trial["scores"][0]["value"] = 0.001
+    victim.write_text(json.dumps(trial, indent=1, sort_keys=True))
+    assert bench.run() == 0
+    assert bench.trials() == expected
+
+
+def test_a_release_swapped_for_anothers_is_made_again(bench):
+    assert bench.run() == 0
+    expected = bench.trials()
+    one, two, *_ = sorted((bench.results / "releases").iterdir())
+    os.rename(one, bench.folder / "aside")
+    os.rename(two, one)
+    os.rename(bench.folder / "aside", two)
+    for path in (bench.results / "grid" / "trials").glob("*.json"):
+        path.unlink()
+    assert bench.run() == 0
+    assert bench.trials() == expected
+
+
+def test_what_was_not_paid_for_stands_in_the_release(bench):
+    assert bench.run("+dataset.bounds=data", "delta=n**-1.1", "mechanism=[adassp]", "repetitions=1") == 0
+    record, _ = release_of(bench, "adassp")
+    inputs = record["release"]["nonprivate_inputs"]
+    assert any("bounds of the attributes" in text for text in inputs)
+    assert any("delta" in text and "n**-1.1" in text for text in inputs)
+    (trial,) = bench.trials().values()
+    assert trial["nonprivate_inputs"] == inputs
+
+
+def test_a_setting_chosen_on_a_release_of_the_same_table_is_named():
+    from dpbench.config import compose
+    from dpbench.grid.plan import make_plan
+
+    def inputs(dataset):
+        plan = make_plan(compose(["experiment=linreg_adult", f"dataset={dataset}", "mechanism=[dpsgd]"]))
+        return plan.releases[0].nonprivate_inputs
+
+    assert any("adult_synth" in text for text in inputs("adult"))
+    assert not inputs("adult_synth")
+
+
+def test_the_export_of_private_results_holds_no_text_of_errors(bench, own, capsys):
+    (own / "own_code.py").write_text(OWN.replace("return ssp", "raise ValueError('the row of Alice'); return ssp"))
+    assert run(bench, own, "repetitions=1") == 1
+    settings = bench.settings("--config-dir", str(own), "mechanism=[mine]", "repetitions=1")
+    assert main(["figures", *settings, "name=grid"]) == 0
+    export = (bench.results / "grid" / "trials.jsonl").read_text()
+    assert "ValueError" in export
+    assert "Alice" not in export
+    assert str(Path(bench.folder)) not in export
