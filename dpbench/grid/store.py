@@ -86,24 +86,6 @@ class Store:
                 "space or set results=FOLDER to a folder that can be written, and run the same line again"
             ) from error
 
-    @contextmanager
-    def running(self, identity: str) -> Iterator[None]:
-        """Mark a release as being worked on, so that `started` names it should the process die."""
-        mark = self._aside / f"running-{identity}"
-        mark.touch()
-        yield
-        mark.unlink(missing_ok=True)
-
-    def started(self, identities: Iterable[str]) -> list[str]:
-        """Those of these releases whose work began and did not end; their marks are taken away."""
-        found = []
-        for identity in identities:
-            mark = self._aside / f"running-{identity}"
-            if mark.exists():
-                found.append(identity)
-                mark.unlink(missing_ok=True)
-        return found
-
     # --- text files -------------------------------------------------------------------------------------------------
 
     def write_text(self, path: Path, text: str | Iterable[str]) -> None:

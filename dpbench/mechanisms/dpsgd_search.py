@@ -48,10 +48,10 @@ def dpsgd_search(
     number K of independent runs (`RandomSearch`), each with a setting drawn uniformly and a private score, the sum over
     the training rows of a loss in [0, B] with Gaussian noise. B is (2 ||Y||)^2 for the squared error of the prediction
     clipped to [-||Y||, ||Y||], and 1 for that of the predicted probability (Brier score), which goes with the logistic
-    loss. Only the run with the least score is released, and the ledger holds the law of K. That is a guarantee for those
-    who do not learn K: it follows from the seed of the noise, which must stay secret, and from the seconds and memory
-    of the release, which are not recorded (`_hide_runtime_`). Who can watch the clock of the machine while it runs is
-    not covered. No run stops early.
+    loss. Only the run with the least score is released, and the ledger holds the law of K. This is a guarantee against
+    those who do not learn K. It follows from the seed of the noise, which must stay secret, and shows in the seconds
+    and memory of a release, which are not recorded (`_hide_runtime_`); who watches the machine's clock is not covered.
+    No run stops early.
     **Shapes** X (n, p), y (n,) as `design` encodes them; theta (p,).
     **Departures** 1. Runs that differ in clip or learning rate alone share their Poisson samples, but not in a random
     search. Each has the law of a run alone. Theorem 22, however, holds for independent runs: that all runs together

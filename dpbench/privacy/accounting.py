@@ -1,6 +1,6 @@
 """Conversions between (eps, delta)-DP, zCDP and Gaussian DP, and what a ledger has spent.
 
-`tight` conversions are the least that is true; `paper` ones are the closed forms that papers print.
+`tight` conversions are the least that is true; `paper` ones are the published closed forms.
 """
 
 from __future__ import annotations

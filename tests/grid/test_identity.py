@@ -52,8 +52,8 @@ def test_an_edit_of_a_module_or_of_what_it_imports_is_other_code(own, name):
 def test_comments_docstrings_spaces_and_foreign_modules_are_not_code(own):
     before = code(own)
     (own / "other.py").write_text("nothing = 2\n")
-    text = MINE.replace("A mechanism", "The mechanism").replace("What it does", "More").replace("return", "# why\n    return")
-    (own / "mine.py").write_text(text + "\n\n\n")
+    text = MINE.replace("A mechanism", "The mechanism").replace("What it does", "More")
+    (own / "mine.py").write_text(text.replace("return", "# why\n    return") + "\n\n\n")
     assert code(own) == before
 
 

@@ -79,7 +79,7 @@ def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part,
             reason = exemption(make(rows(kind, 1000)))
             if reason:
                 pytest.skip(f"{part.name} is not replayed: {reason}")
-            assert check_replay(make, rows(kind), relation=relation) == []
+            assert check_replay(make, rows(kind, 1000), relation=relation) == []
 
 
 def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worker):

@@ -22,7 +22,7 @@ def pure(epsilon: float) -> Event:
 
 
 @given(st.floats(1e-9, 600))
-def test_mu_of_a_pure_step_is_the_printed_one_and_its_inverse_the_inverse(epsilon):
+def test_mu_of_a_pure_step_is_the_published_one_and_its_inverse_the_inverse(epsilon):
     mu = pure_mu(epsilon)
     assert stats.norm.logsf(mu / 2) == pytest.approx(-epsilon - math.log1p(math.exp(-epsilon)), rel=1e-9)
     assert mu <= math.sqrt(math.pi / 2) * epsilon * (1 + 1e-12)
