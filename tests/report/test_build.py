@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from made_up import REPORT, make_grid, make_trial
 
+from dpbench.config.reports import checked_report
 from dpbench.errors import UserError
 from dpbench.report import build
 from dpbench.report.build import build_report, export_in, load_export
+from dpbench.targets import use_folder
 
 HERE = Path(__file__).parent
 CHILD = """
@@ -110,3 +112,40 @@ def test_a_table_that_is_asked_for_stands_in_place_of_that_of_all_metrics(tmp_pa
     paths = build_report(make_grid(repetitions=1), REPORT | {"figures": [spec]}, tmp_path)
     tables = [path.name for path in paths if path.parent.name == "tables"]
     assert tables == ["mse.csv", "mse.md", "mse.tex", "linreg_adult_runs.md"]
+
+
+def test_an_empty_figure_does_not_take_the_place_of_a_good_one(tmp_path):
+    build_report(make_grid(repetitions=1), REPORT, tmp_path)
+    before = contents(tmp_path / "figures")
+    other = make_grid(repetitions=1)
+    for trial in other:
+        trial["scores"] = [score for score in trial["scores"] if score["name"] != "mse"]
+        trial["key"]["metrics"] = ["r2"]
+    build_report(other, REPORT | {"metrics": ["r2"]}, tmp_path)
+    assert contents(tmp_path / "figures") == before
+
+
+PIE = """
+from matplotlib.figure import Figure
+
+def pie(frame, labels, spec, notes):
+    figure = Figure()
+    figure.add_subplot().pie([len(frame), spec["slice"]])
+    return figure, frame[["trial"]]
+"""
+
+
+def test_a_kind_of_figure_comes_from_outside(tmp_path):
+    own = tmp_path / "own"
+    (own / "figure").mkdir(parents=True)
+    (own / "pies.py").write_text(PIE)
+    (own / "figure" / "pie.yaml").write_text("pie:\n  _target_: pies.pie\n  _required_: {slice: int}\n")
+    spec = {"name": "slices", "kind": "pie", "slice": 3}
+    use_folder(own)
+    try:
+        paths = build_report([make_trial()], REPORT | {"figures": [spec]}, tmp_path)
+        assert tmp_path / "figures" / "slices.png" in paths
+        with pytest.raises(UserError, match="'slyce'; did you mean 'slice'"):
+            checked_report({"figures": [{**spec, "slyce": 4}]}, ["mse"])
+    finally:
+        use_folder(None)
