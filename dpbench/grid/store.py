@@ -209,7 +209,7 @@ def _content(path: Path) -> bytes | None:
     """The sealed content of a file; None if there is none, or it is not as it was written (a warning says so)."""
     try:
         content = path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     body, seal = content[: -len(SEAL) - 64 - len(END)], content[-len(SEAL) - 64 - len(END) :]
     if seal == SEAL + hashlib.sha256(body).hexdigest().encode() + END:
