@@ -253,7 +253,7 @@ def test_the_data_of_paper_0_keep_its_thousand(node):
     for name in ("adult", "adult_synth", "fire", "taxi", "acsincome_linear_ca"):
         assert compose([f"dataset={name}"]).limits.test_rows == 1000
     assert compose(["dataset=adult", "limits.test_rows=0.3"]).limits.test_rows == 0.3
-    assert compose(["dataset=csv", "limits.test_rows=[0.3,50]"]).limits.test_rows == [0.3, 50]
+    assert compose(["dataset=csv", "dataset.target=age", "limits.test_rows=[0.3,50]"]).limits.test_rows == [0.3, 50]
 
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "[0.2]", "[2,1000]", "[0.2,0]", "[0.2,1.5]", "true", "[0.2,true]", "a"])

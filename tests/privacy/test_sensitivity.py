@@ -34,9 +34,15 @@ def corners_of(design):
     """X and y of the corners of the domain: every combination of the ends of the numbers and of the levels."""
     parts = [range(a.size) if a.bounds is None else a.bounds for a in design.domain.attributes]
     rows = np.array(list(product(*parts)), dtype=float)
-    numeric = [a.numeric for a in design.domain.attributes]
-    numbers = {a.name: rows[:, j] for j, a in enumerate(design.domain.attributes) if a.numeric}
-    return design.encode(Table(design.domain, np.where(numeric, 0, rows).astype(np.int64), numbers))
+    return design.encode(table_of(design, rows))
+
+
+def table_of(design, rows):
+    """The table of these numbers and codes (n, d)."""
+    attributes = list(enumerate(design.domain.attributes))
+    numbers = {a.name: rows[:, j] for j, a in attributes if a.numeric}
+    codes = [a.code(rows[:, j]) if a.numeric else rows[:, j] for j, a in attributes]
+    return Table(design.domain, np.column_stack(codes).astype(np.int64), numbers)
 
 
 def released(X, y):
