@@ -87,8 +87,8 @@ def make_release(request: Message, payload: bytes, work: Work) -> bytes:
         seconds = work.seconds["release"]
         runtime = {"seconds": None, "peak_mb": None} if request["hidden"] else {"seconds": seconds, "peak_mb": peak}
         record = {"id": identity, "key": key, "runtime": runtime, **work.facts}
-        store.write_release(identity, release, record)
-        work.facts |= _facts(release, record)
+        stored = (release, record) if store.write_release(identity, release, record) else _read(store, identity)
+        work.facts |= _facts(*stored)
     return b""
 
 
@@ -172,15 +172,15 @@ def _store(request: Message) -> Store:
 
 
 def _function(kind: str, part: Key) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function of a part of the plan, whose code is the plan's, and the parameters of its config."""
-    _verify_code(part["name"], part["target"], part["code"])
-    return resolve(kind, part["target"]), dict(part["parameters"])
+    """The function of a part of the plan, and the parameters of its config."""
+    return _verified(kind, part["name"], part["target"], part["code"]), dict(part["parameters"])
 
 
 @lru_cache(maxsize=256)
-def _verify_code(name: str, target: str, code: str) -> None:
-    """Once in a process: what it has imported stays."""
+def _verified(kind: str, name: str, target: str, code: str) -> Callable[..., Any]:
+    """The function, whose code is the plan's: looked at once in a process, as what it has imported stays."""
     verify_code({"name": name, "target": target, "code": code})
+    return resolve(kind, target)
 
 
 # --- the real rows, kept from one request to the next -----------------------------------------------------------------

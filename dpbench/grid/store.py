@@ -27,8 +27,8 @@ from dpbench.grid.seeds import digest
 from dpbench.mechanisms.release import Release
 
 STALE_SECONDS = 24 * 3600
-SEAL = b',\n "checksum": "'  # what stands between the content of a file and its checksum
-END = b'"\n}\n'
+SEAL = b', "checksum": "'  # what stands between the content of a file and its checksum
+END = b'"}\n'
 
 log = logging.getLogger(__name__)
 
@@ -136,8 +136,8 @@ class Store:
         """The folder of one release."""
         return self.root / "releases" / identity
 
-    def write_release(self, identity: str, release: Release, record: dict[str, Any]) -> None:
-        """Store a release with its record (id, key, cost, provenance); one that is there already stays."""
+    def write_release(self, identity: str, release: Release, record: dict[str, Any]) -> bool:
+        """Store a release with its record (id, key, cost, provenance). False if there is one already, which stays."""
         data, arrays = release.to_parts()
         aside, final = self._aside / uuid.uuid4().hex, self.release_folder(identity)
         with self._writing(final):
@@ -153,6 +153,7 @@ class Store:
                     _sync(text)
                 if not final.exists():
                     os.rename(aside, final)
+                    return True
             except FileExistsError:
                 pass  # another process stored the same release first
             except OSError:
@@ -160,6 +161,7 @@ class Store:
                     raise
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
+        return False
 
     def read_release(self, identity: str) -> tuple[Release, dict[str, Any]] | None:
         """A stored release and its record; None if there is none, or its files were damaged or are another release's.
@@ -201,7 +203,7 @@ class Store:
 
 def sealed(record: dict[str, Any]) -> str:
     """The record as JSON (keys sorted, no NaN), its last entry the sha256 of all that stands before it."""
-    body = json.dumps(record, sort_keys=True, indent=1, allow_nan=False).removesuffix("\n}").encode()
+    body = json.dumps(record, sort_keys=True, allow_nan=False).removesuffix("}").encode()
     return (body + SEAL + hashlib.sha256(body).hexdigest().encode() + END).decode()
 
 
@@ -223,7 +225,7 @@ def _record(path: Path, identity: str) -> dict[str, Any] | None:
     body = _content(path)
     if body is None:
         return None
-    record: dict[str, Any] = json.loads(body + b"\n}")
+    record: dict[str, Any] = json.loads(body + b"}")
     if record["id"] == identity:
         return record
     _warn(f"{path} holds the results of {record['id']}: it counts as not stored")
