@@ -190,11 +190,11 @@ def _release_seconds(trials: Sequence[Trial], mechanism: str, epsilon: float | N
         _calibration(trial) for trial in trials if trial["key"]["release"]["mechanism"]["name"] == mechanism
     }
     calibration = "paper" if "paper" in calibrations else None
-    for trial in trials:
+    for trial in own:
         key = trial["key"]["release"]
         asked = epsilon is None or float(key["budget"]["epsilon"]) == float(epsilon)
         timed = calibration in (None, _calibration(trial)) and trial["runtime"]["release_seconds"] is not None
-        if key["mechanism"]["name"] == mechanism and asked and timed:
+        if asked and timed:
             releases.setdefault(trial["release_id"], trial)
     by_epsilon: dict[float, list[float]] = {}
     settings: set[str] = set()
