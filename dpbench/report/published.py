@@ -186,10 +186,8 @@ def _release_seconds(trials: Sequence[Trial], mechanism: str, epsilon: float | N
     Of a mechanism that ran under several calibrations, those with the published constants count: a paper timed them.
     """
     releases: dict[str, Trial] = {}
-    calibrations = {
-        _calibration(trial) for trial in trials if trial["key"]["release"]["mechanism"]["name"] == mechanism
-    }
-    calibration = "paper" if "paper" in calibrations else None
+    own = [trial for trial in trials if trial["key"]["release"]["mechanism"]["name"] == mechanism]
+    calibration = "paper" if "paper" in map(_calibration, own) else None
     for trial in own:
         key = trial["key"]["release"]
         asked = epsilon is None or float(key["budget"]["epsilon"]) == float(epsilon)
