@@ -224,3 +224,31 @@ def test_the_export_of_private_results_holds_no_text_of_errors(bench, own, capsy
     assert "ValueError" in export
     assert "Alice" not in export
     assert str(Path(bench.folder)) not in export
+
+
+METRIC = '''
+from dpbench.metrics.evaluation import Evaluation, Score
+
+def powered(evaluation: Evaluation, *, power: float = 2.0) -> Score:
+    """The mean of a power of the absolute error on the test rows."""
+    X, y = evaluation.reference.test
+    return Score("powered", float((abs(y - evaluation.fit.predict(X)) ** power).mean()), "", "lower")
+'''
+
+
+def test_a_metrics_parameters_belong_to_what_it_measures(bench, capsys):
+    folder = bench.folder / "own"
+    (folder / "metric").mkdir(parents=True)
+    (folder / "own_metric.py").write_text(METRIC)
+    (folder / "metric" / "powered.yaml").write_text("powered:\n  _target_: own_metric.powered\n  power: 2.0\n")
+    own = ["--config-dir", str(folder), "metric=[mse,powered]", "mechanism=[exact]", "repetitions=2"]
+    assert bench.run(*own) == 0
+    assert bench.run(*own, "metric.powered.power=1.0") == 0
+    assert "2 ran now" in capsys.readouterr().out.splitlines()[-1]
+    values = {
+        (trial["key"]["metrics"]["powered"]["parameters"]["power"], score["name"]): score["value"]
+        for trial in bench.trials().values()
+        for score in trial["scores"]
+        if trial["key"]["release"]["repetition"] == 0
+    }
+    assert values[2.0, "powered"] == values[2.0, "mse"] == values[1.0, "mse"] != values[1.0, "powered"]
