@@ -96,7 +96,10 @@ def read_plan(path: Path) -> Plan:
         with path.open() as file:
             header = json.loads(next(file))
             if header["format"] != FORMAT:
-                raise UserError(f"{path} is a plan of format {header['format']}; this version reads format {FORMAT}")
+                raise UserError(
+                    f"{path} is a plan of format {header['format']}, this version reads format {FORMAT}; take it away, "
+                    "or give another results=FOLDER, and run the experiment again"
+                )
             plan = Plan(
                 name=checked_name(header["name"]),
                 settings=tuple(Setting(one["dataset"], Limits(**one["limits"])) for one in header["settings"]),

@@ -15,7 +15,6 @@ import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile
@@ -30,7 +29,10 @@ STALE_SECONDS = 24 * 3600
 SEAL = b', "checksum": "'  # what stands between the content of a file and its checksum
 END = b'"}\n'
 
+MOST_WARNINGS = 20  # of one folder
+
 log = logging.getLogger(__name__)
+_NAMED: dict[Path, set[Path]] = {}  # files that a warning has named, by folder
 
 
 class StoreError(UserError):
@@ -184,7 +186,7 @@ class Store:
                     return Release.from_parts(record.pop("release"), arrays), record
         except (OSError, ValueError, KeyError, EOFError, BadZipFile):
             pass
-        _warn(f"{folder} is damaged, or not the release that its name says: it counts as not stored")
+        _warn(folder, "is damaged, or not the release that its name says")
         return None
 
     def discard_release(self, identity: str) -> None:
@@ -216,7 +218,7 @@ def _content(path: Path) -> bytes | None:
     body, seal = content[: -len(SEAL) - 64 - len(END)], content[-len(SEAL) - 64 - len(END) :]
     if seal == SEAL + hashlib.sha256(body).hexdigest().encode() + END:
         return body
-    _warn(f"{path} is damaged: its checksum does not hold; it counts as not stored")
+    _warn(path, "is damaged, its checksum does not hold")
     return None
 
 
@@ -228,14 +230,20 @@ def _record(path: Path, identity: str) -> dict[str, Any] | None:
     record: dict[str, Any] = json.loads(body + b"}")
     if record["id"] == identity:
         return record
-    _warn(f"{path} holds the results of {record['id']}: it counts as not stored")
+    _warn(path, f"holds the results of {record['id']}")
     return None
 
 
-@lru_cache(maxsize=1000)
-def _warn(text: str) -> None:
-    """Once in a process, however often the file is looked at."""
-    log.warning(text)
+def _warn(path: Path, problem: str) -> None:
+    """Name a file that is not believed: once in a process, and of many in one folder the first ones."""
+    named = _NAMED.setdefault(path.parent, set())
+    if path in named:
+        return
+    named.add(path)
+    if len(named) <= MOST_WARNINGS:
+        log.warning("%s %s: it counts as not stored", path, problem)
+    elif len(named) == MOST_WARNINGS + 1:
+        log.warning("%s holds more such files; if an earlier version wrote them, give another results=", path.parent)
 
 
 def _sync(file: IO[Any]) -> None:
