@@ -115,15 +115,16 @@ def planning(bench: Workbench, stored: int) -> None:
     from dpbench.config import compose
     from dpbench.grid.plan import make_plan
     from dpbench.grid.runner import missing
-    from dpbench.grid.store import Store
+    from dpbench.grid.store import Store, sealed
 
     overrides = bench.settings(f"repetitions={stored}", f"results={bench.folder}/many")[2:]
     store = Store(bench.folder / "many", "grid")
     store.prepare()
     plan = make_plan(compose(overrides, bench.folder))
     template = json.loads(next((bench.folder / "cheap" / "grid" / "trials").glob("*.json")).read_text())
+    del template["checksum"]
     for identity in plan.trial_ids:
-        (store.trials_folder / f"{identity}.json").write_text(json.dumps({**template, "id": identity}, indent=1))
+        (store.trials_folder / f"{identity}.json").write_text(sealed({**template, "id": identity}))
     del plan
     start = time.perf_counter()
     plan = make_plan(compose(overrides, bench.folder))
