@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from dpbench.config import Part, choices, composed, part_of, resolve
+from dpbench.config import Part, choices, part_of
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
@@ -49,17 +49,17 @@ def maker(part: Part, kind: str, epsilon: float, *, relation: str = "add_remove"
     parameters = {**part.parameters, **{k: v for k, v in SMALL.items() if k in part.parameters}, **change}
     if part.takes("design"):
         parameters["design"] = DESIGNS[kind]
-    budget, function = Budget(epsilon, DELTA, relation), resolve(part.target)
+    budget, function = Budget(epsilon, DELTA, relation), part.function
     return lambda table: function(table, budget, np.random.default_rng(seed), **parameters)
 
 
 def cases():
     """Every mechanism, on every kind of table that it takes, between the neighbours that it states."""
     for name in choices("mechanism"):
-        part, settings = part_of("mechanism", name), composed([f"mechanism=[{name}]"])["mechanism"][name]
+        part = part_of("mechanism", name)
         for kind, design in DESIGNS.items():
             if design.binary or not part.labels:
-                for relation in settings.get("_relations_", ["add_remove"]):
+                for relation in part.relations or ["add_remove"]:
                     yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}")
 
 
