@@ -53,12 +53,12 @@ figures: $(STAMP)
 	$(BIN)/dpbench figures
 
 # One experiment of each kind at a tiny size, on data that ship, in a folder of its own; what the paper draws without data.
-TINY := dataset=adult_synth limits=smoke repetitions=2 epsilon=[0.1,1]
+TINY := dataset=adult_synth sample=smoke limits=smoke repetitions=2 epsilon=[0.1,1]
 smoke: $(STAMP)
 	@set -e; folder=$$(mktemp -d); \
 	for settings in "quickstart $(TINY)" "linreg_adult $(TINY)" "logreg_adult $(TINY)" "logreg_degree4 $(TINY)" \
 	    "coverage_adult $(TINY) dataset.attributes.age.bins=32" "binagg_table1 repetitions=3" \
-	    "binagg_figure1_d1 limits.train_rows=1000 repetitions=2"; do \
+	    "binagg_figure1_d1 sample.train_rows=1000 repetitions=2"; do \
 	  $(BIN)/dpbench run experiment=$$settings results=$$folder; \
 	  $(BIN)/dpbench figures experiment=$$settings results=$$folder; done; \
 	$(BIN)/dpbench figures paper=dd_ssp results=$$folder; \
@@ -68,8 +68,12 @@ bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.harness
 	$(THREADS) $(BIN)/python -m benchmarks.engine
 	$(THREADS) $(BIN)/python -m benchmarks.aim_speed --limit 300
+	$(THREADS) $(BIN)/python -m benchmarks.aim_degree4 --limit 300
 	$(THREADS) $(BIN)/python -m benchmarks.dpsgd
 	$(THREADS) $(BIN)/python -m benchmarks.binagg
+	$(THREADS) $(BIN)/python -m benchmarks.figure4
+	$(THREADS) $(BIN)/python -m benchmarks.bayesian_glm
+	$(THREADS) $(BIN)/python -m benchmarks.query_release --times 2
 
 clean:
 	rm -rf $(VENV) $(SNSYNTH) .pytest_cache .mypy_cache .ruff_cache

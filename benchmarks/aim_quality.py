@@ -48,11 +48,12 @@ from dpbench.mechanisms import aim as mechanism
 from dpbench.mechanisms.fitting import ENGINES
 from dpbench.models.linear import solve
 from dpbench.privacy.budget import Budget
+from dpbench.releases import Marginals
 
 DELTA = 1e-5
 TIGHT = {"tolerance": 1e-3, "iterations": 20_000}
 EXACT = {"tolerance": 1e-5, "iterations": 100_000}
-LABELS = {  # of the sets of paper 3
+LABELS = {  # of the sets of Zhou et al. (2024)
     "adult": "income>50K",
     "churn": "Churn Value",
     "compas": "two_year_recid",
@@ -65,10 +66,13 @@ METRICS = {"mean error": 1, "max error": 1, "MSE": 1, "AUC": -1}  # 1: lower is 
 recorded: list[list[inference.Measurement]] = []
 
 
-def estimate(sizes: Any, measurements: Any, **settings: Any) -> Any:
+class Recording(inference.JunctionTree):
     """Our engine, which keeps what it was given: an engine for `--equal`."""
-    recorded.append(list(measurements))
-    return inference.estimate(sizes, measurements, **settings)
+
+    def estimate(self, sizes: Any, measurements: Any, warm_start: Any = None) -> inference.MarkovModel:
+        """The model of the measurements, which are kept."""
+        recorded.append(list(measurements))
+        return super().estimate(sizes, measurements, warm_start)
 
 
 # --- data ------------------------------------------------------------------------------------------------------
@@ -83,7 +87,7 @@ def adult() -> tuple[Table, str, str]:
 
 
 def coded(name: str) -> tuple[Table, str, str]:
-    """One of the coded sets of paper 3; its label is also the regression's target."""
+    """One of the coded sets of Zhou et al. (2024); its label is also the regression's target."""
     for folder in mirror_dirs():
         declaration = folder / "excess_risk" / f"{name}_domain.json"
         for path in (declaration.with_name(f"{name}.csv"), declaration.with_name(f"{name}.csv.gz")):
@@ -126,7 +130,7 @@ def score(parts: Split, target: str, label: str, **settings: Any) -> dict[str, f
     seed, epsilon = settings.pop("seed"), settings.pop("epsilon")
     release = mechanism.aim(parts.train, Budget(epsilon, DELTA), np.random.default_rng([seed, 1]), rows=1, **settings)
     cpu = time.process_time() - start
-    marginals = release.marginals or {}
+    marginals = release[Marginals].tables
     truth = {r: parts.train.marginal(r) for r in marginals}
     errors = [float(np.abs(truth[r] - marginals[r]).sum()) / len(parts.train) for r in marginals]
     found = {"mean error": float(np.mean(errors)), "max error": max(errors)}
@@ -199,13 +203,13 @@ def _keep(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def recording() -> Iterator[None]:
     """While it lasts, `engine="recording"` is our engine and keeps its measurements in `recorded`."""
     recorded.clear()
-    with patch.dict(ENGINES, {"recording": __name__}):
+    with patch.dict(ENGINES, {"recording": Recording}):
         yield
 
 
 def equal(table: Table, epsilon: float, rounds: Sequence[int | None], iterations: Sequence[int]) -> None:
     """Fits the measurements that one run of AIM had after the given rounds (None: the last) by both engines."""
-    from dpbench.inference import mbi_engine
+    from dpbench.inference.mbi_engine import Mbi
 
     with recording():
         mechanism.aim(table, Budget(epsilon, DELTA), np.random.default_rng(0), rows=1, engine="recording")
@@ -214,9 +218,9 @@ def equal(table: Table, epsilon: float, rounds: Sequence[int | None], iterations
         number = len(sets) - 1 if done is None else min(done, len(sets) - 1)
         ms = sets[number]
         start = time.process_time()
-        ours = inference.estimate(sizes, ms, **EXACT)
+        ours = inference.JunctionTree(**EXACT).estimate(sizes, ms)
         mine = time.process_time() - start
-        usual = inference.estimate(sizes, ms)
+        usual = inference.JunctionTree().estimate(sizes, ms)
         print(
             f"\nepsilon = {epsilon:g}, after round {number} of {len(sets) - 1}: {len(ms)} measurements of "
             f"{sum(m.values.size for m in ms)} cells, model of {ours.size_mb:.3g} MB, total {ours.total:.0f}"
@@ -228,7 +232,7 @@ def equal(table: Table, epsilon: float, rounds: Sequence[int | None], iterations
         _line("ours, default", ours, usual, ms, math.nan)
         for count in iterations:
             start = time.process_time()
-            theirs = mbi_engine.estimate(sizes, ms, iterations=count)
+            theirs = Mbi(iterations=count).estimate(sizes, ms)
             _line(f"mbi, {count} iterations", ours, theirs, ms, time.process_time() - start)
 
 

@@ -1,4 +1,4 @@
-"""Seconds of BinAgg: a release with its regression, and its synthetic rows, on D1 to D8; and Paper 1's Table 1.
+"""Seconds of BinAgg: a release with its regression, and its synthetic rows, on D1 to D8; and BinAgg's Table 1.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/binagg.py
 
@@ -26,7 +26,7 @@ RUNS, REPETITIONS, ROWS = 20, 2000, 1000
 
 
 def dataset(name):
-    """A table and Paper 1's design for it, or None where the table cannot be had."""
+    """A table and BinAgg's design for it, or None where the table cannot be had."""
     from dpbench.config import composed
     from dpbench.data.encode import Design
     from dpbench.data.load import load_dataset
@@ -90,18 +90,19 @@ def say(what, value, bar):
 
 
 def main():
-    from dpbench.models.bin_rows import bin_rows
+    from dpbench.models.rows import bin_rows
+    from dpbench.releases import BinSums
 
     for name in DATASETS:
         found = dataset(name)
         if found is None:
             continue
         table, design = found
-        bins = release(table, design, 0).bins
-        seconds = median(lambda seed, t=table, d=design: regress(release(t, d, seed), d, "printed"))
+        bins = release(table, design, 0)[BinSums]
+        seconds = median(lambda seed, t=table, d=design: regress(release(t, d, seed), d, "published"))
         say(f"{name}: {len(table)} rows, {len(design.columns)} features; regression", seconds, "0.05 s")
         seconds += median(lambda seed, b=bins: bin_rows(b, np.random.default_rng(seed)))
-        say("  the same and a set of synthetic rows", seconds, "0.15 s; Paper 1's Table 5: 0.13 s on average")
+        say("  the same and a set of synthetic rows", seconds, "0.15 s; BinAgg's Table 5: 0.13 s on average")
     say(f"Table 1: {REPETITIONS} repetitions of {ROWS} rows", table_1(), "60 s")
 
 

@@ -66,7 +66,7 @@ def engines(rows):
     """Seconds of one setting (batch 256, 1 epoch) by each engine, the least of three."""
     from dpbench.mechanisms import _opacus
     from dpbench.mechanisms.dpsgd import Setting, descend
-    from dpbench.privacy.budget import Ledger
+    from dpbench.privacy.ledger import Ledger
 
     table, design = made_up(rows)
     X, y = design.encode(table)

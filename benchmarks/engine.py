@@ -54,15 +54,14 @@ def measurements(pairs, sigma, seed):
 
 def run(engine, given, every, warm):
     """Rows of the table for one engine; `warm` off: a fresh estimate each step, as mbi is used as it comes."""
+    from dpbench.mechanisms.fitting import engine_of
+
+    chosen = engine_of(engine, iterations=1000)
     began, cpu = time.perf_counter(), time.process_time()
-    if engine == "mbi":
-        from dpbench.inference.mbi_engine import estimate
-    else:
-        from dpbench.inference import estimate
     pairs = list(itertools.combinations(SIZES, 2))
     model, steps = None, 0
     for count in range(len(SIZES), len(given) + 1):
-        model = estimate(SIZES, given[:count], warm_start=model if warm else None)
+        model = chosen.estimate(SIZES, given[:count], warm_start=model if warm else None)
         model.answer(pairs)
         steps += model.iterations
         done = count - len(SIZES)
@@ -85,9 +84,9 @@ def main():
     options = parser.parse_args()
     given = measurements(options.pairs, options.sigma, options.seed)
     print(HEADER)
-    for engine in ["dpbench", "mbi"] if options.mbi else ["dpbench"]:
+    for engine in ["native", "mbi"] if options.mbi else ["native"]:
         job = multiprocessing.get_context("spawn").Process(
-            target=run, args=(engine, given, options.every, engine == "dpbench")
+            target=run, args=(engine, given, options.every, engine == "native")
         )
         job.start()
         job.join()

@@ -16,18 +16,18 @@ from dpbench.targets import use_folder
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
 THREADS, MOST_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), 1024
 EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER = 0, 1, 2
-EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell tells SIGINT and SIGPIPE
+EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell reports SIGINT and SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    Exit codes: 0 all well, 1 trials failed, 2 the user's mistake, 130 interrupted, 141 nobody read the output.
+    Exit codes: 0 all well, 1 trials failed, 2 invalid input, 130 interrupted, 141 the output was closed.
     """
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     try:
         _set_threads()
-        use_folder(getattr(arguments, "config_dir", None))  # a user's own mechanisms lie beside their configs
+        use_folder(arguments.config_dir)  # a user's own mechanisms lie beside their configs
         command: Callable[[argparse.Namespace], int] = resolve_name(f"dpbench.commands.{arguments.command}")
         return command(arguments)
     except UserError as error:
@@ -36,15 +36,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"dpbench: {bounded(str(error))}", file=sys.stderr)
         return EXIT_USER
     except KeyboardInterrupt:
-        print("\ndpbench: interrupted; what was finished is stored, the same line goes on from there", file=sys.stderr)
+        print(
+            "\ndpbench: interrupted; what was finished is stored, the same command continues from there",
+            file=sys.stderr,
+        )
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # whoever read the output, such as head, is gone; what comes after it was not done
+    except BrokenPipeError:  # the reader of the output, such as head, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_UNREAD
 
 
 def _set_threads() -> None:
-    """One thread unless told otherwise, before numpy is imported: sums in another order would give other bits."""
+    """One thread unless set otherwise, before numpy is imported: sums in another order would give other bits."""
     for variable in THREADS:
         given = os.environ.setdefault(variable, "1")
         if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MOST_THREADS):
@@ -57,7 +60,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     if hasattr(arguments, "overrides"):  # settings may stand between the options
         given = [*arguments.overrides, *rest]
         names = arguments.command == "data:data"
-        unknown = [item for item in given if item.startswith("-") or not (names or "=" in item or item[:1] == "~")]
+        known = [item for item in given if names or "=" in item or item[:1] == "~" or Path(item).is_dir()]
+        unknown = [item for item in given if item.startswith("-") or item not in known]
         arguments.overrides = [item for item in given if item not in unknown]
     else:
         unknown = rest
@@ -71,9 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"dpbench {__version__}")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    common.add_argument("--config-dir", type=Path, help="a folder with your own configs (dataset/, mechanism/, ...)")
     grid = argparse.ArgumentParser(add_help=False, parents=[common])
     grid.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help=OVERRIDES)
-    grid.add_argument("--config-dir", type=Path, help="a folder with your own configs (dataset/, mechanism/, ...)")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(name: str, command: str, text: str, parent: argparse.ArgumentParser = grid) -> argparse.ArgumentParser:
@@ -81,35 +85,44 @@ def _parser() -> argparse.ArgumentParser:
         sub.set_defaults(command=command)
         return sub
 
-    run = add("run", "run:run", "Run a grid: what is stored already stays, what is missing runs.")
+    run = add("run", "run:run", "Run what is missing of a grid, and show the table.")
     run.add_argument("--dry-run", action="store_true", help="say what would run")
-    run.add_argument("--show", action="store_true", help="print the composed configuration and stop")
+    run.add_argument("--show", action="store_true", help="show the composed configuration and stop")
     run.add_argument("--force", action="store_true", help="run everything again")
     run.add_argument("--retry-failed", action="store_true", help="run failed trials again")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
     run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
     run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one)")
-    add("status", "report:status", "Say what is stored, for every experiment of a results folder.")
+    add("status", "report:status", "Show what is stored, for every experiment of a results folder.")
     text = "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
     for sub in (run, add("figures", "report:figures", text)):
         sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
     slurm = add("slurm", "run:slurm", "Write a frozen plan and a SLURM array script, and submit it.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
     listing = add("list", "registry:listing", "List the names of a config group.", common)
-    groups = ["datasets", "mechanisms", "models", "metrics", "experiments", "papers", "limits", "figures", "tables"]
+    groups = [
+        "datasets",
+        "mechanisms",
+        "models",
+        "metrics",
+        "experiments",
+        "papers",
+        "samples",
+        "limits",
+        "figures",
+        "tables",
+    ]
     listing.add_argument("group", choices=groups)
-    listing.add_argument("--config-dir", type=Path, help="a folder with your own configs")
     add(
         "show",
         "registry:show",
         "Show a mechanism, model, metric or figure: source, privacy, parameters (mechanism=aim).",
     )
-    add("check", "check:check", "Hold a plug-in of your own against its contract, on tiny data (mechanism=mine).")
+    add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
     data.add_argument(
         "overrides", nargs="*", default=[], metavar="NAME|setting=value", help="a data set, or its settings"
     )
-    data.add_argument("--config-dir", type=Path, help="a folder with your own configs")
     data.add_argument("--offline", action="store_true", help="download nothing")
     return parser

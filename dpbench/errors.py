@@ -1,10 +1,10 @@
-"""Exceptions with a meaning of their own: what the user can mend, a plug-in's mistake, and what cannot be estimated."""
+"""Exceptions by cause: invalid input, a broken contract, noise that leaves no estimate, chains that do not mix."""
 
 from __future__ import annotations
 
 import reprlib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -23,6 +23,10 @@ class NoEstimateError(Exception):
     """The noise left nothing to estimate from; the trial is stored with the status `no_estimate`."""
 
 
+class UnconvergedError(Exception):
+    """Markov chains disagree on what they sample from; the trial is stored with the status `unconverged`."""
+
+
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
     """The error for a name that is not among the `known` ones: all of them are listed, nearest match first.
 
@@ -35,6 +39,25 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
     hint = f"; did you mean {near[0]!r}?" if near else ";"
     listed = ", ".join((near + rest)[:NAMES]) + (", ..." if len(names) > NAMES else "")
     return UserError(f"unknown {kind} {shown(given)}{hint} Known: {listed or 'none'}")
+
+
+def check_known(kind: str, given: object, known: Collection[str]) -> None:
+    """Raises `unknown` for a name that is not among the known ones."""
+    if given not in tuple(known):
+        raise unknown(kind, str(given), known)
+
+
+def check_part(name: str, value: float) -> None:
+    """Raises `UserError` unless the value is more than 0 and less than 1."""
+    if not 0 < value < 1:
+        raise UserError(f"{name} must lie between 0 and 1, both excluded, not {value}")
+
+
+def check_positive(where: str, **settings: float) -> None:
+    """Raises `UserError` for a setting that is not greater than 0."""
+    for name, value in settings.items():
+        if not value > 0:
+            raise UserError(f"{where}: {name} must be greater than 0, not {value:g}")
 
 
 def shown(value: object) -> str:
@@ -50,7 +73,7 @@ def shown(value: object) -> str:
     return brief.repr(value)
 
 
-def told(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """Type and text of an error, and the last line of code on its way."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""

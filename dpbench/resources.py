@@ -1,4 +1,4 @@
-"""What a process has: memory, and the files that travel with the package (links, which a wheel holds as folders)."""
+"""The memory of a process, and the folders of files that ship with the package (links; in a wheel, folders)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
-MEMORY = "DPBENCH_MEMORY_MB"  # the environment variable that tells a process of a run its limits.memory_mb
+MEMORY = "DPBENCH_MEMORY_MB"  # the environment variable that passes limits.memory_mb to the processes of a run
 
 
 def conf_dir() -> Path:

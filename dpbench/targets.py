@@ -15,10 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpbench.errors import UserError, shown, told
+from dpbench.errors import UserError, shown, text_of
 from dpbench.resources import PACKAGE
 
-FOLDER = "DPBENCH_CONFIG_DIR"  # the environment variable that tells child processes of the user's own folder
+FOLDER = "DPBENCH_CONFIG_DIR"  # the environment variable that passes the user's own folder to child processes
 LAYERS = {
     "mechanism": "mechanisms",
     "model": "models",
@@ -42,7 +42,8 @@ def use_folder(folder: Path | None) -> None:
     if before is not None:
         sys.path[:] = [item for item in sys.path if item != str(before)]
         for name, module in list(sys.modules.items()):
-            if _below(getattr(module, "__file__", None), before):
+            file = getattr(module, "__file__", None)
+            if file is not None and Path(file).resolve().is_relative_to(before):
                 del sys.modules[name]
         os.environ.pop(FOLDER)
     if now is not None:
@@ -106,12 +107,8 @@ def _import(name: str, file: Path, where: str) -> Any:
     try:
         module = importlib.import_module(name)
     except Exception as error:  # a module of the user's own may raise anything
-        raise UserError(f"{where} cannot be imported: {told(error)}") from error
+        raise UserError(f"{where} cannot be imported: {text_of(error)}") from error
     found = getattr(module, "__file__", None)
     if found is None or Path(found).resolve() != file.resolve():
         raise UserError(f"{where}: {file} is hidden by another module of that name, {found}; give it another name")
     return module
-
-
-def _below(file: str | None, folder: Path) -> bool:
-    return file is not None and Path(file).resolve().is_relative_to(folder)

@@ -23,6 +23,7 @@ from dpbench.grid.seeds import generator
 from dpbench.mechanisms.aim import aim
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
+from dpbench.releases import SyntheticRows
 from dpbench.resources import data_dir
 
 ROWS = 48_842  # the number of records in adult.data and adult.test, as adult.names states it
@@ -40,7 +41,6 @@ def main() -> None:
     table = load_dataset(composed(["dataset=adult"])["dataset"])
     budget = Budget(given.epsilon, given.delta)
     release = aim(table, budget, generator("adult_synth", given.seed), rows=ROWS)
-    assert release.rows is not None
     facts = {
         "mechanism": "AIM, all pairs of the 15 attributes",
         "epsilon": given.epsilon,
@@ -53,7 +53,7 @@ def main() -> None:
         "command": f"python scripts/make_adult_synth.py --epsilon {given.epsilon:g} --delta {given.delta:g} "
         f"--seed {given.seed}",
     }
-    write_shipped(release.rows, data_dir().resolve(), "adult_synth", facts)
+    write_shipped(release[SyntheticRows].table, data_dir().resolve(), "adult_synth", facts)
     sys.stdout.write(f"wrote {data_dir().resolve() / 'adult_synth.csv.gz'}\n")
 
 

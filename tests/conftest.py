@@ -1,10 +1,19 @@
-"""Small tables that any test may ask for."""
+"""Small tables that any test may ask for, and a folder in which a user runs dpbench on a table of their own."""
+
+import hashlib
+import shutil
+from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dpbench.cli import main
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
+from dpbench.grid.releases import read_release
+from dpbench.grid.sealed import sealed
+from dpbench.grid.store import Store
 
 
 @pytest.fixture
@@ -27,3 +36,83 @@ def small_table(small_domain: Domain) -> Table:
     age, work, sex = rng.integers(0, 6, n), rng.integers(0, 3, n), rng.integers(0, 2, n)
     grade = np.clip(np.round(0.5 * age + work - 0.5 * sex + rng.normal(0, 0.7, n)), 0, 4)
     return Table(small_domain, np.stack([age, work, sex, grade], axis=1).astype(np.int64))
+
+
+class Workbench:
+    """A folder with a CSV, its card and a results folder; `run` calls dpbench with these settings."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.results = folder, folder / "results"
+        rng = np.random.default_rng(0)
+        age, sex, grade = rng.integers(18, 90, 400), rng.integers(0, 2, 400), rng.integers(1, 6, 400)
+        lines = [f"{a},{'fm'[s]},{g}" for a, s, g in zip(age, sex, grade, strict=True)]
+        (folder / "my.csv").write_text("age,sex,grade\n" + "\n".join(lines) + "\n")
+        (folder / "my.yaml").write_text(
+            "age: {bounds: [16, 100], bins: 4, unit: years}\nsex: {levels: [f, m]}\ngrade: {values: [1, 2, 3, 4, 5]}\n"
+        )
+
+    def settings(self, *more: str) -> list[str]:
+        return [
+            "dataset=csv",
+            f"dataset.path={self.folder}/my.csv",
+            f"dataset.domain={self.folder}/my.yaml",
+            "dataset.target=grade",
+            "sample.test_rows=50",
+            "mechanism=[exact,adassp]",
+            "repetitions=3",
+            f"results={self.results}",
+            *more,
+        ]
+
+    def run(self, *more: str) -> int:
+        return main(["run", *self.settings("jobs=1", *more)])
+
+    def trials(self, name: str = "grid") -> dict[str, dict]:
+        """Stored trials by id, without what a rerun may change."""
+        found = {trial.id: trial.to_dict() for trial in Store(self.results, name).all_trials()}
+        for trial in found.values():
+            del trial["runtime"]
+        return found
+
+    def edit_trial(self, change: Callable[[str], str]) -> Path:
+        """Change the line of the trial that was stored last; the file it stands in."""
+        (path,) = (self.results / "grid" / "trials").iterdir()
+        *lines, last = path.read_text().splitlines(keepends=True)
+        path.write_text("".join([*lines, change(last)]))
+        return path
+
+    def as_earlier_versions(self) -> None:
+        """Have the trials and releases as versions before the logs wrote them: files <id>.json, folders <id>/."""
+        store = Store(self.results, "grid")
+        records = [trial.to_dict() for trial in store.all_trials()]
+        releases = [
+            (identity, read_release(store, identity, one.place)) for identity, one in store.releases.scan().items()
+        ]
+        shutil.rmtree(self.results)
+        store.prepare()
+        for record in records:
+            (store.trials_folder / f"{record['id']}.json").write_text(sealed(record))
+        for identity, stored in releases:
+            folder = self.results / "releases" / identity
+            data, arrays = stored.release.to_parts()
+            folder.mkdir()
+            np.savez(folder / "arrays.npz", **arrays)
+            sha256 = hashlib.sha256((folder / "arrays.npz").read_bytes()).hexdigest()
+            whole = {**stored.record, "release": data, "arrays_sha256": sha256}
+            (folder / "release.json").write_text(sealed(whole))
+
+    def drop_trials(self, name: str = "grid") -> None:
+        """Remove all stored trials, and leave the releases and fits."""
+        for path in (self.results / name / "trials").iterdir():
+            path.unlink()
+
+
+@pytest.fixture(scope="session")
+def workbench() -> type[Workbench]:
+    return Workbench
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return Workbench(tmp_path)

@@ -26,10 +26,11 @@ VALUES = [
     DEEP,
 ]  # fmt: skip
 KEYS = [
-    "dataset", "mechanism", "model", "metric", "limits", "experiment", "name", "title", "epsilon", "delta", "mu",
-    "seed", "relation", "repetitions", "calibration", "sweep", "design", "design.target", "+design.exact", "jobs",
-    "shards", "slurm", "slurm.time", "+slurm.x", "report", "report.labels", "report.metrics", "report.figures",
-    "results", "limits.train_rows", "limits.test_rows", "limits.seconds", "limits.memory_mb", "limits.model_mb",
+    "dataset", "mechanism", "model", "metric", "sample", "limits", "experiment", "name", "title", "epsilon", "delta",
+    "mu", "seed", "relation", "repetitions", "calibration", "sweep", "design", "design.target", "+design.exact",
+    "jobs", "shards", "slurm", "slurm.time", "+slurm.x", "report", "report.labels", "report.metrics", "report.figures",
+    "results", "sample.train_rows", "sample.test_rows", "sample.public_rows",
+    "limits.seconds", "limits.memory_mb", "limits.model_mb",
     "dataset.name", "dataset._target_", "dataset.attributes", "dataset.target", "dataset.drop", "dataset.card",
     "+dataset.bounds", "+dataset.sources", "dataset.shipped", "+dataset.domain", "mechanism.adassp",
     "mechanism.adassp._target_", "mechanism.adassp.failure", "mechanism.adassp._offers_", "+mechanism.adassp._x_",
@@ -126,7 +127,7 @@ def files(folder):
     (folder / "broken.py").write_text("def f(:\n")
     (folder / "leaves.py").write_text("raise SystemError('x' * 10000)\n")
     (folder / "odd.py").write_text("value = 5\ndef f(a, b): ...\ndef g(train, budget, rng, **more): ...\n")
-    for group in ("experiment", "mechanism", "dataset", "limits", "paper", "figure"):
+    for group in ("experiment", "mechanism", "dataset", "sample", "limits", "paper", "figure"):
         (folder / group).mkdir()
     for body in BODIES:
         yield folder / "experiment" / "own.yaml", "# @package _global_\n" + body, ["run", "--dry-run", "experiment=own"]
@@ -135,6 +136,7 @@ def files(folder):
     for body in BODIES[:20]:
         yield folder / "mechanism" / "own.yaml", body, ["run", "--dry-run", "mechanism=[own]"]
         yield folder / "limits" / "own.yaml", body, ["run", "--dry-run", "limits=own"]
+        yield folder / "sample" / "own.yaml", body, ["run", "--dry-run", "sample=own"]
         yield folder / "paper" / "own.yaml", body, ["figures", "paper=own", "results=none"]
         yield folder / "figure" / "own.yaml", body, ["show", "figure=own"]
     for body in PART_BODIES:

@@ -1,21 +1,21 @@
-"""`dpbench check`: a plug-in of any kind held against its contract (`dpbench.contracts`), on tiny data, in seconds."""
+"""`dpbench check`: a plug-in of any kind is checked against its contract (`dpbench.contracts`), on tiny data."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 
-from dpbench.commands import plugins
+from dpbench.commands import kinds, plugins
 from dpbench.config import choices
-from dpbench.errors import UserError, bounded, told, unknown
+from dpbench.errors import UserError, bounded, check_known, text_of
 
 GROUPS: dict[str, Callable[[str, plugins.Source], Iterator[plugins.Check]]] = {
     "mechanism": plugins.check_mechanism,
     "model": plugins.check_model,
     "metric": plugins.check_metric,
     "dataset": plugins.check_dataset,
-    "figure": plugins.check_kind,
-    "table": plugins.check_kind,
+    "figure": kinds.check_kind,
+    "table": kinds.check_kind,
 }
 
 
@@ -29,9 +29,7 @@ def check(arguments: argparse.Namespace) -> int:
     good = True
     for group, listed in named:
         for name in listed.strip("[]").split(","):
-            known = choices(group, arguments.config_dir)
-            if name not in known:
-                raise unknown(group, name, known)
+            check_known(group, name, choices(group, arguments.config_dir))
             source = plugins.Source(group, settings, arguments.config_dir)
             good &= _report(f"{group} {name}", GROUPS[group](name, source))
     return 0 if good else 1
@@ -48,7 +46,7 @@ def _report(title: str, checks: Iterable[plugins.Check]) -> bool:
             for problem in problems or [""]:
                 print(f"  {'wrong' if problem else 'ok':<6} {what}{': ' if problem else ''}{bounded(problem)}")
     except Exception as error:  # whatever a plug-in raises is a finding
-        text = str(error) if isinstance(error, UserError) else told(error)
+        text = str(error) if isinstance(error, UserError) else text_of(error)
         print(f"  wrong  stopped after {what!r}: {bounded(text)}")
         return False
     return good

@@ -10,7 +10,7 @@ from dpbench.config import choices, composed
 from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check
 from dpbench.data.source import sources_of
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_known
 
 
 def data(arguments: argparse.Namespace) -> int:
@@ -19,8 +19,7 @@ def data(arguments: argparse.Namespace) -> int:
     settings = [item for item in arguments.overrides if "=" in item]
     known = choices("dataset", arguments.config_dir)
     for name in names:
-        if name not in known:
-            raise unknown("dataset", name, known)
+        check_known("dataset", name, known)
     if arguments.action == "check":
         dataset = f"dataset={names[0]}" if names else "dataset=csv"
         print(check(composed([dataset, *settings], arguments.config_dir)["dataset"]))

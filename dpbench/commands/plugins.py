@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import pickle
@@ -15,17 +14,15 @@ import numpy as np
 
 from dpbench.config import Part, composed
 from dpbench.config.parts import parts_of
-from dpbench.config.reports import kinds
-from dpbench.contracts import check_fit, check_release, check_score
-from dpbench.data.domain import Attribute, Domain
+from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
 from dpbench.errors import ContractError, NoEstimateError
-from dpbench.mechanisms.release import KINDS, Release
-from dpbench.metrics.evaluation import Evaluation, Reference
-from dpbench.models.fit import Fit
+from dpbench.metrics.evaluation import Evaluation, Reference, check_score
+from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
+from dpbench.releases import KINDS, Release, check_release
 
 Check = tuple[str, list[str]]  # what is checked, and what is wrong with it: nothing, if the list is empty
 
@@ -38,6 +35,7 @@ MAKERS: dict[str, tuple[str, ...]] = {  # for each kind of release a shipped mec
     "rows": ("mst",),
     "coefficients": ("dpsgd", "mechanism.dpsgd.batch_size=null"),
     "bins": ("binagg",),
+    "distribution": ("mst",),
 }
 
 
@@ -51,7 +49,7 @@ class Source:
 
     def part(self, group: str, name: str, *settings: str) -> Part:
         """A part of the registry, composed for tiny data; the settings of the line are for the plug-in alone."""
-        tiny = ["limits=smoke", f"limits.train_rows={ROWS}", "limits.iterations=50"]
+        tiny = ["sample=smoke", "limits=smoke", f"sample.train_rows={ROWS}", "limits.iterations=50"]
         given = self.settings if group == self.group else settings
         (part,) = parts_of(group, composed([f"{group}=[{name}]", *tiny, *given], self.config_dir), self.config_dir)
         return part
@@ -87,20 +85,21 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
 
 
 def _release(part: Part, table: Table, budget: Budget) -> Release:
-    design = {"design": _design(table)} if part.takes("design") else {}
-    made: Release = part.function(table, budget, np.random.default_rng(SEED), **design, **part.parameters)
+    supplied: dict[str, Any] = {"design": _design(table)} if part.takes("design") else {}
+    if part.takes("public"):
+        supplied["public"] = tiny_table(labels=part.labels, seed=SEED + 1)
+    made: Release = part.function(table, budget, np.random.default_rng(SEED), **supplied, **part.parameters)
     return made
 
 
 def _overspent(release: Release, budget: Budget, part: Part) -> Iterator[str]:
-    """What is wrong with the ledger of a release."""
     events = release.ledger.events
+    if not part.private:
+        return
     if not events:
         yield "it is empty, as if nothing had been drawn or read"
         return
     exact = [event.label for event in events if getattr(event, "kind", "") == "exact"]
-    if not part.private:
-        return
     if exact:
         yield f"{exact[0]!r} is read without noise; a mechanism that is not private says _private_: false"
         return
@@ -144,13 +143,22 @@ def check_model(name: str, source: Source) -> Iterator[Check]:
             yield f"it says where there is no estimate ({kind}: {error})", []
             continue
         yield f"a fit of {kind}", _wrong(check_fit, fit, len(design.columns))
-        X, _ = design.encode(table)
-        predicted = np.shape(fit.predict(X))
-        yield f"it predicts a number a row ({kind})", [] if predicted == (ROWS,) else [f"its shape is {predicted}"]
-        same = fit.predict(X).tobytes() == again.predict(X).tobytes()
-        yield f"the same generator gives the same fit ({kind})", [] if same else ["it gives another one"]
+        yield from _predictions(fit, again, design.encode(table)[0], kind)
         yield f"the fit can be handed to the metrics' process ({kind})", _wrong(_pickled, fit)
         yield f"it leaves the release as it was ({kind})", [] if _bytes(release) == before else ["it wrote into it"]
+
+
+def _predictions(fit: Fit, again: Fit, X: Floats, kind: str) -> Iterator[Check]:
+    """Two fits with the same generator predict the same, unless they say that they predict nothing."""
+    try:
+        one, two = fit.predict(X), again.predict(X)
+    except NoEstimateError as error:
+        yield f"it says that it predicts nothing ({kind}: {error})", []
+        return
+    shape = np.shape(one)
+    yield f"it predicts a number a row ({kind})", [] if shape == (ROWS,) else [f"its shape is {shape}"]
+    same = one.tobytes() == two.tobytes()
+    yield f"the same generator gives the same fit ({kind})", [] if same else ["it gives another one"]
 
 
 def _fit(part: Part, release: Release, design: Design) -> Fit:
@@ -188,7 +196,7 @@ def _evaluation(source: Source, *, labels: bool) -> Evaluation:
     return Evaluation(fit, release, reference)
 
 
-# --- data sets, figures and tables ---------------------------------------------------------------------------------
+# --- data sets ------------------------------------------------------------------------------------------------------
 
 
 def check_dataset(name: str, source: Source) -> Iterator[Check]:
@@ -210,54 +218,6 @@ def check_dataset(name: str, source: Source) -> Iterator[Check]:
     yield "its rows fit the declaration", []
     if isinstance(first, Table) and isinstance(again, Table):
         yield "the same rows each time", [] if _bytes(first) == _bytes(again) else ["they differ, or their order does"]
-
-
-def check_kind(name: str, source: Source) -> Iterator[Check]:
-    """A kind of figure or table draws made-up trials, the same each time, and leaves the frame as it was."""
-    from dpbench.report.figures import draw_figure
-    from dpbench.report.table_kinds import make_table
-
-    kind = next(kind for kind in kinds().values() if (kind.group, kind.name) == (source.group, name))
-    assert kind.function is not None
-    yield "its config and its signature", []
-    spec = {"name": "checked", "kind": name, "title": "Checked"}
-    spec |= {key: EXAMPLES.get(key, BY_TYPE[type_.split("|")[0].strip()]) for key, type_ in kind.required.items()}
-    frame = _frame([str(spec[key]) for key in ("x", "panel") if key in spec], kind.reads)
-    before = frame.copy(deep=True)
-    made = [
-        make_table(frame, LABELS, spec, {}).tidy if kind.group == "table" else draw_figure(frame, LABELS, spec, "")[1]
-        for _ in range(2)
-    ]
-    yield f"it draws {spec}", []
-    yield "the same trials give the same", [] if made[0].equals(made[1]) else ["they give another one"]
-    yield "it leaves the frame as it was", [] if frame.equals(before) else ["it wrote into it"]
-    if kind.group == "figure":
-        draw_figure(frame, LABELS, spec, "")[0].savefig(io.BytesIO(), format="png")
-        yield "the figure can be saved", []
-
-
-LABELS = {"exact/linear_statistics": "public", "ssp/linear_statistics": "SSP"}
-EXAMPLES = {"metric": "mse", "x": "release.split.train_rows", "panel": "release.split.train_rows", "method": "SSP"}
-BY_TYPE: dict[str, Any] = {"str": "text", "float": 1.0, "int": 1, "bool": True, "list": [], "dict": {}}
-
-
-def _frame(settings: Sequence[str], reads: Sequence[str]) -> Any:
-    """A made-up frame of trials: two mechanisms, two epsilons and three repetitions."""
-    import pandas as pd
-
-    from dpbench.report.frame import COLUMNS
-
-    rows = []
-    for mechanism, epsilon in (("exact", math.inf), ("ssp", 0.5), ("ssp", 1.0)):
-        for repetition in range(3):
-            row: dict[str, Any] = {column: "" if kind == "str" else 0.0 for column, kind in COLUMNS.items()}
-            row |= {"trial": f"{mechanism}{epsilon}{repetition}", "dataset": "adult", "mechanism": mechanism}
-            row |= {"model": "linear_statistics", "epsilon": epsilon, "delta": 1e-5, "repetition": repetition}
-            row |= {"status": "done", "metric": "mse", "value": 0.1 + 0.01 * repetition, "direction": "lower"}
-            row |= {"train_rows": ROWS, "test_rows": "100", "relation": "add_remove", "spent_epsilon": epsilon}
-            row |= dict.fromkeys([*settings, *reads], float(ROWS))
-            rows.append(row)
-    return pd.DataFrame(rows).astype(COLUMNS)
 
 
 # --- tiny data -----------------------------------------------------------------------------------------------------
@@ -285,7 +245,6 @@ def _design(table: Table, *, plain: bool = False) -> Design:
 
 
 def _bytes(value: Table | Release) -> tuple[object, ...]:
-    """All that a table or a release holds."""
     if isinstance(value, Table):
         return value.codes.tobytes(), *(column.tobytes() for column in value.numbers.values())
     data, arrays = value.to_parts()

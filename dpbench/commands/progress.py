@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from types import TracebackType
 from typing import TextIO
 
 from dpbench.grid.runner import Summary
@@ -25,13 +24,11 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._last is not None:
             self._write(self._last)
-            if self._live:
-                self._stream.write("\n")
+        if self._live and self._shown > -float("inf"):
+            self._stream.write("\n")
 
     def show(self, summary: Summary) -> None:
         """Show where the run stands, unless that was just done."""

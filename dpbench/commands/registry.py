@@ -4,32 +4,41 @@ from __future__ import annotations
 
 import argparse
 import inspect
+import re
 
 from dpbench.config import choices, part_of
+from dpbench.config.registry import folder_of
 from dpbench.config.reports import GROUPS, kinds
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_known
 
 PARTS = ("mechanism", "model", "metric")
 
 
 def listing(arguments: argparse.Namespace) -> int:
-    """Print the names of a group, each with the first comment or the title of its config."""
+    """Print the names of a group, each with the first comment or the title of its config; experiments by paper."""
     group = arguments.group.removesuffix("s") if arguments.group != "limits" else "limits"
     found = choices(group, arguments.config_dir)
-    width = max(map(len, found), default=0)
-    for name, path in sorted(found.items()):
-        print(f"{name:<{width}}  {_headline(path.read_text(encoding='utf-8', errors='replace'))}".rstrip())
+    papers = {name: folder_of(path).rstrip("/") if group == "experiment" else "" for name, path in found.items()}
+    width, paper_width = (max(map(len, texts), default=0) for texts in (found, papers.values()))
+    for name, path in sorted(found.items(), key=lambda item: (papers[item[0]], item[0])):
+        paper = f"  {papers[name]:<{paper_width}}" if paper_width else ""
+        print(f"{name:<{width}}{paper}  {_headline(path.read_text(encoding='utf-8', errors='replace'))}".rstrip())
     return 0
 
 
 def _headline(text: str) -> str:
-    """What a config says of itself: its first comment, else the title in its card."""
-    for line in text.splitlines():
-        if line.startswith("# ") and not line.startswith("# @package"):
-            return line[2:].strip()
-        if line.strip().startswith("title:"):
-            return line.split(":", 1)[1].strip().strip("\"'")
-    return ""
+    """What a config says of itself: the first sentence of its first comment, else the title in its card.
+
+    >>> _headline("# @package _global_\\n# AIM, after McKenna et\\n# al. 2022. It is\\n# slow.\\nname: a")
+    'AIM, after McKenna et al. 2022'
+    >>> _headline("card:\\n  title: Adult")
+    'Adult'
+    """
+    comment = re.search(r"(?:^# (?!@package).*\n)+", text, re.MULTILINE)
+    if comment:
+        return re.split(r"(?<!\bal)\. ", comment[0].removeprefix("# ").replace("\n# ", " "))[0].strip()
+    title = re.search(r"^\s*title: *(.*)", text, re.MULTILINE)
+    return title[1].strip("\"' ") if title else ""
 
 
 def show(arguments: argparse.Namespace) -> int:
@@ -61,11 +70,10 @@ def _show_part(group: str, name: str, arguments: argparse.Namespace) -> None:
 
 def _show_kind(group: str, name: str) -> None:
     known = {found.name: found for found in kinds().values() if found.group == group}
-    if name not in known:
-        raise unknown(group, name, known)
+    check_known(group, name, known)
     kind = known[name]
     print(f"{group} {name}  ({kind.target})\n")
     print(inspect.getdoc(kind.function) or "")
-    for told, keys in (("needs", kind.required), ("may have", kind.optional)):
+    for verb, keys in (("needs", kind.required), ("may have", kind.optional)):
         if keys:
-            print(f"\na spec {told} " + ", ".join(f"{key} ({one.replace('|', 'or')})" for key, one in keys.items()))
+            print(f"\na spec {verb} " + ", ".join(f"{key} ({one.replace('|', 'or')})" for key, one in keys.items()))

@@ -5,38 +5,47 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dpbench.commands.recorded import recall
 from dpbench.commands.stored import Stored, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, composed, paper_of
+from dpbench.config.registry import folder_of
 from dpbench.errors import UserError
 from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import read_plan
+from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
-from dpbench.report.build import build_report, export_in
-from dpbench.report.frame import mixed_code
+from dpbench.report.build import build_report
+from dpbench.report.export import NAME, add_to_export
+from dpbench.report.forked import forked
+from dpbench.report.frames.results import Results
+from dpbench.report.frames.settings import mixed_code
+from dpbench.report.manifest import write_manifest
 from dpbench.report.paper import build_paper
-from dpbench.report.results import Results
 
 
 def status(arguments: argparse.Namespace) -> int:
-    """Print, for each experiment of the results folder, the trials planned by its last run, stored and failed.
+    """Say, for each experiment of the results folder or for the one named, how many trials are stored and failed.
 
-    Trials that are missing, but stored as results of other code, are told apart.
+    Trials that are missing, but stored as results of other code, are counted apart.
     """
-    root = compose(arguments.overrides, arguments.config_dir).results
-    plans = sorted(root.glob("*/plan.jsonl"))
+    recall(arguments)
+    experiment = compose(arguments.overrides, arguments.config_dir)
+    root, one = experiment.results, any(item.startswith(("name=", "experiment=")) for item in arguments.overrides)
+    plans = sorted(root.glob(f"{experiment.name if one else '*'}/plan.jsonl"))
     if not plans:
-        print(f"nothing was run in {root} yet")
+        print(f"nothing was run in {root / experiment.name if one else root} yet")
     for path in plans:
         plan = read_plan(path)
         store = Store(root, plan.name)
-        trials = store.read_trials(plan.trial_ids)
-        counts = Counter(trial["status"] for trial in trials)
+        stored, planned = store.trials.scan(), plan.trial_ids
+        counts = Counter(str(stored[identity].status) for identity in planned if identity in stored)
         states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
-        left = len(plan.trial_ids) - len(trials)
-        print(f"{plan.name}: {len(plan.trial_ids)} trials planned (limits {plan.limits}), {states}, {left} left")
+        left = len(planned) - sum(counts.values())
+        print(f"{plan.name}: {len(planned)} trials planned (limits {plan.limits}), {states}, {left} left")
         if other := of_other_code(plan, store):
             print(f"  {len(other)} of those left are stored as results of other code; --other-code accepts them")
     return 0
@@ -44,6 +53,7 @@ def status(arguments: argparse.Namespace) -> int:
 
 def figures(arguments: argparse.Namespace) -> int:
     """Draw the papers or the experiment that the settings name, or all experiments and papers that have results."""
+    recall(arguments)
     config_dir: Path | None = arguments.config_dir
     papers = [item.removeprefix("paper=") for item in arguments.overrides if item.startswith("paper=")]
     overrides = [item for item in arguments.overrides if not item.startswith("paper=")]
@@ -51,7 +61,7 @@ def figures(arguments: argparse.Namespace) -> int:
     if papers and single:
         raise UserError("give either paper=... or an experiment; a paper draws its own experiments")
     if single:
-        _draw(compose(overrides, config_dir), arguments.other_code)
+        _draw(compose(overrides, config_dir), config_dir, arguments.other_code)
     elif not papers:
         papers = _draw_all(overrides, config_dir, arguments.other_code)
     for name in papers:
@@ -63,41 +73,57 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
     """Draw every experiment that has results; the papers that have any."""
     root = compose(overrides, config_dir).results
     known = choices("experiment", config_dir) if root.is_dir() else {}
-    drawn = [name for name in known if _has_results(name, overrides, config_dir)]
+    exported = {
+        name for name, path in known.items() if any((root / one / NAME).exists() for one in (name, folder_of(path)))
+    }
+    drawn = [name for name in known if name in exported or _has_trials(name, overrides, config_dir)]
     if not drawn:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     for name in drawn:
-        _draw(compose([*overrides, f"experiment={name}"], config_dir), other_code)
-    return [name for name in choices("paper", config_dir) if set(drawn) & set(paper_of(name, config_dir).experiments)]
+        _draw(compose([*overrides, f"experiment={name}"], config_dir), config_dir, other_code)
+    return [name for name in choices("paper", config_dir) if set(drawn) & set(_experiments(name, config_dir))]
 
 
-def _has_results(name: str, overrides: Sequence[str], config_dir: Path | None) -> bool:
+def _experiments(paper: str, config_dir: Path | None) -> list[str]:
+    """Those that the figures of a paper name, and the others in its folder."""
+    found = {name for name, path in choices("experiment", config_dir).items() if folder_of(path) == f"{paper}/"}
+    return sorted({*paper_of(paper, config_dir).experiments, *found})
+
+
+def _has_trials(name: str, overrides: Sequence[str], config_dir: Path | None) -> bool:
     config = composed([*overrides, f"experiment={name}"], config_dir)
-    folder = Path(str(config["results"])) / str(config["name"])
-    return export_in(folder) is not None or (folder / "trials").is_dir()
+    return (Path(str(config["results"])) / str(config["name"]) / "trials").is_dir()
 
 
-def _draw(experiment: Experiment, other_code: bool) -> None:
-    found = stored_trials(experiment, other_code=other_code)
+def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> None:
+    found = stored_trials(experiment, config_dir, other_code=other_code)
     if not found.trials:
         raise UserError(
             f"{experiment.results / experiment.name} holds no trial of this plan; run it first, with the same "
             f"settings: dpbench run experiment={experiment.name}"
         )
-    notes = "; ".join(_notes(experiment, found))
-    paths = build_report(found.trials, experiment.report, experiment.results / experiment.name, notes)
+    results = Results(experiment, found.trials, notes_of(experiment, found))
+    folder = experiment.results / experiment.name
+    paths = build_report(results, folder)
+    if found.stored:
+        paths.append(add_to_export(found.trials[: found.stored], folder))
     _print(paths)
     _print_not_drawn(experiment.report, paths, "no stored trial has its metric")
 
 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
-    """The figures and tables of a paper, in the folder of its name beside those of its experiments."""
-    results = []
-    for name in paper.experiments:
-        experiment = compose([*overrides, f"experiment={name}"], config_dir)
-        found = stored_trials(experiment, other_code=other_code)
-        results.append(Results(experiment, found.trials, _notes(experiment, found)))
-    paths = build_paper(paper, results, compose(overrides, config_dir).results / paper.name)
+    """The figures and tables of a paper, in the folder of its name, and its export if there are newly stored trials."""
+    folder = compose(overrides, config_dir).results / paper.name
+    results, stored = [], list[Trial]()
+    lines = ([*overrides, f"experiment={name}"] for name in _experiments(paper.name, config_dir))
+    for experiment in forked([partial(compose, line, config_dir) for line in lines]):
+        found = stored_trials(experiment, config_dir, paper=paper.name, other_code=other_code)
+        results.append(Results(experiment, found.trials, notes_of(experiment, found)))
+        stored += found.trials[: found.stored]
+    paths = build_paper(paper, results, folder)
+    if stored:
+        paths.append(add_to_export(stored, folder))
+        paths.append(write_manifest(paper, results, folder))
     _print(paths)
     _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
 
@@ -109,9 +135,9 @@ def _print_not_drawn(report: Mapping[str, Any], paths: Iterable[Path], why: str)
             print(f"{name} is not drawn: {why}")
 
 
-def _notes(experiment: Experiment, found: Stored) -> list[str]:
+def notes_of(experiment: Experiment, found: Stored) -> list[str]:
     """What a reader must know of the stored trials of a plan."""
-    notes = [] if experiment.limits.name == "full" else [f"limits: {experiment.limits.name}"]
+    notes = list(experiment.reduced)
     if len(found.trials) < found.planned:
         notes.append(f"{len(found.trials)} of {found.planned} planned trials are stored")
     if found.other_code:
@@ -122,12 +148,6 @@ def _notes(experiment: Experiment, found: Stored) -> list[str]:
 
 
 def _print(paths: Iterable[Path]) -> None:
+    here = Path.cwd()
     for path in paths:
-        print(_shown(path))
-
-
-def _shown(path: Path) -> str:
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)
+        print(path.relative_to(here) if path.is_relative_to(here) else path)

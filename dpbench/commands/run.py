@@ -6,16 +6,19 @@ import argparse
 import re
 import sys
 from collections import Counter
-from typing import Any
 
 from dpbench.commands.progress import Progress
-from dpbench.config import Experiment, compose
+from dpbench.commands.recorded import recall, record
+from dpbench.config import Experiment, compose, composed
 from dpbench.errors import UserError
 from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import Plan, make_plan, read_plan
-from dpbench.grid.runner import FINISHED, Options, default_jobs, missing
+from dpbench.grid.records import Trial
+from dpbench.grid.releases import find_release
+from dpbench.grid.runner import Options, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
 from dpbench.grid.store import Store
+from dpbench.grid.trial import FINISHED
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,6 +27,7 @@ def run(arguments: argparse.Namespace) -> int:
     0 if every trial of the plan (or shard) is stored and ended well. Else 1, or 2 if there are failures and all of
     them were refused for the user's settings.
     """
+    recall(arguments)
     if arguments.show:
         return show(arguments)
     if arguments.dry_run:
@@ -31,6 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     plan, store, experiment = _plan_and_store(arguments)
     store.prepare()
     store.write_text(store.plan_file, plan.lines())
+    if not arguments.plan:
+        record(experiment, store, arguments)
     if arguments.shard:
         plan = plan.shard(*_shard(arguments.shard))
     accepted = of_other_code(plan, store) if arguments.other_code else {}
@@ -44,20 +50,24 @@ def run(arguments: argparse.Namespace) -> int:
         with Progress(sys.stderr) as progress:
             summary = run_plan(plan.without(accepted), store, options, progress.show)
     except BaseException:
-        _print_missing(len(plan.trial_ids) - len(store.trial_ids() & set(plan.trial_ids)) - len(accepted), plan)
+        stored = store.trials.scan()
+        _print_missing(sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
         raise
-    trials = [*store.read_trials(plan.trial_ids), *accepted.values()]
-    failed = [trial for trial in trials if trial["status"] not in FINISHED]
+    trials = [*store.read_trials(plan.trials), *accepted.values()]
+    failed = [trial for trial in trials if trial.status not in FINISHED]
     _print_table(trials, experiment)
     print(f"{len(trials)} of {len(plan.trial_ids)} trials are stored in {store.folder}; {summary.ran} ran now")
     if accepted:
         print(f"{len(accepted)} of them are results of other code (--other-code)")
-    without = sum(trial["status"] == "no_estimate" for trial in trials)
+    without = sum(trial.status == "no_estimate" for trial in trials)
     if without:
         print(f"{without} of them have no estimate: the noise left nothing to estimate from")
+    apart = sum(trial.status == "unconverged" for trial in trials)
+    if apart:
+        print(f"{apart} of them are unconverged: their Markov chains disagree, and no table has their values")
     _print_failures(failed)
     _print_missing(len(plan.trial_ids) - len(trials), plan)
-    if failed and {trial["error"]["type"] for trial in failed} == {UserError.__name__}:
+    if failed and {trial.error.type if trial.error else "" for trial in failed} == {UserError.__name__}:
         return 2
     return 1 if failed or len(trials) < len(plan.trial_ids) else 0
 
@@ -72,22 +82,21 @@ def dry_run(arguments: argparse.Namespace) -> int:
     plan, store, _ = _plan_and_store(arguments)
     if arguments.shard:
         plan = plan.shard(*_shard(arguments.shard))
-    stored = store.trial_ids()
-    releases = sum(store.release_folder(item.id).exists() for item in plan.releases)
+    stored = store.trials.scan()
+    store.releases.scan()
+    releases = sum(find_release(store, item.key.id) is not None for item in plan.releases)
     print(f"experiment {plan.name}: limits {plan.limits}, results in {store.folder}")
-    print(f"trials:   {len(plan.trial_ids)} planned, {len(stored & set(plan.trial_ids))} stored")
+    print(f"trials:   {len(plan.trial_ids)} planned, {sum(identity in stored for identity in plan.trial_ids)} stored")
     print(f"releases: {len(plan.releases)} planned, {releases} stored")
-    counts = Counter(item.key["mechanism"]["name"] for item in missing(plan, store, force=arguments.force))
+    counts = Counter(item.key.mechanism.name for item in missing(plan, store, force=arguments.force))
     for mechanism, count in counts.items():
         print(f"  to run: {mechanism}, {count} releases")
     return 0
 
 
 def show(arguments: argparse.Namespace) -> int:
-    """Print the composed configuration."""
+    """Show the composed configuration."""
     import yaml
-
-    from dpbench.config import composed
 
     print(yaml.safe_dump(composed(arguments.overrides, arguments.config_dir), sort_keys=False), end="")
     return 0
@@ -106,6 +115,7 @@ def slurm(arguments: argparse.Namespace) -> int:
         options=experiment.slurm,
         config_dir=arguments.config_dir,
     )
+    record(experiment, store, arguments)
     if arguments.print_only:
         print(script.read_text(), end="")
         return 0
@@ -129,18 +139,19 @@ def _shard(text: str) -> tuple[int, int]:
     return i, n
 
 
-def _print_table(trials: list[dict[str, Any]], experiment: Experiment) -> None:
-    from dpbench.report.frame import trial_frame
-    from dpbench.report.tables import terminal_table
+def _print_table(trials: list[Trial], experiment: Experiment) -> None:
+    from dpbench.report.frames.frame import trial_frame
+    from dpbench.report.tables.cells import terminal_table
 
     if trials:
-        report = experiment.report
-        print(terminal_table(trial_frame(trials), report["labels"], report["metrics"][0]))
+        report, scored = experiment.report, {score.name: None for trial in trials for score in trial.scores}
+        shown = next((name for name in [*report["metrics"], *scored] if name in scored), report["metrics"][0])
+        print(terminal_table(trial_frame(trials), report["labels"], shown))
 
 
-def _print_failures(failed: list[dict[str, Any]]) -> None:
+def _print_failures(failed: list[Trial]) -> None:
     """The distinct messages of failed trials, each once with its count."""
-    messages = Counter((trial["status"], trial["phase"], trial["error"]["message"]) for trial in failed)
+    messages = Counter((trial.status, trial.phase, trial.error.message if trial.error else "") for trial in failed)
     for (status, phase, message), count in messages.most_common():
         print(f"dpbench: {count} trials {status} in {phase}: {message}", file=sys.stderr)
     if failed:

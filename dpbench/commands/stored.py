@@ -1,44 +1,70 @@
-"""Which stored or exported trials answer a plan: those of the same code, and of other code where that is accepted."""
+"""Which stored or exported trials answer an experiment: of the same code, and of other code where that is accepted."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
-from dpbench.config import Experiment
-from dpbench.grid.other_code import Trial, answered, of_other_code, questions
-from dpbench.grid.plan import ReleaseItem, make_plan
+from dpbench.config import Experiment, choices
+from dpbench.config.registry import folder_of
+from dpbench.grid.other_code import of_other_code
+from dpbench.grid.plan import all_stays, make_plan
+from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
-from dpbench.report.build import export_in, load_export
+from dpbench.report.export import NAME, Cell, answers, load_export
 
 
 @dataclass(frozen=True)
 class Stored:
-    """The trials found of a plan, in its order; how many it has; how many come from the store and are of other code."""
+    """The trials found of a plan, the first `stored` of them from the store and `other_code` of those of other code;
+    how many the plan has.
+    """
 
     trials: list[Trial]
     planned: int
+    stored: int
     other_code: int
 
 
-def stored_trials(experiment: Experiment, *, other_code: bool = False) -> Stored:
-    """The trials of this very plan that are stored; of mechanisms of which none is, those in the export of its folder.
+def stored_trials(
+    experiment: Experiment, config_dir: Path | None = None, *, paper: str = "", other_code: bool = False
+) -> Stored:
+    """The trials of this very plan that are stored; of mechanisms of which none is, those that an export has.
 
-    An export may have been made by other code: it names the commit. With `other_code`, so may stored trials.
+    Exports are those of the experiment and of its paper: that in whose folder its config stands, if none is named. An
+    export may have been made by other code: it names the commit. With `other_code`, so may stored trials.
     """
-    plan, store = make_plan(experiment), Store(experiment.results, experiment.name)
-    found = {trial["id"]: trial for trial in store.read_trials(plan.trial_ids)}
-    accepted: dict[str, Trial] = of_other_code(plan, store) if other_code else {}
-    found = {**accepted, **found}
-    export = export_in(store.folder)
-    if len(found) < len(plan.trial_ids) and export is not None:
-        stored = {_mechanism(item) for item in plan.releases if any(trial.id in found for trial in item.trials)}
-        absent = replace(plan, releases=tuple(item for item in plan.releases if _mechanism(item) not in stored))
-        found |= dict(answered(dict(questions(absent)), load_export(export)))
-    trials = [found[identity] for identity in plan.trial_ids if identity in found]
-    return Stored(trials, len(plan.trial_ids), len(accepted))
+    store = Store(experiment.results, experiment.name)
+    if not (store.folder / "trials").is_dir():
+        return Stored(*answers(_cells(experiment, config_dir, paper), experiment), stored=0, other_code=0)
+    plan = make_plan(experiment)
+    found = {trial.id: trial for trial in store.read_trials(plan.trials)}
+    accepted = of_other_code(plan, store) if other_code else {}
+    trials = [*{**accepted, **found}.values()]
+    stored = len(trials)
+    if stored < len(plan.trial_ids):
+        known = {_mechanism(trial.key) for trial in trials}
+        exported, _ = answers(_cells(experiment, config_dir, paper), experiment)
+        trials += [trial for trial in exported if _mechanism(trial.key) not in known]
+    return Stored(trials, len(plan.trial_ids), stored, len(accepted))
 
 
-def _mechanism(item: ReleaseItem) -> str:
+def _cells(experiment: Experiment, config_dir: Path | None, paper: str) -> list[Cell]:
+    """What the exports of the experiment and of its paper hold."""
+    config = choices("experiment", config_dir).get(experiment.name)
+    folders = dict.fromkeys([experiment.name, paper or (folder_of(config) if config else "")])
+    paths = (experiment.results / name / NAME for name in folders if name)
+    return [cell for path in paths if path.exists() for cell in _read(path, path.stat().st_mtime_ns)]
+
+
+@cache
+def _read(path: Path, mtime: int) -> list[Cell]:
+    with all_stays():
+        return load_export(path)
+
+
+def _mechanism(key: TrialKey) -> str:
     """The mechanism of a release with its parameters: one series of the report."""
-    return canonical([item.key["dataset"]["name"], item.key["mechanism"]])
+    return canonical([key.release.dataset["name"], key.release.mechanism.uncoded().to_dict()])

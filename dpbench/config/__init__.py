@@ -4,12 +4,12 @@
 mechanisms, models and metrics in it, `reports` what is to be drawn, and `schema` holds the types.
 """
 
-from dpbench.config.composition import composed
+from dpbench.config.composition import composed, quoted
 from dpbench.config.experiment import compose
 from dpbench.config.parts import part_of
 from dpbench.config.registry import choices
 from dpbench.config.reports import paper_of
-from dpbench.config.schema import Experiment, Kind, Limits, Paper, Part
+from dpbench.config.schema import Experiment, Kind, Limits, Paper, Part, Sample
 from dpbench.config.values import checked_name
 
 __all__ = [
@@ -18,10 +18,12 @@ __all__ = [
     "Limits",
     "Paper",
     "Part",
+    "Sample",
     "checked_name",
     "choices",
     "compose",
     "composed",
     "paper_of",
     "part_of",
+    "quoted",
 ]

@@ -1,13 +1,15 @@
-"""Hydra merges the config files and the settings of a line; its complaints become one message of ours."""
+"""Hydra merges the config files and the settings of a line; its errors become one message of ours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.registry import check_own_files, choices, yaml_error
+from dpbench.config.registry import check_own_files, choices, folder_of, yaml_error
 from dpbench.config.values import check_values, checked_type
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.resources import conf_dir
@@ -24,34 +26,68 @@ DATASET = {
     "path": "str | None",
     "shipped": "str | None",
     "public": "bool",
+    "public_data": "dict | None",
     "card": "dict | None",
 }
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
-GROUPS |= {"limits": "full", "experiment": "quickstart"}  # each with an example
+GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart"}  # each with an example
+MOVED = {"limits.train_rows": "sample.train_rows", "limits.test_rows": "sample.test_rows"}  # renamed settings
 LOOP = "an interpolation (${...}) leads to itself"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
 def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
     """What Hydra makes of the settings, as plain data. Raises `UserError` if it cannot."""
-    import yaml
-    from hydra import compose as hydra_compose
-    from hydra import initialize_config_dir
-    from hydra.errors import HydraException
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
+    return resolved(merged(overrides, config_dir), {}, overrides, config_dir)
+
+
+def merged(overrides: Sequence[str], config_dir: Path | None = None) -> Any:
+    """The files and settings as Hydra merges them, with interpolations as they were written. Raises `UserError`."""
+    from hydra import compose, initialize_config_dir
 
     _check_settings(overrides)
-    searched = list(overrides)
+    searched = [_located(item, config_dir) for item in overrides]
     if config_dir is not None:
         if not config_dir.is_dir():
             raise UserError(f"--config-dir {shown(str(config_dir))}: no such folder")
         use_folder(config_dir)
         check_own_files(config_dir)
-        searched.append(f"hydra.searchpath=[{_quoted(f'file://{config_dir.resolve()}')}]")
+        searched.append(f"hydra.searchpath=[{quoted(f'file://{config_dir.resolve()}')}]")
+    with _explaining(overrides, config_dir), initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        return compose("config", overrides=searched)
+
+
+def resolved(
+    config: Any, point: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None = None
+) -> dict[str, Any]:
+    """What `merged` made of `overrides`, with the further settings of `point`, as plain data. Raises `UserError`."""
+    from omegaconf import OmegaConf
+
+    with _explaining([*overrides, *(f"{name}={value}" for name, value in point.items())], config_dir):
+        config = deepcopy(config) if point else config
+        for name, value in point.items():
+            OmegaConf.update(config, name, value)
+        found = OmegaConf.to_container(config, resolve=True)
+    plain = {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
+    check_values(plain)
+    _check_dataset(plain.get("dataset"))
+    if "experiment" in plain:
+        raise UserError(
+            'the experiment sets nothing: its file must begin with the line "# @package _global_", so that it '
+            "sets values of the whole configuration"
+        )
+    return plain
+
+
+@contextmanager
+def _explaining(overrides: Sequence[str], config_dir: Path | None) -> Iterator[None]:
+    """Errors of Hydra and of what it reads as one `UserError`."""
+    import yaml
+    from hydra.errors import HydraException
+    from omegaconf.errors import OmegaConfBaseException
+
     try:
-        with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            config = OmegaConf.to_container(hydra_compose("config", overrides=searched), resolve=True)
+        yield
     except (HydraException, OmegaConfBaseException) as error:
         raise _explained(error, overrides, config_dir) from error
     except yaml.YAMLError as error:
@@ -59,24 +95,9 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
     except RecursionError as error:
         raise UserError(f"the configuration is nested too deep, or {LOOP}") from error
     except ValueError as error:
-        if "Config group override" in str(error):
-            named = [item for item in overrides if item.split("=")[0] in GROUPS]
-            given = next((item for item in named if re.search(r"=(null|true|false|[\d.+-]+\w*)$", item)), "limits")
-            group = given.split("=")[0]
-            hint = f"a group takes the name of one of its configs, such as {group}={GROUPS[group]}"
-            raise UserError(f"{given[:100]}: {hint}") from error
-        raise UserError(f"the settings cannot be read: {_line(str(error))}") from error
-    except Exception as error:  # Hydra lets through whatever a file or a value makes its own code raise
+        raise _no_group_value(error, overrides) from error
+    except Exception as error:  # Hydra passes on any error that a file or a value causes in its code
         raise UserError(f"the settings cannot be read: {_line(f'{type(error).__name__}: {error}')}") from error
-    plain = {str(key): value for key, value in config.items()} if isinstance(config, dict) else {}
-    check_values(plain)
-    _check_dataset(plain.get("dataset"))
-    if "experiment" in plain:
-        raise UserError(
-            'the experiment sets nothing: its file must begin with the line "# @package _global_", so that it '
-            "speaks of the whole configuration"
-        )
-    return plain
 
 
 def _check_settings(overrides: Sequence[str]) -> None:
@@ -94,21 +115,31 @@ def _check_dataset(node: Any) -> None:
             checked_type(f"dataset.{key}", node[key], kind)
 
 
-def _quoted(text: str) -> str:
-    """A text in Hydra's syntax, whatever is in it."""
+def _located(override: str, config_dir: Path | None) -> str:
+    """The setting as Hydra finds it: experiment=linreg_adult names the file linreg_adult.yaml in any folder.
+
+    >>> _located("experiment=linreg_adult", None), _located("epsilon=1", None)
+    ('experiment=dd_ssp/linreg_adult', 'epsilon=1')
+    """
+    key, _, name = override.partition("=")
+    path = choices("experiment", config_dir).get(name) if key.lstrip("+") == "experiment" else None
+    return f"{key}={folder_of(path)}{name}" if path else override
+
+
+def quoted(text: str) -> str:
+    """Any text in Hydra's syntax."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
 
 
 def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | None) -> UserError:
-    """Hydra's complaint in one line, with the nearest known names."""
+    """Hydra's message in one line, with the nearest known names."""
     text = str(error)
+    if old := next((old for old in MOVED if old in text), None):
+        return moved(old)
     missing = re.search(r"Could not (?:find|load) '(\w+)/([^']+)'", text)
-    if missing and missing[1] == "experiment" and (words := missing[2].split("/"))[0] in GROUPS:
-        hint = f"'- override /{words[0]}: {'/'.join(words[1:])}'"
-        return UserError(f"the defaults of an experiment must say {hint}, not '- {words[0]}: {'/'.join(words[1:])}'")
     if missing:
-        return unknown(missing[1], missing[2], choices(missing[1], config_dir))
+        return _no_such_config(missing[1], missing[2], config_dir)
     twice = re.search(r"To override a value use '(override [^']+)'", text) or re.search(
         r"Multiple values for (\w+)", text
     )
@@ -121,6 +152,39 @@ def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | No
     if key:
         return _no_such_key(key[1], overrides, config_dir)
     return UserError(f"the settings cannot be read: {_line(text)}")
+
+
+def _no_group_value(error: ValueError, overrides: Sequence[str]) -> UserError:
+    """The message for a group that was given a number, true, false or null."""
+    if "Config group override" not in str(error):
+        return UserError(f"the settings cannot be read: {_line(str(error))}")
+    named = [item for item in overrides if item.split("=")[0] in GROUPS]
+    given = next((item for item in named if re.search(r"=(null|true|false|[\d.+-]+\w*)$", item)), "limits")
+    group = given.split("=")[0]
+    return UserError(f"{given[:100]}: a group takes the name of one of its configs, such as {group}={GROUPS[group]}")
+
+
+def _no_such_config(group: str, name: str, config_dir: Path | None) -> UserError:
+    """The message for a config that is not there; the defaults of an experiment lead here too."""
+    known, (first, _, rest) = choices(group, config_dir), name.partition("/")
+    if group == "experiment" and first in GROUPS:
+        return UserError(
+            f"the defaults of an experiment must say '- override /{first}: {rest}', not '- {first}: {rest}'"
+        )
+    if group == "experiment" and name in known:
+        return UserError(
+            f"the defaults of an experiment must say '- /experiment/{folder_of(known[name])}{name}', not '- {name}'"
+        )
+    return unknown(group, name, known)
+
+
+def moved(old: str) -> UserError:
+    """The message for a setting that has another name now (see `MOVED`).
+
+    >>> moved("limits.train_rows")
+    UserError('limits.train_rows is now called sample.train_rows: set that (in a config of your own, too)')
+    """
+    return UserError(f"{old} is now called {MOVED[old]}: set that (in a config of your own, too)")
 
 
 def _slash(hint: str) -> str:
@@ -150,7 +214,7 @@ def _no_such_key(key: str, overrides: Sequence[str], config_dir: Path | None) ->
                 f"a + in front adds a parameter that its config leaves out (dpbench show {words[0]}={words[1]})"
             )
     return UserError(
-        f"cannot set {shown(given)}: this configuration has no {shown(key)}; `dpbench run --show` prints what "
+        f"cannot set {shown(given)}: this configuration has no {shown(key)}; `dpbench run --show` shows what "
         f"it has, and a + in front (+{given[:100]}) adds a parameter that it leaves at its default"
     )
 

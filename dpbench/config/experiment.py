@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.composition import composed
+from dpbench.config.composition import GROUPS, merged, resolved
 from dpbench.config.parts import parts_of
 from dpbench.config.registry import choices, declared
 from dpbench.config.reports import checked_report
-from dpbench.config.schema import Experiment, Limits, Part
-from dpbench.config.values import checked_name, checked_type, integer, listed, number
+from dpbench.config.schema import Experiment, Part
+from dpbench.config.sizes import delta_of, epsilons_of, limits_of, sample_of, slurm_of
+from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
 from dpbench.errors import UserError, shown, unknown
-from dpbench.privacy.budget import RELATIONS
+from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
 
-MOST_POINTS, MOST_TRIALS = 500, 200_000
-MOST = {"repetitions": 100_000, "jobs": 1024, "shards": 10_000, "rows": 10**9, "seed": 2**63 - 1}
-MOST_SECONDS, MOST_MB = 1e7, 1e8  # 115 days, 100 TB
+MOST_POINTS, MOST_TRIALS = 500, 2_000_000
+MOST = {"repetitions": 100_000, "draws": 1000, "jobs": 1024, "shards": 10_000, "seed": 2**63 - 1}
 SETTINGS = {  # the configuration's own keys, and the type of each
     "dataset": "dict",
     "mechanism": "dict",
     "model": "dict",
     "metric": "dict",
+    "sample": "dict",
     "limits": "dict",
     "name": "str | int | float",
     "title": "str",
@@ -35,6 +35,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "mu": "float | list | None",
     "relation": "str",
     "repetitions": "int",
+    "draws": "int",
     "seed": "int",
     "calibration": "str | list",
     "sweep": "dict",
@@ -45,41 +46,55 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "slurm": "dict",
     "report": "dict",
 }
-LIMITS = ("name", "train_rows", "test_rows", "model_mb", "iterations", "seconds", "memory_mb")
 
 
 def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experiment:
     """The experiment of these settings in Hydra's syntax, over the project's configs and those of `config_dir`.
 
-    Raises `UserError` for whatever the user can mend: an unknown name, a wrong type, a value out of range.
+    Raises `UserError` for invalid input: an unknown name, a wrong type, a value out of range.
     """
-    config = composed(overrides, config_dir)
+    base = merged(overrides, config_dir)
+    config = resolved(base, {}, overrides, config_dir)
     axes = _axes(config, overrides)
     if not axes:
         experiment = _experiment(config, config_dir)
     else:
-        points = (_experiment(composed([*overrides, *point], config_dir), config_dir) for point in product(*axes))
-        grids = tuple(points)
-        experiment = replace(grids[0], points=grids)
+        grids = tuple(_experiment(point, config_dir) for point in _points(base, axes, overrides, config_dir))
+        experiment = replace(grids[0], points=grids, configuration=config)
     trials = sum(_trials(grid) for grid in experiment.grids)
     if trials > MOST_TRIALS:
         raise UserError(f"the grid has {trials:,} trials, and {MOST_TRIALS:,} at most are run at once: divide it")
     return experiment
 
 
-def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> list[list[str]]:
-    """The sweep as lists of settings, without what the line itself sets."""
+def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list[Any]]:
+    """The sweep, setting -> values, without what the line itself sets."""
     sweep = config.get("sweep")
     if not isinstance(sweep, dict) or not all(isinstance(values, list) and values for values in sweep.values()):
         raise UserError(
-            f"sweep must map settings to lists of values, such as {{limits.train_rows: [100, 1000]}}: {shown(sweep)}"
+            f"sweep must map settings to lists of values, such as {{sample.train_rows: [100, 1000]}}: {shown(sweep)}"
         )
     pinned = {override.split("=", 1)[0].lstrip("+") for override in overrides}
     kept = {str(key): values for key, values in sweep.items() if key not in pinned}
     points = math.prod(len(values) for values in kept.values())
     if points > MOST_POINTS:
         raise UserError(f"the sweep has {points:,} points, and {MOST_POINTS} at most are read: divide it")
-    return [[f"{key}={_text(value)}" for value in values] for key, values in kept.items()]
+    return kept
+
+
+def _points(
+    base: Any, axes: Mapping[str, list[Any]], overrides: Sequence[str], config_dir: Path | None
+) -> Iterator[dict[str, Any]]:
+    """The configuration of each point. Hydra merges the files once for all that differ in plain settings alone."""
+    made = {tuple(overrides): base}
+    for values in product(*axes.values()):
+        plain = {
+            key: value for key, value in zip(axes, values, strict=True) if key not in GROUPS and key[0] not in "+~"
+        }
+        line = (*overrides, *(f"{key}={_text(x)}" for key, x in zip(axes, values, strict=True) if key not in plain))
+        if line not in made:
+            made[line] = merged(line, config_dir)
+        yield resolved(made[line], plain, line, config_dir)
 
 
 def _text(value: Any) -> str:
@@ -98,13 +113,13 @@ def _text(value: Any) -> str:
 def _trials(grid: Experiment) -> int:
     """At most so many trials are on the releases of a grid."""
     cells = len(grid.mechanisms) * len(grid.calibrations) * len(grid.epsilons) * grid.repetitions
-    return cells * len(grid.models)
+    return cells * sum(grid.draws if "rows" in model.needs else 1 for model in grid.models)
 
 
 def _experiment(config: Mapping[str, Any], config_dir: Path | None) -> Experiment:
     _check_settings(config)
-    limits = _limits(config["limits"])
-    delta = _delta(config, limits)
+    sample, limits = sample_of(config["sample"]), limits_of(config["limits"])
+    delta = delta_of(config, sample)
     experiment = Experiment(
         name=checked_name(config["name"]),
         title=config["title"],
@@ -112,21 +127,24 @@ def _experiment(config: Mapping[str, Any], config_dir: Path | None) -> Experimen
         mechanisms=parts_of("mechanism", config, config_dir),
         models=parts_of("model", config, config_dir),
         metrics=parts_of("metric", config, config_dir),
-        epsilons=_epsilons(config, delta),
+        epsilons=epsilons_of(config, delta),
         delta=delta,
         delta_power=config["delta"] if isinstance(config["delta"], str) else None,
         relation=config["relation"],
         repetitions=integer("repetitions", config["repetitions"], 1, MOST["repetitions"]),
+        draws=integer("draws", config["draws"], 1, MOST["draws"]),
         seed=integer("seed", config["seed"], 0, MOST["seed"]),
         calibrations=tuple(str(value) for value in listed(config["calibration"])),
         design=config["design"],
+        sample=sample,
         limits=limits,
         jobs=None if config["jobs"] is None else integer("jobs", config["jobs"], 1, MOST["jobs"]),
         results=Path(config["results"]),
         shards=integer("shards", config["shards"], 1, MOST["shards"]),
-        slurm=_slurm(config["slurm"]),
+        slurm=slurm_of(config["slurm"]),
         report=config["report"],
         config_dir=config_dir,
+        configuration=config,
     )
     _check(experiment)
     return replace(experiment, report=_report(experiment))
@@ -144,106 +162,14 @@ def _check_settings(config: Mapping[str, Any]) -> None:
             if key in ("mechanism", "model", "metric"):
                 continue  # none is named: `parts_of` says how to
             raise UserError(f"the setting {key} is missing: it was deleted, or no file gives it")
-        if key not in ("mechanism", "model", "metric", "repetitions", "seed", "shards", "jobs", "epsilon", "mu"):
+        if key not in ("mechanism", "model", "metric", "epsilon", "mu", *MOST):
             checked_type(key, config[key], kind)
     known = {one.name: str(one.type) for one in fields(Design) if one.name != "domain"}
-    for key, value in config["design"].items():
-        if key not in known:
-            raise unknown("setting of design", str(key), known)
-        checked_type(f"design.{key}", value, known[str(key)])
+    check_keys("setting of design", "design", config["design"], known)
     if "target" not in config["design"]:
         raise UserError("design.target is missing: the attribute that is predicted, such as design.target=income")
-
-
-# --- budgets and sizes ---------------------------------------------------------------------------------------------
-
-
-def _limits(limits: Mapping[str, Any]) -> Limits:
-    for key in limits:
-        if key not in LIMITS:
-            raise unknown("setting of limits", str(key), LIMITS)
-    for key in LIMITS:
-        if key not in limits:
-            raise UserError(f"limits.{key} is missing: see conf/limits/full.yaml")
-    return Limits(
-        name=str(limits["name"]),
-        train_rows=integer("limits.train_rows", limits["train_rows"], 1, MOST["rows"]),
-        test_rows=_test_rows(limits["test_rows"]),
-        seconds=number("limits.seconds", limits["seconds"], above=0, most=MOST_SECONDS),
-        memory_mb=number("limits.memory_mb", limits["memory_mb"], above=0, most=MOST_MB),
-    )
-
-
-def _test_rows(given: Any) -> float | list[float]:
-    match given:
-        case bool() | [_, bool()]:
-            pass
-        case int() if 0 <= given <= MOST["rows"]:
-            return given
-        case float() if 0 < given < 1:
-            return given
-        case [float(part), int(most)] if 0 < part < 1 <= most <= MOST["rows"]:
-            return [part, most]
-    raise UserError(
-        "limits.test_rows must be a whole number of at least 0, a part of the rows such as 0.2, or this with the most "
-        f"rows that it may come to, such as [0.2, 1000], not {shown(given)}"
-    )
-
-
-def _delta(config: Mapping[str, Any], limits: Limits) -> float:
-    """The number given, or the power of n that "n**-1.1" names, n the declared number of training rows."""
-    from dpbench.data.table import count_test_rows
-
-    given = config["delta"]
-    power = re.fullmatch(r"n\*\*-(\d{1,3}(?:\.\d{1,9})?)", str(given))
-    if not power:
-        if isinstance(given, str):
-            raise UserError(
-                f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {shown(given)}"
-            )
-        return number("delta", given, above=0, below=1)
-    n, declared_rows = limits.train_rows, _declared_rows(config["dataset"])
-    if declared_rows is not None:
-        n = min(n, declared_rows - count_test_rows(limits.test_rows, declared_rows))
-    return number("delta", _rounded(number("n", n, above=1) ** -float(power[1])), above=0, below=1)
-
-
-def _declared_rows(dataset: Mapping[str, Any]) -> int | None:
-    """How many rows a data set's card says it has."""
-    card = dataset.get("card") or {}
-    checked_type("dataset.card", card, "dict")
-    rows = card.get("rows")
-    return None if rows is None else integer("dataset.card.rows", rows, 1, MOST["rows"])
-
-
-def _epsilons(config: Mapping[str, Any], delta: float) -> tuple[float, ...]:
-    """Those given, or those at `delta` of the Gaussian-DP parameters `mu` (Paper 1, Proposition 2.1(i))."""
-    if config["mu"] is None:
-        return tuple(number("epsilon", value, above=0) for value in listed(config["epsilon"]))
-    from dpbench.privacy.accounting import gaussian_epsilon
-
-    mus = [number("mu", value, above=0, most=1e4) for value in listed(config["mu"])]
-    return tuple(number("epsilon of mu", _rounded(gaussian_epsilon(mu, delta)), above=0) for mu in mus)
-
-
-def _rounded(value: float) -> float:
-    """To ten digits, so that an identity does not hang on the last bits of a power or a root.
-
-    >>> _rounded(1 / 3)
-    0.3333333333
-    """
-    return float(f"{value:.10g}")
-
-
-def _slurm(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of sbatch: each is one word, and its value one line."""
-    for name, value in options.items():
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", str(name)):
-            raise UserError(f"slurm: {shown(name)} is no option of sbatch, such as mem or cpus-per-task")
-        checked_type(f"slurm.{name}", value, "str | int | None")
-        if not re.fullmatch(r"[\w.,:;@%+=/()\[\]* -]{0,200}", str(value), re.ASCII):
-            raise UserError(f"slurm.{name} must be one line without quotes, at most 200 characters, not {shown(value)}")
-    return dict(options)
+    for key in ("name", "_target_"):
+        checked_type(f"dataset.{key}", config["dataset"].get(key), "str")
 
 
 # --- what must hold before a plan is made --------------------------------------------------------------------------
@@ -251,7 +177,6 @@ def _slurm(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check(experiment: Experiment) -> None:
     """Budget, relation, calibrations, and a model for every mechanism."""
-    from dpbench.privacy.accounting import check_calibration
     from dpbench.privacy.budget import Budget
 
     if experiment.relation not in RELATIONS:
@@ -259,18 +184,64 @@ def _check(experiment: Experiment) -> None:
     for epsilon in experiment.epsilons:
         Budget(epsilon, experiment.delta, experiment.relation)
     for calibration in experiment.calibrations:
-        check_calibration(calibration)
+        if calibration not in CALIBRATIONS:
+            raise unknown("calibration", calibration, CALIBRATIONS)
     for label, values in (("epsilon", experiment.epsilons), ("calibration", experiment.calibrations)):
         if not values or len(set(values)) != len(values):
             raise UserError(f"{label} must list at least one value, and none twice: {shown(list(values))}")
-    wanting = [metric.name for metric in experiment.metrics if metric.test_rows]
-    if wanting and not experiment.limits.test_rows:
+    untested = [metric.name for metric in experiment.metrics if metric.test_rows]
+    if untested and not experiment.sample.test_rows:
         raise UserError(
-            f"limits.test_rows=0 leaves {', '.join(wanting)} without test rows; give some, or name other metrics"
+            f"sample.test_rows=0 leaves {', '.join(untested)} without test rows; give some, or name other metrics"
         )
+    _check_protocol(experiment)
+    _check_public(experiment)
     for mechanism in experiment.mechanisms:
         _check_relation(mechanism, experiment)
+        _check_calibration(mechanism, experiment)
         _check_models(mechanism, experiment)
+
+
+def _check_protocol(experiment: Experiment) -> None:
+    """No reference is fitted to the rows that it is tested on."""
+    references = [mechanism.name for mechanism in experiment.mechanisms if not mechanism.private]
+    if references and experiment.sample.protocol == "authors":
+        raise UserError(
+            f"sample.protocol=authors gives mechanisms the test rows too, and {', '.join(references)} would release "
+            "them as they are: run a non-private reference under sample.protocol=split, on the same splits"
+        )
+
+
+def _check_calibration(mechanism: Part, experiment: Experiment) -> None:
+    chosen = "calibration" in mechanism.parameters or not mechanism.takes("calibration")
+    if not chosen and not set(mechanism.calibrations) & set(experiment.calibrations):
+        raise UserError(
+            f"mechanism {mechanism.name} has no calibration {', '.join(experiment.calibrations)}; it has "
+            f"{', '.join(mechanism.calibrations)}"
+        )
+
+
+def _check_public(experiment: Experiment) -> None:
+    """The public data of another data set are declared public, and over attributes that the private ones have."""
+    from dpbench.data.load import declared_domain, fingerprint, is_public
+    from dpbench.data.public import public_domain
+
+    public = experiment.dataset.get("public_data")
+    if public is None:
+        return
+    name = public.get("name")
+    checked_type("dataset.public_data.name", name, "str")
+    if experiment.sample.public_rows:
+        raise UserError(
+            f"public rows are those of dataset.public_data ({name}) or sample.public_rows of the private ones, not both"
+        )
+    if not is_public(public):
+        raise UserError(f"dataset.public_data: the rows of {name} are not public; set dataset.public_data.public=true")
+    public_domain(declared_domain(experiment.dataset), declared_domain(public))
+    rows = ("_target_", "sources", "parameters", "outside")
+    one, other = fingerprint(experiment.dataset), fingerprint(public)
+    if all(one[key] == other[key] for key in rows):
+        raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset['name']}")
 
 
 def _check_relation(mechanism: Part, experiment: Experiment) -> None:

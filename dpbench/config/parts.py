@@ -1,33 +1,50 @@
-"""Mechanisms, models and metrics of a configuration: what the grid knows of them, and parameters that fit."""
+"""Mechanisms, models and metrics of a configuration, with checked parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from dpbench.config.composition import composed
 from dpbench.config.registry import choices, declared
 from dpbench.config.schema import Part
-from dpbench.config.values import checked_type, listed
+from dpbench.config.values import check_keys, listed
 from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, shown, unknown
-from dpbench.mechanisms.release import KINDS
-from dpbench.privacy.budget import RELATIONS
+from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
+from dpbench.releases import KINDS
 from dpbench.targets import resolve
 
-RESERVED = {
+RESERVED = {  # keys of a part that are no parameters, and their types; `resolve` checks a target
     "mechanism": {
-        "_target_": "str",
+        "_target_": "Target",
         "_offers_": "list",
         "_relations_": "list",
+        "_calibrations_": "list",
         "_private_": "bool",
         "_labels_": "bool",
         "_unpaid_": "dict",
         "_hide_runtime_": "bool",
+        "_label_": "str",
+        "_methods_": "dict",
+        "_styles_": "dict",
     },
-    "model": {"_target_": "str", "_needs_": "list | str", "_labels_": "bool"},
-    "metric": {"_target_": "str", "_needs_": "list | str", "_labels_": "bool", "_test_rows_": "bool"},
+    "model": {
+        "_target_": "Target",
+        "_needs_": "list | str",
+        "_labels_": "bool",
+        "_classes_": "bool",
+        "_label_": "str",
+    },
+    "metric": {
+        "_target_": "Target",
+        "_needs_": "list | str",
+        "_labels_": "bool",
+        "_classes_": "bool",
+        "_test_rows_": "bool",
+        "_label_": "str",
+    },
 }
 
 
@@ -66,11 +83,7 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
             f"{where} has settings, but {name} is not in the grid: {group}=[...,{name}] adds it, ~{where} drops them"
         )
     reserved = {str(key): value for key, value in node.items() if str(key).startswith("_")}
-    for key, value in reserved.items():
-        if key not in RESERVED[group]:
-            raise unknown(f"reserved key of {where}", key, RESERVED[group])
-        if key != "_target_":
-            checked_type(f"{where}.{key}", value, RESERVED[group][key])
+    check_keys(f"reserved key of {where}", where, reserved, RESERVED[group])
     function = resolve(group, node["_target_"], f"{where}: _target_")
     check_signature(group, function, where)
     parameters = {key: value for key, value in node.items() if key not in reserved}
@@ -87,13 +100,15 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
         needs=_names(f"{where}._needs_", reserved.get("_needs_", ()), KINDS),
         private=private,
         labels=reserved.get("_labels_", False),
+        classes=reserved.get("_classes_", False),
         test_rows=reserved.get("_test_rows_", False),
         unpaid={str(dataset): str(text) for dataset, text in reserved.get("_unpaid_", {}).items()},
         hide_runtime=reserved.get("_hide_runtime_", False),
+        calibrations=_names(f"{where}._calibrations_", reserved.get("_calibrations_", CALIBRATIONS[:2]), CALIBRATIONS),
     )
 
 
-def _names(where: str, value: Any, known: tuple[str, ...]) -> tuple[str, ...]:
+def _names(where: str, value: Any, known: Collection[str]) -> tuple[str, ...]:
     names = tuple(str(name) for name in listed(value))
     for name in names:
         if name not in known:
@@ -102,12 +117,9 @@ def _names(where: str, value: Any, known: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _check_parameters(group: str, where: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Every parameter is one of the function's, of the type that its annotation names, and none is wanting."""
+    """Every parameter is one of the function's, of the type that its annotation names, and none is missing."""
     known = parameters_of(group, function)
-    for name, value in given.items():
-        if name not in known:
-            raise unknown(f"parameter of {where}", str(name), known)
-        checked_type(f"{where}.{name}", value, _written(known[name].annotation))
+    check_keys(f"parameter of {where}", where, given, {name: _written(one.annotation) for name, one in known.items()})
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in given:
             raise UserError(f"{where} needs a value for {name}, which has no default: set {where}.{name}")

@@ -14,9 +14,18 @@ LARGEST = 2**20  # bytes of a config file
 
 
 def choices(group: str, config_dir: Path | None = None) -> dict[str, Path]:
-    """The configs of a group, by name; those of `config_dir` come over the project's."""
-    folders = [conf_dir(), *([config_dir] if config_dir else [])]
-    return {path.stem: path for folder in folders for path in sorted((folder / group).glob("*.yaml"))}
+    """The configs of a group, by name; those of `config_dir` come over the project's.
+
+    Experiments may stand in folders, by paper; one whose name begins with "_" is a base of others and not listed.
+    """
+    folders = [folder / group for folder in (conf_dir(), config_dir) if folder]
+    patterns = ("[!_]*.yaml", "*/[!_]*.yaml") if group == "experiment" else ("*.yaml",)
+    return {path.stem: path for folder in folders for one in patterns for path in sorted(folder.glob(one))}
+
+
+def folder_of(experiment: Path) -> str:
+    """The folder of an experiment's file below conf/experiment, such as "dd_ssp/"; empty if it is in none."""
+    return "" if experiment.parent.name == "experiment" else f"{experiment.parent.name}/"
 
 
 def declared(group: str, config_dir: Path | None = None) -> dict[str, Mapping[str, Any]]:
@@ -40,7 +49,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def yaml_error(error: Exception, path: Path | None = None) -> UserError:
-    """The complaint about a YAML file in one line, with file, line and column."""
+    """What is wrong with a YAML file in one line, with file, line and column."""
     mark = getattr(error, "problem_mark", None)
     place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
     name = path or (mark.name if mark else "a config file")
@@ -51,7 +60,7 @@ def yaml_error(error: Exception, path: Path | None = None) -> UserError:
 
 
 def check_own_files(folder: Path) -> None:
-    """`UserError` for a config file in the user's folder that a reader could not digest."""
+    """`UserError` for a config file in the user's folder that is too large or nested too deep."""
     for pattern in ("*.yaml", "*/*.yaml", "*/*/*.yaml"):
         for path in sorted(folder.glob(pattern)):
             check_file(path)
@@ -60,7 +69,7 @@ def check_own_files(folder: Path) -> None:
 def check_file(path: Path) -> None:
     """`UserError` for a file that is too large or too deep, with its aliases written out.
 
-    What is no YAML passes: whoever reads the file says so.
+    Invalid YAML passes: it is reported when the file is read.
     """
     import yaml
 

@@ -1,4 +1,4 @@
-"""What is to be drawn: the kinds of figure and table that there are, and reports whose figures ask for what exists."""
+"""Reports: the kinds of figure and table, and what a report may ask of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+from dpbench.config.labels import labels, metric_label
 from dpbench.config.registry import choices, declared, read_yaml
 from dpbench.config.schema import Kind, Paper
-from dpbench.config.values import TYPES, check_values, checked_name, checked_type
+from dpbench.config.values import TYPES, check_keys, check_values, checked_name, checked_type
 from dpbench.errors import UserError, shown, unknown
 from dpbench.targets import own_folder
 
@@ -26,7 +27,8 @@ ANY = {  # keys that every kind's spec may have
     "symbol": "str",
 }
 RESERVED = {"_target_": "str", "_required_": "dict", "_optional_": "dict", "_reads_": "list"}
-OTHER_METRICS = ("seconds",)  # shown as a metric, and stored with every trial
+REPORT = {"metrics": "list", "figures": "list", "panels": "dict"}
+OTHER_METRICS = ("seconds", "spent_epsilon")  # shown as a metric, and stored with every trial
 
 
 def kinds() -> dict[str, Kind]:
@@ -41,20 +43,19 @@ def kinds() -> dict[str, Kind]:
 
 def kind_of(spec: Mapping[str, Any]) -> Kind:
     """The kind that a spec names, `DEFAULT` if none. Raises `UserError` for an unknown one."""
-    name, known = str(spec.get("kind") or DEFAULT), kinds()
+    name = str(spec.get("kind") or DEFAULT)
+    known = {one: (group, path) for group in GROUPS for one, path in choices(group, own_folder()).items()}
     if name not in known:
         raise unknown("kind of figure", name, known)
-    return known[name]
+    group, path = known[name]
+    return _kind(group, name, read_yaml(path).get(name))
 
 
 def _kind(group: str, name: str, node: Any) -> Kind:
     where = f"{group}.{name}"
     if not isinstance(node, dict) or "_target_" not in node:
         raise UserError(f"conf/{group}/{name}.yaml must hold '{name}:' with a _target_ below it")
-    for key, value in node.items():
-        if key not in RESERVED:
-            raise unknown(f"key of {where}", str(key), RESERVED)
-        checked_type(f"{where}.{key}", value, RESERVED[key])
+    check_keys(f"key of {where}", where, node, RESERVED)
     required, optional = (
         {str(k): str(v) for k, v in node.get(key, {}).items()} for key in ("_required_", "_optional_")
     )
@@ -66,22 +67,18 @@ def _kind(group: str, name: str, node: Any) -> Kind:
 
 
 def checked_report(report: Any, metrics: Collection[str], where: str = "report") -> dict[str, Any]:
-    """The report with all its parts; `metrics` are the names of those there are.
+    """The report with all its parts and the labels of all methods; `metrics` are the names of those there are.
 
     Raises `UserError` for a figure of an unknown kind or metric, with an unknown key, or without one it needs.
     """
     checked_type(where, report, "dict | None")
-    found = {"labels": {}, "metrics": [], "figures": [], "panels": {}} | {
-        str(key): value for key, value in (report or {}).items() if value is not None
-    }
-    for key, value in found.items():
-        if key not in ("labels", "metrics", "figures", "panels"):
-            raise unknown(f"key of {where}", key, ("labels", "metrics", "figures", "panels"))
-        checked_type(f"{where}.{key}", value, "list" if key in ("metrics", "figures") else "dict")
+    found: dict[str, Any] = {"metrics": [], "figures": [], "panels": {}}
+    found |= {str(key): value for key, value in (report or {}).items() if value is not None}
+    check_keys(f"key of {where}", where, found, REPORT)
     for metric in found["metrics"]:
         if metric not in metrics:
             raise unknown(f"metric of {where}", str(metric), metrics)
-    found["labels"] = {str(method): str(label) for method, label in found["labels"].items()}
+    found["labels"] = labels()
     found["figures"] = [
         _checked_spec(spec, f"{where}.figures.{place}", metrics) for place, spec in enumerate(found["figures"])
     ]
@@ -93,16 +90,13 @@ def checked_report(report: Any, metrics: Collection[str], where: str = "report")
 
 
 def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> dict[str, Any]:
-    """One figure or table of a report, without the keys that are null."""
+    """One figure or table of a report, without the keys that are null; an axis has the label of its metric."""
     checked_type(where, given, "dict")
     spec = {str(key): value for key, value in given.items() if value is not None}
     where = f"{where} ({spec['name']})" if "name" in spec else where
     kind = kind_of(spec)
     known = ANY | dict(kind.required) | dict(kind.optional)
-    for key, value in spec.items():
-        if key not in known:
-            raise unknown(f"key of {where}, a {kind.name}:", key, known)
-        checked_type(f"{where}.{key}", value, known[key])
+    check_keys(f"key of {where}, a {kind.name}:", where, spec, known)
     for key in ("name", *(("title",) if kind.group == "table" else ()), *kind.required):
         if key not in spec:
             raise UserError(f"{where}: a {kind.name} needs {key}")
@@ -110,6 +104,8 @@ def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> dict[str,
     metric = spec.get("metric")
     if metric is not None and metric not in metrics and metric not in OTHER_METRICS:
         raise unknown(f"metric of {where}", str(metric), metrics)
+    if metric is not None and "ylabel" in kind.optional:
+        spec.setdefault("ylabel", metric_label(metric))
     return spec
 
 

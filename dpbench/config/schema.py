@@ -13,12 +13,13 @@ from dpbench.targets import resolve
 
 @dataclass(frozen=True)
 class Part:
-    """A mechanism, model or metric of the registry (`group`): its name, function, parameters and what the grid knows.
+    """A mechanism, model or metric of the registry (`group`): its name, function, parameters and properties.
 
     `offers`: kinds of release a mechanism makes. `relations`: the neighbouring relations it proves. `needs`: the kinds
     of release of which a model or metric reads one (none named: any). `labels`: whether the target must have two
-    levels. `test_rows`: whether there must be test rows. `unpaid`: by data set, what the parameters took from its
-    private rows. `hide_runtime`: whether time and memory of a release depend on a secret, and are not recorded.
+    levels; `classes`: whether it may have more (`Design.several`). `test_rows`: whether there must be test rows.
+    `unpaid`: by data set, what the parameters took from its private rows. `hide_runtime`: whether time and memory of a
+    release depend on a secret, and are not recorded. `calibrations`: those it has if it takes any.
     """
 
     group: str
@@ -30,9 +31,11 @@ class Part:
     needs: tuple[str, ...] = ()
     private: bool = True
     labels: bool = False
+    classes: bool = False
     test_rows: bool = False
     unpaid: Mapping[str, str] = field(default_factory=dict)
     hide_runtime: bool = False
+    calibrations: tuple[str, ...] = ("tight", "paper")
 
     def reads(self, offers: Sequence[str]) -> bool:
         """Whether a release with these offers is enough for this model or metric."""
@@ -47,22 +50,27 @@ class Part:
         """What `target` names."""
         return resolve(self.group, self.target, f"{self.group}.{self.name}: _target_")
 
-    def key(self) -> dict[str, Any]:
-        """The part as it stands in a trial's key."""
-        return {"name": self.name, "target": self.target, "parameters": dict(self.parameters)}
-
 
 @dataclass(frozen=True)
-class Limits:
-    """Rows of a split, and the most seconds and MB of memory for a release or a trial on it.
+class Sample:
+    """How many rows a split takes: `train_rows` at most, `test_rows`, and `public_rows`, which no budget protects.
 
     `test_rows` below 1 is a part of the rows, and [0.2, 1000] a fifth of them, but 1,000 at most; 0 is none: metrics
-    are then of the training rows.
+    are then of the training rows. `protocol`: which of them a mechanism sees (`dpbench.data.table.Split.seen`).
     """
 
     name: str
     train_rows: int
     test_rows: float | Sequence[float]
+    public_rows: int = 0
+    protocol: str = "split"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most seconds and MB of memory for a release, or for a trial on it."""
+
+    name: str
     seconds: float
     memory_mb: float
 
@@ -71,8 +79,9 @@ class Limits:
 class Experiment:
     """A grid: dataset x mechanism x calibration x epsilon x repetition, and models and metrics on each release.
 
-    With a sweep over other settings it is the sum of the grids of `points`. `delta_power` is delta as it was given, if
-    that is a power of the number of training rows.
+    A model of synthetic rows is fitted to each of `draws` sets of them. With a sweep over other settings it is the sum
+    of the grids of `points`. `configuration` is what Hydra composed. `delta_power` is delta as it was given, if that
+    is a power of the number of training rows.
     """
 
     name: str
@@ -86,9 +95,11 @@ class Experiment:
     delta_power: str | None
     relation: str
     repetitions: int
+    draws: int
     seed: int
     calibrations: tuple[str, ...]
     design: Mapping[str, Any]
+    sample: Sample
     limits: Limits
     jobs: int | None
     results: Path
@@ -96,12 +107,19 @@ class Experiment:
     slurm: Mapping[str, Any]
     report: Mapping[str, Any] = field(default_factory=dict)
     config_dir: Path | None = None
+    configuration: Mapping[str, Any] = field(default_factory=dict)
     points: tuple[Experiment, ...] = ()
 
     @property
     def grids(self) -> tuple[Experiment, ...]:
         """The points of the sweep, or the experiment itself."""
         return self.points or (self,)
+
+    @property
+    def reduced(self) -> tuple[str, ...]:
+        """What is not of the papers' size, such as ("sample: smoke", "limits: smoke")."""
+        names = {"sample": self.sample.name, "limits": self.limits.name}
+        return tuple(f"{group}: {name}" for group, name in names.items() if name != "full")
 
 
 @dataclass(frozen=True)
@@ -131,7 +149,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Paper:
-    """What is drawn over several experiments: figures and tables of one paper, and what the paper itself prints."""
+    """What is drawn over several experiments: figures and tables of one paper, and its published values."""
 
     name: str
     title: str

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpbench.errors import UserError, shown
+from dpbench.errors import UserError, shown, unknown
 
 DEEPEST, MOST_VALUES, LONGEST = 30, 100_000, 10_000  # levels, values and characters of a configuration
 TYPES: dict[str, tuple[type, ...]] = {
@@ -69,6 +69,14 @@ def checked_type(where: str, value: Any, annotation: str) -> None:
     if not any(isinstance(value, TYPES[kind]) and (kind == "bool") == isinstance(value, bool) for kind in known):
         wanted = " or ".join(dict.fromkeys(WORDS.get(kind, kind) for kind in kinds))
         raise UserError(f"{where} must be {wanted}, not {shown(value)}")
+
+
+def check_keys(what: str, where: str, given: Mapping[Any, Any], known: Mapping[str, str]) -> None:
+    """`UserError` for a key (`what` it is) that is not `known`, or a value that is not of the type which that names."""
+    for key, value in given.items():
+        if key not in known:
+            raise unknown(what, str(key), known)
+        checked_type(f"{where}.{key}", value, known[key])
 
 
 def _alternatives(annotation: str) -> list[str]:

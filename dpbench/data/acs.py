@@ -10,10 +10,10 @@ from zipfile import ZipFile
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Domain
-from dpbench.data.fetch import fetch, open_binary
-from dpbench.data.source import Source, sources_of
+from dpbench.data.fetch import fetch_all, open_binary
+from dpbench.data.source import Source
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_known
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -30,22 +30,24 @@ def load(config: Mapping[str, Any]) -> Table:
 
     `config.problem` names the problem, such as ACSIncome. Its target is the label that the problem makes of it
     where it is declared with two levels (the second is true), and the number itself where it is declared numeric. A
-    missing value is the level "N/A", or the number 0, which folktables puts for it.
+    missing value is the level "N/A", or the number 0, which folktables puts for it. Without a problem (null) all
+    persons are there, and each attribute is a column of the files.
 
-    Raises `UserError` for an unknown problem, state, year or horizon, and for files that cannot be had or lack a
+    Raises `UserError` for an unknown problem, state, year or horizon, and for files that are missing or lack a
     column.
     """
     import pandas as pd
 
     domain, problem = domain_from_config(config["attributes"]), _problem(config)
-    columns = sorted({*domain.names, problem.target, *FILTERS})
+    columns = sorted({*domain.names, *((problem.target, *FILTERS) if problem else ())})
     frames = []
-    for state, source in zip(config["states"], sources_of(config), strict=True):
-        path = fetch(source, offline=bool(config.get("offline")))
+    for state, (source, path) in zip(config["states"], fetch_all(config), strict=True):
         frames.append(_read(path, source.holds, columns))
-        _check_rows(len(frames[-1]), path, config["sources"]["rows"].get(_key(config, state)))
+        found, published = len(frames[-1]), config["sources"]["rows"].get(_key(config, state))
+        if published is not None and found != published:
+            raise UserError(f"{path} has {found:,} persons, not {published:,} as published; remove and fetch it again")
     persons = pd.concat(frames, ignore_index=True)  # ACSMobility drops rows by their index
-    rows = problem._preprocess(persons)  # the selection has no public name
+    rows = problem._preprocess(persons) if problem else persons  # the selection has no public name
     frame = _values(rows, domain, problem)
     return code_frame(frame, domain, config.get("outside", "error"), str(config["name"]))
 
@@ -61,12 +63,10 @@ def sources(config: Mapping[str, Any]) -> tuple[Source, ...]:
     if not isinstance(states, list) or not states or len({*map(str, states)}) < len(states):
         raise UserError(f"dataset.states must list different states, such as dataset.states=[CA,WY], not {states!r}")
     for state in states:
-        if state not in state_list:
-            raise unknown("state in dataset.states:", str(state), state_list)
+        check_known("state in dataset.states:", state, state_list)
     if type(year) is not int or year < FIRST_YEAR:
         raise UserError(f"dataset.year must be a year from {FIRST_YEAR} on, such as 2018, not {year!r}")
-    if horizon not in HORIZONS:
-        raise unknown("dataset.horizon", str(horizon), HORIZONS)
+    check_known("dataset.horizon", horizon, HORIZONS)
     found = []
     for state in states:
         path = f"{year}/{horizon}/csv_p{state.lower()}.zip"
@@ -82,13 +82,14 @@ def _key(config: Mapping[str, Any], state: str) -> str:
 
 
 def _problem(config: Mapping[str, Any]) -> Any:
-    """The problem of folktables that the config names."""
+    """The problem of folktables that `config.problem` names; None if it is null."""
     import folktables
 
+    if config["problem"] is None:
+        return None
     name = str(config["problem"])
     known = [key for key, value in vars(folktables).items() if isinstance(value, folktables.BasicProblem)]
-    if name not in known:
-        raise unknown("dataset.problem", name, known)
+    check_known("dataset.problem", name, known)
     return getattr(folktables, name)
 
 
@@ -111,14 +112,8 @@ def _read(path: Path, member: str, columns: list[str]) -> pd.DataFrame:
                 raise UserError(f"{path}: {member} holds text where numbers belong: {error}") from error
 
 
-def _check_rows(found: int, path: Path, published: int | None) -> None:
-    """Whether a file has the number of persons that is published of it."""
-    if published is not None and found != published:
-        raise UserError(f"{path} has {found:,} persons, not {published:,} as published; remove it, and fetch it again")
-
-
 def _values(rows: pd.DataFrame, domain: Domain, problem: Any) -> pd.DataFrame:
-    """The attributes of the rows, with the problem's label for its target and each missing value filled."""
+    """The attributes of the rows, with the label of the problem, if any, for its target; missing values are filled."""
     import numpy as np
 
     frame = rows[list(domain.names)].reset_index(drop=True)
@@ -126,7 +121,7 @@ def _values(rows: pd.DataFrame, domain: Domain, problem: Any) -> pd.DataFrame:
         name = attribute.name
         if attribute.numeric:
             frame[name] = frame[name].fillna(0.0)
-        elif name == problem.target and attribute.size == 2:
+        elif problem and name == problem.target and attribute.size == 2:
             label = problem.target_transform(frame[name]).to_numpy(dtype=bool)
             frame[name] = np.array(attribute.levels, dtype=object)[label.astype(int)]
         else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
-from dpbench.data.fetch import fetch, open_binary
+from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.source import sources_of
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -29,15 +29,13 @@ def load(config: Mapping[str, Any]) -> Table:
 
     **Shapes** 32,561 + 16,281 = 48,842 rows. A missing value is the level "?".
 
-    Raises `UserError` if a file cannot be had.
+    Raises `UserError` if a file is missing.
     """
     import pandas as pd
 
-    sources = sources_of(config)
-    if len(sources) != 2:
+    if len(sources_of(config)) != 2:
         raise UserError("Adult is read from two sources, adult.data and adult.test, in this order")
-    offline, alternative = bool(config.get("offline")), config.get("alternative")
-    train, test = (fetch(source, offline=offline, alternative=alternative) for source in sources)
+    train, test = (path for _, path in fetch_all(config))
     frame = pd.concat([_read(train, skip=0), _read(test, skip=1)], ignore_index=True)
     domain = domain_from_config(config["attributes"])
     return code_frame(frame, domain, config.get("outside", "error"), "Adult", config.get("drop") or ())

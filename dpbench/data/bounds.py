@@ -1,4 +1,4 @@
-"""Bounds read off the rows in place of declared ones: what papers do that leave the choice of bounds aside."""
+"""Bounds computed from the rows in place of declared ones, as papers do that leave the choice of bounds aside."""
 
 from __future__ import annotations
 

@@ -10,28 +10,40 @@ import numpy as np
 
 from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Codes, Domain
-from dpbench.data.fetch import fetch, open_binary
-from dpbench.data.source import sources_of
+from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.table import Table
-from dpbench.errors import UserError
+from dpbench.errors import UserError, check_known
+
+PARTS = ("private", "public", "all")  # of `load_part`
 
 
 def load_coded(config: Mapping[str, Any]) -> Table:
     """The rows of the files `config.sources`, one file after the other, over the domain `config.attributes`.
 
-    Each file is a CSV of integers with the attributes' names in its first line, in any order. The code k stands for
-    the k-th level, value or bin that is declared for its attribute, counted from 0. There are no numbers beside the
-    codes.
+    Each file is a CSV of integers with the attributes' names in its first line, in any order; a first column without
+    a name numbers the rows, and is passed over. The code k stands for the k-th level, value or bin that is declared for
+    its attribute, counted from 0. There are no numbers beside the codes.
 
-    Raises `UserError` if a file cannot be had, or does not fit its declaration.
+    Raises `UserError` if a file is missing, or does not fit its declaration.
     """
-    domain, sources = domain_from_config(config["attributes"]), sources_of(config)
-    if not sources:
-        raise UserError(f"dataset={config.get('name')} needs dataset.sources, the files that its rows are read from")
-    offline, alternative = bool(config.get("offline")), config.get("alternative")
-    paths = [fetch(source, offline=offline, alternative=alternative) for source in sources]
-    codes = [_read(path, domain, source.file) for path, source in zip(paths, sources, strict=True)]
-    return Table(domain, np.concatenate(codes))
+    domain = domain_from_config(config["attributes"])
+    return Table(domain, np.concatenate([_read(path, domain, source.file) for source, path in fetch_all(config)]))
+
+
+def load_part(config: Mapping[str, Any]) -> Table:
+    """The rows of `load_coded` that are in `config.part`: `private`, a random 90%, `public`, the others, or `all`.
+
+    **Source** Liu, Vietri and Wu 2021, section 3, "a 90-10 split". The draw is that of the authors' code
+    (iterative-dp): no other gives the counts that the paper prints.
+
+    Raises `UserError` for another part, and as `load_coded` does.
+    """
+    check_known("dataset.part", config.get("part"), PARTS)
+    table = load_coded(config)
+    if config["part"] == "all":
+        return table
+    private = np.random.RandomState(0).binomial(1, 0.9, len(table)) == 1
+    return table.take(np.flatnonzero(private if config["part"] == "private" else ~private))
 
 
 def _read(path: Path, domain: Domain, file: str) -> Codes:
@@ -40,10 +52,16 @@ def _read(path: Path, domain: Domain, file: str) -> Codes:
 
     with open_binary(path) as stream:
         frame = pd.read_csv(stream)
+    if frame.columns[0] == "Unnamed: 0":
+        frame = frame.iloc[:, 1:]
     if differ := sorted(set(frame.columns) ^ set(domain.names)):
         raise UserError(f"{file}: its columns are not those declared; these are in one but not the other: {differ}")
     for name, size in domain.sizes.items():
-        column = frame[name]
-        if not pd.api.types.is_integer_dtype(column) or not column.between(0, size - 1).all():
-            raise UserError(f"{file}: column {name!r} must hold the integers 0 .. {size - 1}, as declared")
+        numbers = pd.to_numeric(frame[name], errors="coerce")
+        wrong = np.flatnonzero(~numbers.isin(range(size)))
+        if len(wrong):
+            raise UserError(
+                f"{file}: column {name!r} must hold the integers 0 .. {size - 1}, as declared; {len(wrong):,} of "
+                f"{len(frame):,} rows do not, such as row {wrong[0] + 1}: {frame[name].iloc[wrong[0]]}"
+            )
     return frame[list(domain.names)].to_numpy(dtype=np.int64)

@@ -1,4 +1,4 @@
-"""A data frame of level names and numbers, held against its declared domain and coded."""
+"""A data frame of level names and numbers, checked against its declared domain and coded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpbench.data.domain import Attribute, Codes, Domain, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_known, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -52,26 +52,23 @@ def code_counted(
 
     Raises `UserError` for a missing or undeclared column, values outside their domain, or no row left.
     """
-    if outside not in OUTSIDE:
-        raise unknown("dataset.outside", str(outside), OUTSIDE)
+    check_known("dataset.outside", outside, OUTSIDE)
     prefix = f"{where}: " if where else ""
     _check_columns([str(name) for name in frame.columns], domain, prefix, set(ignore))
-    columns = [_code(frame[attribute.name], attribute) for attribute in domain.attributes]
+    columns = [(_code_numbers if a.numeric else _code_levels)(frame[a.name], a) for a in domain.attributes]
     faults = [column.beyond_repair if outside == "clip" else column.outside for column in columns]
     if outside != "drop":
         _raise_faults(frame, domain, faults, prefix, outside)
     drop = np.any(faults, axis=0)
     if drop.all():
         raise UserError(f"{prefix}there is no row" + (f" left of {len(frame)}" if len(frame) else ""))
-    table = Table(domain, np.column_stack([column.codes for column in columns]), _numbers(domain, columns))
+    numbers = {name: c.numbers for name, c in zip(domain.names, columns, strict=True) if c.numbers is not None}
+    table = Table(domain, np.column_stack([column.codes for column in columns]), numbers)
     if drop.any():
         table = table.take(np.flatnonzero(~drop))
-    clipped = {name: int(column.outside.sum()) for name, column in zip(domain.names, columns, strict=True)}
-    return Coded(
-        table=table,
-        dropped=int(drop.sum()),
-        clipped={name: count for name, count in clipped.items() if count and outside == "clip"},
-    )
+    moved = zip(domain.names, columns, strict=True) if outside == "clip" else ()
+    clipped = {name: int(column.outside.sum()) for name, column in moved if column.outside.any()}
+    return Coded(table, int(drop.sum()), clipped)
 
 
 # --- one column ------------------------------------------------------------------------------------------
@@ -85,16 +82,6 @@ class _Column:
     numbers: Floats | None
     outside: Mask
     beyond_repair: Mask  # outside, and no nearest value
-
-
-def _numbers(domain: Domain, columns: list[_Column]) -> dict[str, Floats]:
-    return {
-        name: column.numbers for name, column in zip(domain.names, columns, strict=True) if column.numbers is not None
-    }
-
-
-def _code(column: pd.Series[Any], attribute: Attribute) -> _Column:
-    return _code_numbers(column, attribute) if attribute.numeric else _code_levels(column, attribute)
 
 
 def _code_levels(column: pd.Series[Any], attribute: Attribute) -> _Column:
@@ -201,6 +188,6 @@ def _allowed(attribute: Attribute) -> str:
     return f"a number in [{attribute.bounds[0]:g}, {attribute.bounds[1]:g}]"
 
 
-def _some(names: Iterable[str], most: int = SHOWN) -> str:
+def _some(names: Iterable[str]) -> str:
     names = [name if len(name) <= 60 else f"{name[:57]}..." for name in names]
-    return ", ".join(names[:most]) + (f", ... ({len(names)} in all)" if len(names) > most else "")
+    return ", ".join(names[:SHOWN]) + (f", ... ({len(names)} in all)" if len(names) > SHOWN else "")

@@ -1,6 +1,6 @@
 """Public declarations of what a table may contain: `Attribute` and `Domain`.
 
-Nothing here is computed from rows. Paper 0, Definition 2.8.
+Nothing here is computed from rows. DD-SSP, Definition 2.8.
 """
 
 from __future__ import annotations

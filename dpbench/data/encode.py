@@ -1,4 +1,4 @@
-"""Numerical encodings of coded attributes, and second moments from marginals (Paper 0, sections 3.1 and 3.2)."""
+"""Numerical encodings of coded attributes, and second moments from marginals (DD-SSP, sections 3.1 and 3.2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dpbench.data.domain import Attribute, Clique, Domain, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_known
 
 # Each encoding is the matrix A_j of z[j] = A_j psi_j(chi_j), of shape (p_j, m_j).
 
@@ -38,8 +38,17 @@ def reduced_one_hot(attribute: Attribute) -> Floats:
     return np.eye(attribute.size)[1:]
 
 
-CATEGORICAL: Mapping[str, Callable[[Attribute], Floats]] = {"reduced_one_hot": reduced_one_hot, "one_hot": one_hot}
-SIGNS: Floats = np.array([[-1.0, 1.0]])  # A_j (1, 2) of a target of two levels (Paper 0, section 3.3)
+def ordinal(attribute: Attribute) -> Floats:
+    """A_j = (0, ..., m - 1) (1, m): the code itself, as the public code of Zhou et al. 2024 (excess risk) takes it."""
+    return np.arange(attribute.size, dtype=float)[None, :]
+
+
+CATEGORICAL: Mapping[str, Callable[[Attribute], Floats]] = {
+    "reduced_one_hot": reduced_one_hot,
+    "one_hot": one_hot,
+    "ordinal": ordinal,
+}
+SIGNS: Floats = np.array([[-1.0, 1.0]])  # A_j (1, 2) of a target of two levels (DD-SSP, section 3.3)
 
 
 @dataclass(frozen=True)
@@ -50,7 +59,9 @@ class Design:
     is that of its bin, or its own if `exact` and the table has it. A categorical target of two levels is -1 for the
     first and +1 for the second. The features are, in this order, the encoded attributes of `domain` without the
     target, and a constant 1 if `intercept`. `categorical` names the encoding of categorical features:
-    `reduced_one_hot` or `one_hot`.
+    `reduced_one_hot` or `one_hot`, or `ordinal`: the code as a number.
+
+    With `classes` a categorical target may have more levels: y is then its code, from 0, for classifiers alone.
 
     Raises `UserError` for a target that is neither a numeric attribute of at least two bins nor a categorical one of
     two levels.
@@ -62,9 +73,10 @@ class Design:
     categorical: str = "reduced_one_hot"
     scaled: bool = True
     exact: bool = False
+    classes: bool = False
 
     def __post_init__(self) -> None:
-        if not _predictable(self.domain[self.target]):
+        if not (_predictable(self.domain[self.target]) or self.several):
             attribute = self.domain[self.target]
             usable = [other.name for other in self.domain.attributes if _predictable(other)]
             raise UserError(
@@ -72,8 +84,7 @@ class Design:
                 f"{self.target!r} is {'numeric' if attribute.numeric else 'categorical'} and has {attribute.size}; "
                 f"attributes that can be a target: {', '.join(usable) or 'none'}"
             )
-        if self.categorical not in CATEGORICAL:
-            raise unknown("encoding", self.categorical, CATEGORICAL)
+        check_known("encoding", self.categorical, CATEGORICAL)
 
     @cached_property
     def features(self) -> tuple[str, ...]:
@@ -89,7 +100,7 @@ class Design:
             for attribute in self.domain.attributes
         }
         if not self.domain[self.target].numeric:
-            matrices[self.target] = SIGNS
+            matrices[self.target] = ordinal(self.domain[self.target]) if self.several else SIGNS
         for matrix in matrices.values():  # kept, and handed to mechanisms and models
             matrix.setflags(write=False)
         return matrices
@@ -101,8 +112,13 @@ class Design:
         for name in self.features:
             attribute = self.domain[name]
             first = attribute.size - len(self.matrices[name])
-            names += [name] if attribute.numeric else [f"{name}={level}" for level in attribute.levels[first:]]
+            one = self._one_number(name)
+            names += [name] if one else [f"{name}={level}" for level in attribute.levels[first:]]
         return (*names, "(intercept)") if self.intercept else tuple(names)
+
+    def _one_number(self, name: str) -> bool:
+        """Whether an attribute is one feature, whose values have an order."""
+        return self.domain[name].numeric or self.categorical == "ordinal"
 
     @cached_property
     def _ranges(self) -> dict[str, tuple[Floats, Floats]]:
@@ -125,10 +141,11 @@ class Design:
     def corners(self) -> tuple[Floats, ...]:
         """For each feature attribute its extreme encoded values (p_j, k), and 1 for an intercept.
 
-        The two ends of a number. Of a one-hot attribute three levels, which stand for all: 0 is among them if encoded.
+        The two ends of a number or a code. Of a one-hot attribute three levels, which stand for all: 0 is among them if
+        encoded.
         """
         values = [
-            np.stack(self._ranges[name], axis=1) if self.domain[name].numeric else self.matrices[name][:, :3]
+            np.stack(self._ranges[name], axis=1) if self._one_number(name) else self.matrices[name][:, :3]
             for name in self.features
         ]
         return (*values, np.ones((1, 1))) if self.intercept else tuple(values)
@@ -140,7 +157,7 @@ class Design:
 
     @property
     def x_bound(self) -> float:
-        """||X||: the least upper bound of ||x||_2 over the domain (Paper 0, Proposition 3.1).
+        """||X||: the least upper bound of ||x||_2 over the domain (DD-SSP, Proposition 3.1).
 
         One attribute adds the largest squared norm of any of its encoded values: 1 if one-hot, max_s v_j(s)^2 if
         scalar; an intercept adds 1.
@@ -164,6 +181,18 @@ class Design:
         return sorted(self.matrices[self.target][0]) == [-1.0, 1.0]
 
     @property
+    def counted(self) -> bool:
+        """Whether the target is a count: one of listed whole numbers of at least 0, as Poisson regression needs."""
+        target = self.domain[self.target]
+        return target.discrete_values and all(value >= 0 and value.is_integer() for value in target.values)
+
+    @property
+    def several(self) -> bool:
+        """Whether y is the code of one of more than two levels."""
+        attribute = self.domain[self.target]
+        return self.classes and not attribute.numeric and attribute.size > 2
+
+    @property
     def target_scale(self) -> float:
         """Units of the target for one unit of y (1 for a target of two levels)."""
         lower, upper = self.domain[self.target].bounds or (-1.0, 1.0)
@@ -184,7 +213,7 @@ class Design:
         return encoded
 
     def moments(self, marginals: Mapping[Clique, Floats]) -> tuple[Floats, Floats]:
-        """X'X (p, p) and X'y (p,) from pairwise marginals (Paper 0, Proposition 3.2 and Algorithm 1).
+        """X'X (p, p) and X'y (p,) from pairwise marginals (DD-SSP, Proposition 3.2 and Algorithm 1).
 
         Block (j, k) of Z'Z is A_j <mu_jk> A_k'. Every pair of the domain's attributes is in some marginal of
         `marginals`; pairs that are not given, single marginals and the total follow by summation.
@@ -192,7 +221,7 @@ class Design:
         Raises `UserError` naming a pair that is missing.
         """
         names = (*self.features, self.target)
-        single = singles(self.domain, marginals)
+        single = {name: marginal(marginals, (name,)) for name in self.domain.names}
         maps = {name: self.matrices[name] for name in names}
         if self.intercept:  # a constant feature is an attribute of one level
             names = (*self.features, "", self.target)
@@ -226,21 +255,10 @@ def pairs(domain: Domain) -> tuple[Clique, ...]:
     return tuple(combinations(domain.names, 2))
 
 
-def singles(domain: Domain, marginals: Mapping[Clique, Floats]) -> dict[str, Floats]:
-    """The one-way marginals: those given, else the mean of the sums of all tables that hold the attribute.
-
-    On consistent marginals each table gives the same sums.
-    """
-    missing = [name for name in domain.names if not any(name in clique for clique in marginals)]
-    if missing:
-        raise UserError(f"the release has no marginal with {', '.join(missing)}")
-    return {name: marginal(marginals, (name,)) for name in domain.names}
-
-
 def marginal(marginals: Mapping[Clique, Floats], names: Clique) -> Floats:
     """The marginal of `names`, its axes in their order: the one given, else the mean of the sums of all that hold them.
 
-    Raises `UserError` if no marginal holds all of them.
+    On consistent marginals each table gives the same sums. Raises `UserError` if no marginal holds all of them.
     """
     holding = [clique for clique in marginals if set(names) <= set(clique)]
     given = [clique for clique in holding if len(clique) == len(names)]

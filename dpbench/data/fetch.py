@@ -7,11 +7,11 @@ import hashlib
 import logging
 import os
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, cast
 
-from dpbench.data.source import Source
+from dpbench.data.source import Source, sources_of
 from dpbench.data.zipped import described, join_members, sort_rows, zip_state
 from dpbench.errors import UserError
 
@@ -57,7 +57,7 @@ def fetch(source: Source, *, offline: bool = False, alternative: str | None = No
     same time. Where no checksum is known, a zip file is looked for under its whole name, and checked by what it
     holds. `alternative` names a dataset that ships with the project, for the message.
 
-    Raises `UserError` naming the places tried if the file cannot be had, or if the cache cannot be written.
+    Raises `UserError` naming the places tried if the file is in none of them, or if the cache cannot be written.
     """
     tried: list[str] = []
     for path in _candidates(source):
@@ -66,7 +66,8 @@ def fetch(source: Source, *, offline: bool = False, alternative: str | None = No
             return path
         tried.append(f"{path}: {state}")
         log.warning("%s: %s; not used", path, state)
-    tried += [f"{folder} ({MIRRORS}): {_absence(folder)}" for folder in mirror_dirs()]
+    for folder in mirror_dirs():
+        tried.append(f"{folder} ({MIRRORS}): no {'usable file of that name' if folder.is_dir() else 'such folder'}")
     tried += [] if mirror_dirs() else [f"{MIRRORS}: not set"]
     tried += [] if os.path.isfile(_cached(source)) else [f"{_cached(source)} (cache): not there"]
     if offline:
@@ -77,6 +78,18 @@ def fetch(source: Source, *, offline: bool = False, alternative: str | None = No
     except _DownloadError as error:
         tried.append(f"{source.url}: {error}")
         raise _absent(source, tried, alternative) from error
+
+
+def fetch_all(config: Mapping[str, Any]) -> list[tuple[Source, Path]]:
+    """The files that a dataset's config says it is read from, each with its path; see `fetch`.
+
+    Raises `UserError` if it names none.
+    """
+    sources = sources_of(config)
+    if not sources:
+        raise UserError(f"dataset={config.get('name')} needs dataset.sources, the files that its rows are read from")
+    offline, alternative = bool(config.get("offline")), config.get("alternative")
+    return [(source, fetch(source, offline=offline, alternative=alternative)) for source in sources]
 
 
 def verify(sources: Iterable[Source]) -> list[tuple[str, str, str]]:
@@ -106,7 +119,7 @@ def _candidates(source: Source) -> Iterator[Path]:
             below = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir())
         except OSError:
             below = []
-        by_name = [source.name, *(f"{name}/{source.name}" for name in below)]  # then the checksum must tell
+        by_name = [source.name, *(f"{name}/{source.name}" for name in below)]  # then the checksum decides
         places = dict.fromkeys([source.file, *(by_name if source.sha256 else ())])
         for place in places:
             for path in (folder / place, folder / f"{place}.gz"):
@@ -143,10 +156,6 @@ def _digest(path: Path, source: Source) -> str:
         return sha256_of(path)
     with open_binary(path) as stream:
         return hashlib.sha256(sort_rows(stream.read())).hexdigest()
-
-
-def _absence(folder: Path) -> str:
-    return "no usable file of that name" if folder.is_dir() else "no such folder"
 
 
 def _absent(source: Source, tried: list[str], alternative: str | None) -> UserError:

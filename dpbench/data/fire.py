@@ -12,11 +12,11 @@ from dpbench.data.table import Table
 
 
 def load(config: Mapping[str, Any]) -> Table:
-    """All rows of fire.csv, sorted by their codes: in whatever order the file has them, the table is the same.
+    """All rows of fire.csv, sorted by their codes: the order of the file does not matter.
 
     **Shapes** 305,119 rows of 15 attributes. There are no numbers beside the codes.
 
-    Raises `UserError` if the file cannot be had.
+    Raises `UserError` if the file is missing.
     """
     table = load_coded(config)
     return table.take(np.lexsort(table.codes.T[::-1]))

@@ -1,7 +1,8 @@
-"""The one door to data: a dataset's config node -> its rows, its domain, its identity, its card.
+"""Data sets: the node of a dataset's config -> its rows, domain, identity and card.
 
 A node is a plain mapping: `_target_` (a function of the node that returns a `Table`), `name`, `attributes` or
-`domain` (a file), `target`, `drop`, `outside`, `bounds`, `sources`, `card`, and whatever else its function reads.
+`domain` (a file), `target`, `drop`, `outside`, `bounds`, `sources`, `card`, `unpaid` (what its declaration took from
+the rows, for the records of runs on them), and what else its function reads.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.source import computed, sources_of
 from dpbench.data.table import Table, TableError
 from dpbench.data.tabular import code_csv, csv_sha256, load_csv, shipped_facts
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_known
 from dpbench.targets import resolve
 
 # Keys that do not change the rows, or that stand in the fingerprint in another form.
 NOT_PARAMETERS = frozenset(
     {"_target_", "name", "attributes", "domain", "target", "drop", "outside", "sources", "path", "shipped"}
-    | {"numeric", "card", "alternative", "offline", "public", "test_rows"}
+    | {"numeric", "card", "alternative", "offline", "public", "public_data", "test_rows", "unpaid"}
 )
 BOUNDS = ("declared", "data")
 
@@ -34,7 +35,7 @@ def load_dataset(config: Mapping[str, Any]) -> Table | Simulation:
 
     With `bounds: data` the rows' domain is not the declared one: its bounds are read off them, which is not private.
 
-    Raises `UserError` if the data cannot be had or do not fit their declaration.
+    Raises `UserError` if the data are missing or do not fit their declaration.
     """
     declared = declared_domain(config)
     rows = _loaded(config)
@@ -68,8 +69,8 @@ def declared_domain(config: Mapping[str, Any]) -> Domain:
     target = config.get("target")
     if target in drop:
         raise UserError(f"dataset.target={target} is also in dataset.drop; take it out of one of them")
-    if target is not None and target not in kept:
-        raise unknown("target", str(target), kept)
+    if target is not None:
+        check_known("target", target, kept)
     return full.project(kept)
 
 
@@ -115,7 +116,8 @@ def card(config: Mapping[str, Any]) -> str:
     lines.append(f"  rows are {'public' if is_public(config) else 'private, and so is the noise of a run on them'}")
     lines += [f"  drop: {', '.join(_drop(config))}"] if _drop(config) else []
     if config.get("attributes") or config.get("domain"):
-        lines += ["", "Domain (declared, not computed from rows)", *_domain_lines(_full_domain(config))]
+        origin = f"not paid for: {config['unpaid']}" if config.get("unpaid") else "not computed from rows"
+        lines += ["", f"Domain (declared; {origin})", *_domain_lines(_full_domain(config))]
     if facts.get("notes"):
         lines += ["", "Notes", *(f"  - {note}" for note in facts["notes"])]
     return "\n".join([*lines, *_file_lines(config)])
@@ -150,7 +152,6 @@ def _loader(config: Mapping[str, Any]) -> Callable[[Mapping[str, Any]], Any]:
 
 
 def _loaded(config: Mapping[str, Any]) -> Table | Simulation:
-    """What the dataset's function returns."""
     where = f"dataset={_name(config)}: {config.get('_target_')}"
     try:
         rows = _loader(config)(config)
@@ -169,10 +170,10 @@ def _check_domain(config: Mapping[str, Any], given: Domain, declared: Domain) ->
     other = set(given.attributes)
     for attribute in declared.attributes:
         if attribute not in other:
-            found = _told(given[attribute.name]) if attribute.name in given.sizes else "missing"
+            found = _described(given[attribute.name]) if attribute.name in given.sizes else "missing"
             raise UserError(
                 f"dataset={_name(config)}: {config['_target_']} returned rows over another domain than the one that is "
-                f"declared: attribute {attribute.name!r} is declared as {_told(attribute)}, and is {found}"
+                f"declared: attribute {attribute.name!r} is declared as {_described(attribute)}, and is {found}"
             )
 
 
@@ -188,10 +189,8 @@ def _drop(config: Mapping[str, Any]) -> list[str]:
 
 
 def _bounds(config: Mapping[str, Any]) -> str:
-    """Whether bounds are declared or read off the data."""
     bounds = str(config.get("bounds", "declared"))
-    if bounds not in BOUNDS:
-        raise unknown("dataset.bounds", bounds, BOUNDS)
+    check_known("dataset.bounds", bounds, BOUNDS)
     return bounds
 
 
@@ -226,7 +225,7 @@ def _domain_lines(domain: Domain) -> list[str]:
     return [f"  {name:<{one}}  {size:>{two}}  {kind:<{three}}  {values}" for name, size, kind, values in rows]
 
 
-def _told(attribute: Attribute) -> str:
+def _described(attribute: Attribute) -> str:
     _, size, kind, values = _domain_row(attribute)
     return f"{values} ({size} {kind})"
 

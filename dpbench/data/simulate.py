@@ -1,51 +1,47 @@
-"""Rows drawn anew for each repetition from a linear model with known coefficients (Paper 1, section 5.1)."""
+"""Rows drawn anew for each repetition, and those of a linear model with known coefficients (BinAgg, section 5.1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dpbench.data.domain import Attribute, Domain
+from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.table import Split, Table, TestRows
 from dpbench.errors import UserError
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """y = x'beta + N(0, sigma^2), x uniform on [0, 1]^d, over a domain of x1, ..., xd and y.
+    """A distribution of rows over a domain: `draw` gives n independent ones.
 
-    What falls outside the declared bounds is moved to them, as clipping would. `beta` (d,) is the same in every draw.
+    `truth`: the coefficient of each attribute that rows of a linear model are drawn with.
     """
 
     domain: Domain
-    beta: tuple[float, ...]
-    sigma: float
+    draw: Callable[[np.random.Generator, int], Table]
+    truth: Mapping[str, float] = field(default_factory=dict)
 
-    def split(self, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows) -> Split:
-        """Fresh rows, `train_rows` of them for training; `test_rows` is as `split` takes it. The truth is beta."""
+    def split(self, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows, public_rows: int = 0) -> Split:
+        """Fresh rows, `train_rows` of them for training; `test_rows` is as `split` takes it."""
         part, most = test_rows if isinstance(test_rows, Sequence) else (test_rows, math.inf)
         test = int(min(part if part >= 1 else round(train_rows * part / (1 - part)), most))
-        n, d = train_rows + test, len(self.beta)
-        X = rng.random((n, d))
-        y = X @ np.array(self.beta) + rng.normal(0.0, self.sigma, n)
-        numbers, codes = {}, np.empty((n, d + 1), dtype=np.int64)
-        for j, (attribute, column) in enumerate(zip(self.domain.attributes, [*X.T, y], strict=True)):
-            assert attribute.bounds is not None
-            numbers[attribute.name] = np.clip(column, *attribute.bounds)
-            codes[:, j] = attribute.code(numbers[attribute.name])
-        table, order = Table(self.domain, codes, numbers), np.arange(n)
-        truth = dict(zip(self.domain.names, self.beta, strict=False))
-        return Split(table.take(order[:train_rows]), table.take(order[train_rows:]), truth)
+        n = train_rows + test + public_rows
+        table = self.draw(rng, n)
+        train, rest, public = np.split(np.arange(n), [train_rows, train_rows + test])
+        return Split(table.take(train), table.take(rest), self.truth, table.take(public) if public_rows else None)
 
 
 def load(config: Mapping[str, Any]) -> Simulation:
-    """The simulation of `config`: `features` d, `sigma`, `coefficients_seed`, and the declared bounds.
+    """The linear model of `config`: `features` d, `sigma`, `coefficients_seed`, and the declared bounds.
 
-    beta is drawn from the uniform distribution on [1, 2]^d by a generator with the seed `coefficients_seed`.
+    y = x'beta + N(0, sigma^2), x uniform on [0, 1]^d, over a domain of x1, ..., xd and y. What falls outside the
+    declared bounds is moved to them, as clipping would. beta is drawn from the uniform distribution on [1, 2]^d by a
+    generator with the seed `coefficients_seed`; it is the same in every draw.
 
     Raises `UserError` for a value out of range.
     """
@@ -55,7 +51,20 @@ def load(config: Mapping[str, Any]) -> Simulation:
     if not isinstance(seed, int) or seed < 0:
         raise UserError(f"dataset.coefficients_seed must be a whole number of at least 0, not {seed!r}")
     beta = np.random.default_rng(seed).uniform(1.0, 2.0, len(domain.names) - 1)
-    return Simulation(domain, tuple(beta.tolist()), float(sigma))
+    truth = dict(zip(domain.names, beta.tolist(), strict=False))
+    return Simulation(domain, partial(_linear, domain, beta, float(sigma)), truth)
+
+
+def _linear(domain: Domain, beta: Floats, sigma: float, rng: np.random.Generator, n: int) -> Table:
+    """n rows of the linear model."""
+    X = rng.random((n, len(beta)))
+    y = X @ beta + rng.normal(0.0, sigma, n)
+    numbers, codes = {}, np.empty((n, len(beta) + 1), dtype=np.int64)
+    for j, (attribute, column) in enumerate(zip(domain.attributes, [*X.T, y], strict=True)):
+        assert attribute.bounds is not None
+        numbers[attribute.name] = np.clip(column, *attribute.bounds)
+        codes[:, j] = attribute.code(numbers[attribute.name])
+    return Table(domain, codes, numbers)
 
 
 def attributes(config: Mapping[str, Any]) -> tuple[Attribute, ...]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from dpbench.errors import UserError, told
+from dpbench.errors import UserError, text_of
 from dpbench.targets import resolve
 
 Part = TypeVar("Part")
@@ -57,12 +57,15 @@ def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
     entries = config.get("sources") or ()
     if isinstance(entries, Mapping):
         return computed(config, "sources", Source)
+    found, name = [], str(config.get("name") or "")
     for entry in entries:
         if not isinstance(entry, Mapping) or set(entry) - {"members"} != {"file", "url", "sha256"}:
             raise UserError(
                 f"each of a dataset's sources needs just file, url and sha256 (and may have members): {entry}"
             )
-    return tuple(_source(entry, str(config.get("name") or "")) for entry in entries)
+        file, url, sha256 = (str(entry[key]) for key in ("file", "url", "sha256"))
+        found.append(Source(file, url, sha256, tuple(entry.get("members") or ()), fetched_by=name))
+    return tuple(found)
 
 
 def computed(config: Mapping[str, Any], key: str, kind: type[Part]) -> tuple[Part, ...]:
@@ -75,12 +78,7 @@ def computed(config: Mapping[str, Any], key: str, kind: type[Part]) -> tuple[Par
     try:
         items = tuple(function(config))
     except (TypeError, AttributeError, LookupError, ValueError) as error:
-        raise UserError(f"{where} {config[key]['_target_']} failed: {told(error)}") from error
+        raise UserError(f"{where} {config[key]['_target_']} failed: {text_of(error)}") from error
     if not all(isinstance(item, kind) for item in items):
         raise UserError(f"{where} {config[key]['_target_']} must return a list of {kind.__name__}")
     return items
-
-
-def _source(entry: Mapping[str, Any], name: str) -> Source:
-    file, url, sha256 = (str(entry[key]) for key in ("file", "url", "sha256"))
-    return Source(file, url, sha256, tuple(entry.get("members") or ()), fetched_by=name)

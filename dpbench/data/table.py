@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from dpbench.errors import UserError
 
 Number = TypeVar("Number", np.int64, np.float64)
 TestRows = float | Sequence[float]  # see `count_test_rows`
+PROTOCOLS = ("split", "authors")  # see `Split.seen`
 
 
 class TableError(ValueError):
@@ -65,7 +67,7 @@ class Table:
         return Table(domain, np.ascontiguousarray(self.codes[:, columns]), kept)
 
     def marginal(self, clique: Clique) -> Floats:
-        """mu_r (Paper 0, Definition 2.9): the counts of the clique's cells, of shape `domain.shape(clique)`."""
+        """mu_r (DD-SSP, Definition 2.9): the counts of the clique's cells, of shape `domain.shape(clique)`."""
         shape = self.domain.shape(clique)
         if not clique:
             return np.array(float(len(self)))
@@ -133,14 +135,33 @@ def _read_only(array: NDArray[Number]) -> NDArray[Number]:
 
 @dataclass(frozen=True)
 class Split:
-    """A train and a test part of one table; no row is in both.
+    """A train and a test part of one table; no row is in both. `protocol`: see `seen`.
 
     `truth`: the coefficient of each attribute, in its unit, that simulated rows were drawn with; empty for real ones.
+    `public`: rows in neither part, taken to need no privacy; None where no mechanism asks for them.
     """
 
     train: Table
     test: Table
     truth: Mapping[str, float] = field(default_factory=dict)
+    public: Table | None = None
+    protocol: str = "split"
+
+    @cached_property
+    def seen(self) -> Table:
+        """The rows that a mechanism is given: those of `train`; under the protocol `authors` those of `test` too.
+
+        The latter is what the public code of "Bounding the Excess Risk for Linear Models" (Zhou et al. 2024) does: its
+        synthetic rows have learned from the rows that they are tested on.
+        """
+        return self.train if self.protocol == "split" else self.whole
+
+    @cached_property
+    def whole(self) -> Table:
+        """The rows of `train` and then those of `test`."""
+        both = (self.train, self.test)
+        numbers = {name: np.concatenate([part.numbers[name] for part in both]) for name in self.train.numbers}
+        return Table(self.train.domain, np.concatenate([part.codes for part in both]), numbers)
 
 
 def count_test_rows(test_rows: TestRows, rows: int) -> int:
@@ -155,20 +176,25 @@ def count_test_rows(test_rows: TestRows, rows: int) -> int:
     return int(min(part if part >= 1 else math.ceil(part * rows), most))
 
 
-def split(table: Table, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows) -> Split:
-    """Shuffle, take `test_rows` for testing and up to `train_rows` of the others for training (Paper 0, G.1).
+def split(
+    table: Table, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows, public_rows: int = 0
+) -> Split:
+    """Shuffle, take `test_rows` for testing and up to `train_rows` of the others for training (DD-SSP, G.1).
 
-    `test_rows` is as `count_test_rows` takes it; 0 leaves no test rows. For one `rng` state the order of the rows does
-    not depend on the sizes asked for.
+    `test_rows` is as `count_test_rows` takes it; 0 leaves no test rows. `public_rows` come after the training rows, of
+    which there are the fewer where the table has no others. For one `rng` state the order of the rows does not depend
+    on the sizes asked for.
 
-    Raises `UserError` if either part would be smaller than asked for, or there would be no training row.
+    Raises `UserError` if the test or public part would be smaller than asked for, or there would be no training row.
     """
     order = rng.permutation(len(table))
     wanted = count_test_rows(test_rows, len(table))
-    test, train = order[:wanted], order[wanted : wanted + train_rows]
-    if len(test) < wanted or not len(train):
+    test, train, rest = np.split(order, [wanted, max(wanted, min(wanted + train_rows, len(table) - public_rows))])
+    if len(test) < wanted or not len(train) or len(rest) < public_rows:
+        more = f", {public_rows} public rows and a training row" if public_rows else " and a training row"
         raise UserError(
-            f"{len(table)} rows cannot be split into {wanted} test rows and at least one training row; "
-            "set limits.test_rows and limits.train_rows to fit the table"
+            f"{len(table)} rows cannot be split into {wanted} test rows{more}; set sample.test_rows, sample.train_rows "
+            "and sample.public_rows to fit the table"
         )
-    return Split(table.take(train), table.take(test))
+    public = table.take(rest[:public_rows]) if public_rows else None
+    return Split(table.take(train), table.take(test), public=public)

@@ -6,8 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-import os
-import tempfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +18,7 @@ from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.fetch import open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown
+from dpbench.files import write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -164,8 +163,8 @@ def write_shipped(table: Table, folder: Path, name: str, facts: Mapping[str, Any
     packed = gzip.compress(content.getvalue(), mtime=0)
     full = {**facts, "rows": len(table), "sha256": hashlib.sha256(content.getvalue()).hexdigest()}
     _check_facts(full, folder / f"{name}.json")
-    _write(folder / f"{name}.csv.gz", packed)
-    _write(folder / f"{name}.json", (json.dumps(full, indent=2, sort_keys=True) + "\n").encode())
+    write_file(folder / f"{name}.csv.gz", packed)
+    write_file(folder / f"{name}.json", json.dumps(full, indent=2, sort_keys=True) + "\n")
 
 
 def shipped_facts(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,11 +194,3 @@ def _shipped(config: Mapping[str, Any], suffix: str) -> Path:
     from dpbench.resources import data_dir
 
     return data_dir() / f"{config['shipped']}{suffix}"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Written aside, then renamed."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as stream:
-        stream.write(content)
-    os.chmod(stream.name, 0o644)
-    os.replace(stream.name, path)

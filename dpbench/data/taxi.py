@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
-from dpbench.data.fetch import fetch, open_binary
-from dpbench.data.source import sources_of
+from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# The attributes of paper 0, Table 1, by TLC's names.
+# The attributes of DD-SSP, Table 1, by TLC's names.
 COLUMNS = [
     *("VendorID", "passenger_count", "trip_distance", "RatecodeID", "PULocationID", "DOLocationID"),
     *("payment_type", "fare_amount", "tip_amount", "tolls_amount", "total_amount"),
@@ -28,22 +27,16 @@ def load(config: Mapping[str, Any]) -> Table:
 
     A trip that lacks any of the eleven attributes is left out, whichever of them are dropped later.
 
-    Raises `UserError` if a file cannot be had, or does not fit its declaration.
+    Raises `UserError` if a file is missing, or does not fit its declaration.
     """
     import pandas as pd
 
-    sources = sources_of(config)
-    if not sources:
-        raise UserError(f"dataset={config.get('name')} needs dataset.sources, the files that its trips are read from")
-    offline, alternative = bool(config.get("offline")), config.get("alternative")
-    paths = [fetch(source, offline=offline, alternative=alternative) for source in sources]
-    frame = pd.concat([_read(path) for path in paths], ignore_index=True).dropna(ignore_index=True)
+    frame = pd.concat([_read(path) for _, path in fetch_all(config)], ignore_index=True).dropna(ignore_index=True)
     domain = domain_from_config(config["attributes"])
     return code_frame(frame, domain, config.get("outside", "error"), "Taxi", config.get("drop") or ())
 
 
 def _read(path: Path) -> pd.DataFrame:
-    """The eleven columns of one file."""
     import pandas as pd
 
     try:

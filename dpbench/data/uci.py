@@ -9,7 +9,7 @@ from zipfile import ZipFile
 
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
-from dpbench.data.fetch import fetch, open_binary
+from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.source import Source, sources_of
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -25,7 +25,7 @@ def load(config: Mapping[str, Any]) -> Table:
     declared, such as a date, is passed over, and so is a line that has no value in any other. `config.added` names
     columns that the files lack, each with its value in each file.
 
-    Raises `UserError` if a file cannot be had or read, or does not fit its declaration.
+    Raises `UserError` if a file is missing or unreadable, or does not fit its declaration.
     """
     import pandas as pd
 
@@ -34,8 +34,7 @@ def load(config: Mapping[str, Any]) -> Table:
         raise UserError(f"dataset={name} needs dataset.sources, and in dataset.added a value for each of them")
     domain = domain_from_config(config["attributes"])
     frames = []
-    for i, source in enumerate(sources):
-        path = fetch(source, offline=bool(config.get("offline")))
+    for i, (source, path) in enumerate(fetch_all(config)):
         frame = _read(path, source.holds, domain.names, config.get("read") or {})
         frames.append(frame.assign(**{column: values[i] for column, values in added.items()}))
     return code_frame(pd.concat(frames), domain, config.get("outside", "error"), name, config.get("drop") or ())

@@ -1,35 +1,41 @@
-"""Messages between two processes: JSON, which no plug-in can make execute anything, with bytes to pass on unread."""
+"""Messages between two processes, JSON, which no plug-in can make execute anything; and memory that they share.
+
+What a process is at changes a dozen times a trial, and its supervisor asks now and then: it stands on a page of that.
+"""
 
 from __future__ import annotations
 
 import json
+import mmap
+import os
 import socket
 import struct
+import tempfile
 import time
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import IO, Any, NamedTuple
 
-_LENGTHS = struct.Struct("!QQ")
+_LENGTH = struct.Struct("!Q")
+_PHASE = struct.Struct("=d?16s")
 _AT_ONCE = 2**20
 Message = dict[str, Any]
 
 
 class Channel:
-    """One end of a socket pair. A message is a JSON object, perhaps with bytes."""
+    """One end of a socket pair. A message is a JSON object."""
 
     def __init__(self, end: socket.socket) -> None:
         self._socket = end
         self._buffer = bytearray()
 
-    def send(self, message: Message, payload: bytes = b"", *, seconds: float | None = None) -> None:
+    def send(self, message: Message, *, seconds: float | None = None) -> None:
         """Raises `OSError` if the other end is gone, or does not take the message within `seconds`."""
         text = json.dumps(message, allow_nan=False).encode()
         self._socket.settimeout(seconds)
-        self._socket.sendall(_LENGTHS.pack(len(text), len(payload)) + text)
-        if payload:
-            self._socket.sendall(payload)
+        self._socket.sendall(_LENGTH.pack(len(text)) + text)
 
-    def receive(self, seconds: float | None = None) -> tuple[Message, bytes] | None:
+    def receive(self, seconds: float | None = None) -> Message | None:
         """The next message; None if it is not there, whole, within `seconds`.
 
         Raises `EOFError` if the other end is gone, `ValueError` if what it sent is no message.
@@ -49,18 +55,17 @@ class Channel:
             self._buffer += came
         return message
 
-    def _whole(self) -> tuple[Message, bytes] | None:
+    def _whole(self) -> Message | None:
         """The first message in the buffer, taken out of it."""
-        start = _LENGTHS.size
+        start = _LENGTH.size
         if len(self._buffer) < start:
             return None
-        text, payload = _LENGTHS.unpack_from(self._buffer)
-        if len(self._buffer) < start + text + payload:
+        end = start + _LENGTH.unpack_from(self._buffer)[0]
+        if len(self._buffer) < end:
             return None
-        message: Message = json.loads(self._buffer[start : start + text])
-        body = bytes(self._buffer[start + text : start + text + payload])
-        del self._buffer[: start + text + payload]
-        return message, body
+        message: Message = json.loads(self._buffer[start:end].decode())
+        del self._buffer[:end]
+        return message
 
     def hang_up(self) -> None:
         """Send no more: the other end comes to the end of the messages."""
@@ -70,3 +75,58 @@ class Channel:
     def close(self) -> None:
         """Let go of this end."""
         self._socket.close()
+
+
+class Phase(NamedTuple):
+    """What a process is at, whether `limits.seconds` holds for it, and since when, by `time.monotonic`."""
+
+    name: str
+    limited: bool
+    since: float
+
+
+class Page:
+    """Memory that holds the `Phase` of one process, and that another one may read at any time."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._memory = mmap.mmap(descriptor, mmap.PAGESIZE)
+
+    @staticmethod
+    def file() -> IO[bytes]:
+        """A file for the memory, which lies on no disk where the system can do without (Linux)."""
+        memory = hasattr(os, "memfd_create")
+        file = os.fdopen(os.memfd_create("phase"), "r+b") if memory else tempfile.TemporaryFile()  # noqa: SIM115
+        file.truncate(mmap.PAGESIZE)
+        return file
+
+    def write(self, name: str = "", *, limited: bool = False) -> None:
+        """Begin a phase; none where there is no work."""
+        _PHASE.pack_into(self._memory, 0, time.monotonic(), limited, name.encode())
+
+    def read(self) -> Phase | None:
+        """The phase that was begun last."""
+        since, limited, name = _PHASE.unpack_from(self._memory)
+        return Phase(name.rstrip(b"\0").decode(), limited, since) if name[0] else None
+
+
+class Work:
+    """A request that is being worked on; the page tells each phase as it begins.
+
+    `facts`: the answer, JSON-ready, also if an error ends the work. `current`: the phase. `seconds`: of each phase.
+    """
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self.current = "setup"
+        self.facts: dict[str, Any] = {}
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str, *, limited: bool = False) -> Iterator[None]:
+        """A part of the work with a clock of its own; `limited` by limits.seconds."""
+        self._page.write(name, limited=limited)
+        self.current, start = name, time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(time.perf_counter() - start, 4)

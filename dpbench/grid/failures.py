@@ -1,4 +1,4 @@
-"""What is recorded of an error: a status, and a message that says what happened and where in the user's code."""
+"""What is recorded of an error: a status, and a message with what happened and where in the user's code."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import re
 import traceback
 from pathlib import Path
 
-from dpbench.errors import ContractError, NoEstimateError, UserError
+from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
+from dpbench.grid.records import Failure
 from dpbench.grid.spending import OverspentError
 from dpbench.resources import PACKAGE
 
-SENTENCES = (UserError, NoEstimateError, ContractError, OverspentError)  # their text says all that is to be said
+SENTENCES = (UserError, NoEstimateError, UnconvergedError, ContractError, OverspentError)  # their text is complete
 LONGEST = 2000  # characters of a message
 _HERE = str(Path(__file__).parent)
 _LIBRARY = str(Path(os.__file__).parent)
@@ -22,10 +23,12 @@ def status_of(error: BaseException) -> str:
     """The status of a trial that raised this."""
     if isinstance(error, NoEstimateError):
         return "no_estimate"
+    if isinstance(error, UnconvergedError):
+        return "unconverged"
     return "oom" if isinstance(error, MemoryError) else "failed"
 
 
-def described(error: BaseException) -> dict[str, str]:
+def described(error: BaseException) -> Failure:
     """Type, message and traceback of an error, without the folders of this machine."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_HERE)]
     text = _text(error)
@@ -33,14 +36,14 @@ def described(error: BaseException) -> dict[str, str]:
         place = _place(frames)
         text = f"{type(error).__name__}{': ' if text else ''}{text}" + (f" ({place})" if place else "")
     lines = [f"{_short(frame.filename)}:{frame.lineno} {frame.name}: {frame.line}" for frame in frames]
-    return {"type": type(error).__name__, "message": text, "traceback": "\n".join(lines)}
+    return Failure(type(error).__name__, text, "\n".join(lines))
 
 
 def _text(error: BaseException) -> str:
-    """The error's own words, paths cut to what is below the project, or to the file."""
-    words = " ".join(map(str, error.args)) if isinstance(error, SystemExit) else str(error)
-    words = _PATH.sub(lambda match: _short(match[0]), words)
-    return words if len(words) <= LONGEST else words[:LONGEST] + " ... (cut)"
+    """The error's own text, paths cut to what is below the project, or to the file."""
+    text = " ".join(map(str, error.args)) if isinstance(error, SystemExit) else str(error)
+    text = _PATH.sub(lambda match: _short(match[0]), text)
+    return text if len(text) <= LONGEST else text[:LONGEST] + " ... (cut)"
 
 
 def _place(frames: list[traceback.FrameSummary]) -> str:

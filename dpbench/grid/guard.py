@@ -17,7 +17,7 @@ KILL_SECONDS = 3.0  # how long processes that go on forking are hunted
 
 
 class Process(NamedTuple):
-    """What /proc says of a process: its parent, its session, whether it is a zombie, and its resident bytes."""
+    """What /proc gives of a process: its parent, its session, whether it is a zombie, and its resident bytes."""
 
     parent: int
     session: int

@@ -12,12 +12,10 @@ from typing import Any
 
 from dpbench.data.load import fingerprint, is_public
 from dpbench.errors import UserError
+from dpbench.grid.records import PartKey
 from dpbench.grid.seeds import digest, keyed
 from dpbench.resources import PACKAGE
 from dpbench.targets import own_folder
-
-Key = dict[str, Any]
-
 
 # --- code ----------------------------------------------------------------------------------------------------------
 
@@ -28,24 +26,38 @@ def code_of(target: str) -> str:
     It is taken of the syntax trees, without comments and docstrings, and of the files as they are now. Modules that
     are named in a string, to be imported later, count as imported.
     """
+    module = target.rpartition(".")[0]
+    known, stamps = _KNOWN.get((module, own_folder()), ("", {}))
+    if known and all(_stamp(path) == stamp for path, stamp in stamps.items()):
+        return known
     found: dict[str, str] = {}
-    waiting = [target.rpartition(".")[0]]
+    stamps, waiting = {}, [module]
     while waiting:
         name = waiting.pop()
         path = _file_of(name)
         if name in found or path is None:
             continue
-        stamp = path.stat()
-        found[name], imports = _read(path, name, stamp.st_mtime_ns, stamp.st_size)
+        stamps[path] = _stamp(path)
+        found[name], imports = _read(path, name, *stamps[path])
         waiting += imports
+    _KNOWN[module, own_folder()] = digest(found), stamps
     return digest(found)
 
 
-def verify_code(part: Mapping[str, Any]) -> None:
+Stamp = tuple[int, int]  # time of the last change and size of a file
+_KNOWN: dict[tuple[str, Path | None], tuple[str, dict[Path, Stamp]]] = {}  # digests, and the files that they rest on
+
+
+def _stamp(path: Path) -> Stamp:
+    found = path.stat() if path.exists() else None
+    return (found.st_mtime_ns, found.st_size) if found else (0, 0)
+
+
+def verify_code(part: PartKey) -> None:
     """`UserError` unless the code of a part of a plan is that which the plan was made with."""
-    if part["code"] != code_of(part["target"]):
+    if part.code != code_of(part.target):
         raise UserError(
-            f"the code of {part['name']} ({part['target']}, or what it imports) is not that of the plan; run the line "
+            f"the code of {part.name} ({part.target}, or what it imports) is not that of the plan; run the line "
             "again from the start, or submit it again, so that a new plan is made"
         )
 
@@ -99,7 +111,7 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def dataset_key(config: Mapping[str, Any]) -> Key:
+def dataset_key(config: Mapping[str, Any]) -> dict[str, Any]:
     """A dataset as it stands in a key. The checksums of private rows are keyed (HMAC) with the secret salt.
 
     Raises `UserError` if the data cannot be read or their declaration is wrong.
@@ -121,33 +133,3 @@ def verify_data(config: Mapping[str, Any], key: Mapping[str, Any]) -> None:
             "run the line again from the start, so that a new plan is made (with the salt of the machine that made the "
             "plan, if the data are private)"
         )
-
-
-# --- what was asked, whatever code answered --------------------------------------------------------------------------
-
-
-def uncoded(part: Mapping[str, Any]) -> Key:
-    """A mechanism or model of a key without its code. `version` is a constant of this format."""
-    return {**{name: value for name, value in part.items() if name != "code"}, "version": 1}
-
-
-def seed_key(release: Mapping[str, Any]) -> Key:
-    """What the noise of a release is derived from: its key without the code, so that the same settings draw the same
-    noise whichever code runs them.
-    """
-    return {**release, "mechanism": uncoded(release["mechanism"])}
-
-
-def sampler_key(release: Mapping[str, Any], trial: Mapping[str, Any]) -> Key:
-    """What the draws of a model are derived from: the same whatever the metrics are."""
-    return {"release": digest(seed_key(release)), "model": uncoded(trial["model"]), "design": trial["design"]}
-
-
-def question(trial: Mapping[str, Any]) -> str:
-    """The identity of a trial's key without the code: results of other code for the same settings share it."""
-    metrics = {
-        name: {"target": metric} if isinstance(metric, str) else {k: v for k, v in metric.items() if k != "code" and v}
-        for name, metric in trial["metrics"].items()
-    }
-    settings = {"release": seed_key(trial["release"]), "model": uncoded(trial["model"]), "metrics": metrics}
-    return digest({**trial, **settings})

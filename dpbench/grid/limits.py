@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from threading import Lock
 
@@ -60,13 +62,18 @@ _LOOK = _Look()
 
 
 def _proportional(pid: int, resident: int) -> int:
-    """Resident bytes of a process, a page shared by k processes counted as 1/k; `resident` where it cannot be read."""
+    """Resident bytes of a process, a page shared by k processes counted as 1/k.
+
+    `resident` where the system does not tell, nothing if the process has ended since.
+    """
     try:
         with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
             line = next(line for line in file if line.startswith(b"Pss:"))
         return int(line.split()[1]) * 1024
+    except ProcessLookupError:
+        return 0
     except (OSError, StopIteration):
-        return resident
+        return resident if os.path.exists(f"/proc/{pid}") else 0
 
 
 def kernel_kills() -> int:
@@ -94,18 +101,20 @@ def _group_files() -> tuple[str, ...]:
 
 def reset_peak_memory() -> None:
     """Start a new peak, where the system can (Linux)."""
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-    except OSError:
-        pass
+    with suppress(OSError):
+        os.pwrite(_opened("/proc/self/clear_refs", os.O_WRONLY), b"5", 0)
 
 
 def peak_memory_mb() -> float:
     """The largest resident memory of this process since `reset_peak_memory`, in MB."""
     try:
-        with open("/proc/self/status") as file:
-            line = next(line for line in file if line.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    except (OSError, StopIteration):
+        status = os.pread(_opened("/proc/self/status", os.O_RDONLY), 2**14, 0)
+        return int(status.partition(b"VmHWM:")[2].split(maxsplit=1)[0]) / 1024
+    except (OSError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+@lru_cache(maxsize=2)
+def _opened(path: str, flags: int) -> int:
+    """A file that is used at every request."""
+    return os.open(path, flags)

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
-from dpbench.grid.identity import question
 from dpbench.grid.plan import Plan
+from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
-
-Trial = dict[str, Any]
 
 
 def of_other_code(plan: Plan, store: Store) -> dict[str, Trial]:
     """Trials of the plan that are not stored -> stored ones that answer the same question by other code."""
-    stored = store.trial_ids()
-    missing = {asked: identity for asked, identity in questions(plan) if identity not in stored}
-    if not missing or stored <= set(plan.trial_ids):
+    stored, planned = store.trials.scan(), set(plan.trial_ids)
+    if planned <= stored.keys() or stored.keys() <= planned:
         return {}
-    return dict(answered(missing, store.all_trials()))
+    missing = {asked: identity for asked, identity in questions(plan) if identity not in stored}
+    asked = ((missing.get(trial.key.uncoded().id), trial) for trial in store.all_trials())
+    return {identity: trial for identity, trial in asked if identity is not None}
 
 
 def questions(plan: Plan) -> Iterator[tuple[str, str]]:
-    """What each trial of a plan asks (`identity.question`), and its id."""
+    """The identity of what each trial of a plan asks, whatever code answers it, and that of the trial."""
     for item in plan.releases:
         for trial in item.trials:
-            yield question({"release": item.key, **trial.key}), trial.id
-
-
-def answered(missing: dict[str, str], trials: Iterable[Trial]) -> Iterator[tuple[str, Trial]]:
-    """The trials that answer a missing question, each with the id of the trial of the plan that asks it."""
-    for trial in trials:
-        if (identity := missing.get(question(trial["key"]))) is not None:
-            yield identity, trial
+            yield trial.uncoded().id, trial.id

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
-from itertools import product
+from functools import cache
+from itertools import groupby, product
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +16,11 @@ from dpbench.config import Experiment, Limits, Part, checked_name
 from dpbench.data.encode import Design
 from dpbench.data.load import declared_domain
 from dpbench.errors import UserError
-from dpbench.grid.identity import Key, code_of, dataset_key
-from dpbench.grid.seeds import digest
-from dpbench.mechanisms.release import json_number
-from dpbench.privacy.accounting import CALIBRATIONS
+from dpbench.grid.identity import code_of, dataset_key
+from dpbench.grid.records import FitKey, PartKey, ReleaseKey, TrialKey, with_repetition, without_repetition
+from dpbench.privacy.budget import Budget
 
-FORMAT = 3
-
-
-@dataclass(frozen=True)
-class TrialItem:
-    """One model on one release. `key` holds what is not in the release's key: model, design and metrics."""
-
-    id: str
-    key: Key
+FORMATS = (4, 5)  # that are read; the last one is written
 
 
 @dataclass(frozen=True)
@@ -37,13 +31,31 @@ class ReleaseItem:
     before the mechanism ran. `hide_runtime`: seconds and memory of the run depend on a secret, and are not recorded.
     """
 
-    id: str
-    key: Key
-    trials: tuple[TrialItem, ...]
+    key: ReleaseKey
+    trials: tuple[TrialKey, ...]
     setting: int = 0
     offers: tuple[str, ...] = ()
     nonprivate_inputs: tuple[str, ...] = ()
     hide_runtime: bool = False
+
+    def common(self) -> tuple[Any, ...]:
+        """All but the repetition; of items of one plan, equal parts are mostly one object."""
+        key = self.key
+        release = (key.dataset, key.split, key.seed, key.mechanism, key.budget, key.design)
+        trials = [(trial.fit.model, trial.fit.design, trial.fit.draw, trial.metrics) for trial in self.trials]
+        return (release, trials, self.setting, self.offers, self.nonprivate_inputs, self.hide_runtime)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready, without the repetition."""
+        plain = {name: getattr(self, name) for name in ("setting", "offers", "nonprivate_inputs", "hide_runtime")}
+        key, _ = without_repetition(self.key.to_dict())
+        return {**plain, "key": key, "trials": [trial.own() for trial in self.trials]}
+
+    def repeated(self, repetitions: Iterable[int]) -> Iterator[ReleaseItem]:
+        """The same for these repetitions."""
+        rest = (self.setting, self.offers, self.nonprivate_inputs, self.hide_runtime)
+        for key in self.key.repeated(repetitions):
+            yield ReleaseItem(key, tuple([trial.on(key) for trial in self.trials]), *rest)
 
 
 @dataclass(frozen=True)
@@ -65,7 +77,12 @@ class Plan:
     @property
     def trial_ids(self) -> list[str]:
         """The ids of all trials, in the plan's order."""
-        return [trial.id for release in self.releases for trial in release.trials]
+        return [trial.id for trial in self.trials]
+
+    @property
+    def trials(self) -> Iterator[TrialKey]:
+        """The keys of all trials, in the plan's order."""
+        return (trial for release in self.releases for trial in release.trials)
 
     @property
     def limits(self) -> str:
@@ -78,32 +95,36 @@ class Plan:
 
     def without(self, trials: Collection[str]) -> Plan:
         """The plan without the trials of these ids, and without releases that then have none."""
-        items = (replace(item, trials=tuple(t for t in item.trials if t.id not in trials)) for item in self.releases)
-        return replace(self, releases=tuple(item for item in items if item.trials))
+        left = ((item, tuple([t for t in item.trials if t.id not in trials])) for item in self.releases)
+        some = (item if len(own) == len(item.trials) else replace(item, trials=own) for item, own in left if own)
+        return replace(self, releases=tuple(some))
 
     def lines(self) -> Iterator[str]:
-        """The plan as JSON lines: a header, then one line a release; `read_plan` reads them back."""
-        header = {"format": FORMAT, "name": self.name, "releases": len(self.releases)}
+        """The plan as JSON lines: a header, then one for releases in a row that differ in their repetition alone."""
+        header = {"format": FORMATS[-1], "name": self.name, "releases": len(self.releases)}
         header["settings"] = [asdict(setting) for setting in self.settings]
         yield json.dumps(header) + "\n"  # the order in which a dataset declares its attributes is part of its identity
-        for release in self.releases:
-            yield json.dumps(asdict(release), sort_keys=True) + "\n"
+        for _, alike in groupby(self.releases, key=ReleaseItem.common):
+            first, *rest = alike
+            repetitions = [item.key.repetition for item in (first, *rest)]
+            yield json.dumps({**first.to_dict(), "repetitions": repetitions}, sort_keys=True) + "\n"
 
 
 def read_plan(path: Path) -> Plan:
     """The plan in a file that `Plan.lines` wrote. Raises `UserError` if it is not one, or not all of it."""
     try:
-        with path.open() as file:
+        with path.open() as file, all_stays():
             header = json.loads(next(file))
-            if header["format"] != FORMAT:
+            if header["format"] not in FORMATS:
                 raise UserError(
-                    f"{path} is a plan of format {header['format']}, this version reads format {FORMAT}; take it away, "
-                    "or give another results=FOLDER, and run the experiment again"
+                    f"{path} is a plan of format {header['format']}, this version reads format {FORMATS[-1]}: the "
+                    "results beside it are of an earlier version; give another results=FOLDER, or remove this folder, "
+                    "and run the experiment again"
                 )
             plan = Plan(
                 name=checked_name(header["name"]),
                 settings=tuple(Setting(one["dataset"], Limits(**one["limits"])) for one in header["settings"]),
-                releases=tuple(_release_item(json.loads(line)) for line in file),
+                releases=tuple(item for line in file for item in _items(json.loads(line))),
             )
     except (OSError, StopIteration, ValueError, KeyError, TypeError, RecursionError) as error:
         raise UserError(f"{path} cannot be read as a plan: {type(error).__name__}: {str(error)[:200]}") from error
@@ -114,25 +135,44 @@ def read_plan(path: Path) -> Plan:
     return plan
 
 
-def _release_item(data: Mapping[str, Any]) -> ReleaseItem:
-    trials = tuple(TrialItem(**trial) for trial in data["trials"])
+def _items(data: dict[str, Any]) -> Iterator[ReleaseItem]:
+    """The releases of one line; a line of format 4 has one."""
+    repetitions = data.pop("repetitions") if "repetitions" in data else [data["key"]["repetition"]]
+    key = ReleaseKey.from_dict(with_repetition(data["key"], repetitions[0]))
+    trials = tuple(TrialKey.of(key, trial) for trial in data["trials"])
     lists = {name: tuple(data[name]) for name in ("offers", "nonprivate_inputs")}
-    return ReleaseItem(**{**data, **lists, "trials": trials})
+    return ReleaseItem(**{**data, **lists, "key": key, "trials": trials}).repeated(repetitions)
+
+
+@contextmanager
+def all_stays() -> Iterator[None]:
+    """What is made here stays: to look for garbage in it would take as long as to make it."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def make_plan(experiment: Experiment) -> Plan:
     """Multiply out the axes: mechanism x calibration x epsilon x repetition, and on each release the fitting models.
 
     Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once a repetition,
-    at epsilon = inf. A release's key names the design only if the mechanism takes one, so that one release serves
-    every target. Points of a sweep that ask for the same release share it.
+    at epsilon = inf. A model of synthetic rows is fitted to each of `draws` sets of them. A release's key names the
+    design and the public rows only if the mechanism takes them, so that one release serves every
+    target. Points of a sweep that ask for the same release share it, and each has its trials on it.
 
     Raises `UserError` for a target that the data do not have, or of which a part needs two levels.
     """
     releases: dict[str, ReleaseItem] = {}
-    for place, grid in enumerate(experiment.grids):
-        for item in _releases(grid, place):
-            releases.setdefault(item.id, item)
+    with all_stays():
+        for place, grid in enumerate(experiment.grids):
+            for item in _releases(grid, place):
+                first = releases.setdefault(item.key.id, item)
+                if first is not item:
+                    trials = {trial.id: trial for trial in (*first.trials, *item.trials)}
+                    releases[item.key.id] = replace(first, trials=tuple(trials.values()))
     settings = tuple(Setting(grid.dataset, grid.limits) for grid in experiment.grids)
     return Plan(experiment.name, settings, tuple(releases.values()))
 
@@ -140,40 +180,53 @@ def make_plan(experiment: Experiment) -> Plan:
 def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
     """The releases of one grid."""
     _check_labels(experiment, Design(declared_domain(experiment.dataset), **experiment.design))
-    base: Key = {
-        "dataset": dataset_key(experiment.dataset),
-        "split": {"train_rows": experiment.limits.train_rows, "test_rows": experiment.limits.test_rows},
-        "seed": experiment.seed,
-    }
-    budget = {"delta": experiment.delta, "relation": experiment.relation}
+    dataset = dataset_key(experiment.dataset)
+    sample = experiment.sample
+    private: dict[str, Any] = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}
+    private |= {"protocol": sample.protocol} if sample.protocol != "split" else {}
+    public: dict[str, Any] = {"public_rows": sample.public_rows} if sample.public_rows else {}
+    if (other := experiment.dataset.get("public_data")) is not None:
+        public = {"public_data": dataset_key(other)}
+    code = cache(code_of)  # each part's files are looked at once a plan
+
+    def key_of(part: Part) -> PartKey:
+        return PartKey(part.name, part.target, part.parameters, code(part.target))
+
     for mechanism in experiment.mechanisms:
-        stage_two = list(_stage_two(experiment, mechanism))
         taken = tuple(_nonprivate_inputs(experiment, mechanism))
-        variants = [_part_key(part) for part in _variants(mechanism, experiment.calibrations)]
-        axes = product(variants, _epsilons(mechanism, experiment))
-        for (variant, epsilon), repetition in product(axes, range(experiment.repetitions)):
-            key = {**base, "mechanism": variant, "repetition": repetition}
-            key["budget"] = {"epsilon": json_number(epsilon), **budget}
-            if mechanism.takes("design"):
-                key["design"] = dict(experiment.design)
-            identity = digest(key)
-            trials = (TrialItem(trial_id(identity, rest), rest) for rest in stage_two)
-            yield ReleaseItem(identity, key, tuple(trials), setting, mechanism.offers, taken, mechanism.hide_runtime)
+        design = experiment.design if mechanism.takes("design") else None
+        split = {**private, **public} if mechanism.takes("public") else private
+        fits = [(key_of(model), draw) for model, draw in _fits(experiment, mechanism)]
+        metrics = tuple(key_of(part) for part in _metrics(experiment, mechanism))
+        variants = [key_of(part) for part in _variants(mechanism, experiment.calibrations)]
+        budgets = [Budget(e, experiment.delta, experiment.relation) for e in _epsilons(mechanism, experiment)]
+        for variant, budget in product(variants, budgets):
+            key = ReleaseKey(dataset, split, experiment.seed, 0, variant, budget, design)
+            trials = tuple(TrialKey(FitKey(key, model, experiment.design, draw), metrics) for model, draw in fits)
+            first = ReleaseItem(key, trials, setting, mechanism.offers, taken, mechanism.hide_runtime)
+            yield from first.repeated(range(experiment.repetitions))
 
 
-def trial_id(release: str, key: Key) -> str:
-    """The identity of a trial: that of its release, and what is done with it."""
-    return digest({"release": release, **key})
+def _fits(experiment: Experiment, mechanism: Part) -> Iterator[tuple[Part, int]]:
+    """The models that can read what the mechanism offers, each with the sets of synthetic rows that it is fitted to."""
+    sampled = {"distribution", "bins"} & set(mechanism.offers)  # what several sets of rows can be drawn from
+    for model in experiment.models:
+        if model.reads(mechanism.offers):
+            draws = experiment.draws if sampled and "rows" in model.needs else 1
+            yield from product([model], range(draws))
 
 
-def _part_key(part: Part) -> Key:
-    return {**part.key(), "code": code_of(part.target)}
+def _metrics(experiment: Experiment, mechanism: Part) -> list[Part]:
+    """The metrics of what the mechanism offers, sorted by name."""
+    return sorted((part for part in experiment.metrics if part.reads(mechanism.offers)), key=lambda part: part.name)
 
 
 def _nonprivate_inputs(experiment: Experiment, mechanism: Part) -> Iterator[str]:
     """What the settings themselves took from the private rows without paying for it."""
     if experiment.dataset.get("bounds") == "data":
         yield "the bounds of the attributes: the least and greatest value of all rows"
+    if (taken := experiment.dataset.get("unpaid")) is not None:
+        yield str(taken)
     if experiment.delta_power is not None:
         yield f"delta: a power of the number of training rows, {experiment.delta_power}"
     if (taken := mechanism.unpaid.get(str(experiment.dataset["name"]))) is not None:
@@ -182,8 +235,11 @@ def _nonprivate_inputs(experiment: Experiment, mechanism: Part) -> Iterator[str]
 
 def _check_labels(experiment: Experiment, design: Design) -> None:
     parts = (*experiment.mechanisms, *experiment.models, *experiment.metrics)
-    wanting = [part.name for part in parts if part.labels]
-    if wanting and not design.binary:
+    if design.several:
+        wanting = [part.name for part in parts if not (part.classes or _without_target(part))]
+    else:
+        wanting = [part.name for part in parts if part.labels and not design.binary]
+    if wanting:
         binary = [a.name for a in design.domain.attributes if a.size == 2]
         raise UserError(
             f"{', '.join(wanting)}: for a target of two levels, which {design.target!r} is not; choose dataset.target "
@@ -191,22 +247,16 @@ def _check_labels(experiment: Experiment, design: Design) -> None:
         )
 
 
-def _stage_two(experiment: Experiment, mechanism: Part) -> Iterator[Key]:
-    metrics = {
-        part.name: {name: value for name, value in _part_key(part).items() if name != "name"}
-        for part in experiment.metrics
-        if part.reads(mechanism.offers)
-    }
-    for model in experiment.models:
-        if model.reads(mechanism.offers):
-            yield {"model": _part_key(model), "design": dict(experiment.design), "metrics": metrics}
+def _without_target(part: Part) -> bool:
+    """Whether it is a mechanism that knows no target."""
+    return part.group == "mechanism" and not part.takes("design")
 
 
 def _variants(mechanism: Part, calibrations: Sequence[str]) -> list[Part]:
-    """The mechanism under each calibration, if it prints constants; a calibration set on it alone holds."""
+    """The mechanism under each calibration, if its paper publishes constants; one set on it alone prevails."""
     if not mechanism.takes("calibration") or "calibration" in mechanism.parameters:
         return [mechanism]
-    ordered = [name for name in CALIBRATIONS if name in calibrations]
+    ordered = [name for name in mechanism.calibrations if name in calibrations]
     return [replace(mechanism, parameters={**mechanism.parameters, "calibration": name}) for name in ordered]
 
 

@@ -10,18 +10,20 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 from dpbench.config import Limits
 from dpbench.grid import guard, limits
-from dpbench.grid.channel import Channel, Message
+from dpbench.grid.channel import Channel, Message, Page, Phase
 from dpbench.grid.limits import POLL_SECONDS, Memory, kernel_kills
 from dpbench.grid.provenance import threads
+from dpbench.grid.records import Failure
 from dpbench.grid.store import StoreError
 
-START = "import json, sys; sys.path[:] = json.loads(sys.argv[2]); from dpbench.grid.worker import main; main()"
+START = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from dpbench.grid.worker import main; main()"
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ATTEMPTS = 3  # to hand a request to a process that takes it
 EXIT_SECONDS = 1.0  # for a process that is ending to be gone
@@ -36,16 +38,15 @@ class Reply:
     """How a request ended.
 
     `status`: one of a trial's. `phase` and `error`: where and why, unless it is done. `seconds`: of each phase.
-    `answer`: plain data. `payload`: bytes to pass on.
+    `answer`: plain data.
     """
 
     status: str
     phase: str | None = None
-    error: dict[str, str] | None = None
+    error: Failure | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     peak_mb: float | None = None
-    answer: Any = None
-    payload: bytes = b""
+    answer: dict[str, Any] = field(default_factory=dict)
 
 
 class Child:
@@ -58,82 +59,94 @@ class Child:
 
     def _start(self) -> None:
         here, there = socket.socketpair()
-        with there:
+        with there, Page.file() as file:
+            self._page, descriptors = Page(file.fileno()), (there.fileno(), file.fileno())
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, str(there.fileno()), json.dumps(sys.path)],
-                pass_fds=[there.fileno()],
+                [sys.executable, "-P", "-c", START, *map(str, descriptors), json.dumps(sys.path)],
+                pass_fds=descriptors,
                 start_new_session=True,  # what it starts can be found, and Ctrl-C does not reach it
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what a plug-in says does not mix with our tables
+                stdout=2,  # what a plug-in prints does not mix with our tables
                 env={**dict.fromkeys(THREADS, str(threads())), **os.environ},
             )
         GUARD.watch(self._process.pid)
         self._channel = Channel(here)
         self._memory = Memory(self._process.pid)
 
-    def ask(self, message: Message, within: Limits, payload: bytes = b"") -> Reply:
-        """Have a request done within the limits.
+    def ask(self, message: Message, requests: Sequence[Message], within: Limits) -> list[Reply]:
+        """Have requests done one after another, each within the limits: how each of them ended.
 
+        `message`: what they have in common. One that ends the process does not touch the others.
         Raises `StoreError` if the results cannot be written, `StoppedError` if `stop` was called meanwhile.
         """
-        for _ in range(ATTEMPTS):
-            kills, reply = kernel_kills(), None
-            if self._send({**message, "memory_mb": within.memory_mb}, payload):
-                reply = self._watch(within, kills)
-            if reply is not None:
-                return reply
-            self._replace()  # it died before it took the request, for which the request is not to blame
-        text = f"no process took the request in {ATTEMPTS} attempts: is the machine out of memory or of processes?"
-        return _ended("crashed", "setup", "WorkerKilled", text)
+        replies: list[Reply] = []
+        attempts = 0
+        while len(replies) < len(requests):
+            came = self._ask({**message, "requests": requests[len(replies) :], "memory_mb": within.memory_mb}, within)
+            attempts = 0 if came else attempts + 1
+            if attempts == ATTEMPTS:
+                text = f"no process took the request in {ATTEMPTS} attempts: is the machine out of memory or processes?"
+                came, attempts = [_ended("crashed", "setup", "WorkerKilled", text)], 0
+            replies += came
+        return replies
 
-    def _send(self, message: Message, payload: bytes) -> bool:
+    def _ask(self, message: Message, within: Limits) -> list[Reply]:
+        """The replies of one process, until it ends: none if it died before it took a request."""
+        kills, process, replies = kernel_kills(), self._process, list[Reply]()
         try:
-            self._channel.send(message, payload, seconds=limits.SETUP_SECONDS)
+            self._channel.send(message, seconds=limits.SETUP_SECONDS)
         except OSError:
-            return False
-        return True
+            self._replace()
+        while self._process is process and len(replies) < len(message["requests"]):
+            reply = self._watch(within, kills)
+            if reply is None:  # the request is not to blame
+                self._replace()
+            else:
+                replies.append(reply)
+        return replies
 
     def _watch(self, within: Limits, kills: int) -> Reply | None:
-        """The reply, or what came in its place; None if the process died before its first word."""
-        phase, clock, heard = "setup", limits.SETUP_SECONDS, False
-        end = time.monotonic() + clock
-        self._memory.seen_mb = 0.0
+        """The reply, or what came in its place; None if the process died before its first phase."""
+        nothing = Phase("setup", False, time.monotonic())
+        self._memory.seen_mb, wait = 0.0, POLL_SECONDS
         while True:
             try:
-                found = self._next(min(POLL_SECONDS, max(end - time.monotonic(), 0.0)))
+                message = self._next(wait)
             except EOFError:
-                return self._died(phase, within, kills) if heard else None
+                at = self._page.read()
+                return self._died(at.name, within, kills) if at else None
             except ValueError:
+                at = self._page.read() or nothing
                 self._replace()
-                return _ended("crashed", phase, "WorkerKilled", "the process wrote into the channel of its results")
-            if found is None:
-                if time.monotonic() >= end:
-                    self._replace()
-                    setting = "" if clock == limits.SETUP_SECONDS else " (limits.seconds)"
-                    return _ended("timeout", phase, "TimeLimit", f"stopped after the limit of {clock:g} s{setting}")
-                if self._memory.above(within.memory_mb):
-                    return self._too_large(phase, within)
-                continue
-            word, payload = found
-            if "phase" not in word:
-                return self._reply(word, payload)
-            phase, heard = word["phase"], True
-            clock = within.seconds if word["limited"] else limits.SETUP_SECONDS
-            end = time.monotonic() + clock
+                return _ended("crashed", at.name, "WorkerKilled", "the process wrote into the channel of its results")
+            if message is not None:
+                return self._reply(message)
+            at = self._page.read() or nothing
+            clock = within.seconds if at.limited else limits.SETUP_SECONDS
+            left = at.since + clock - time.monotonic()
+            if left <= 0:
+                self._replace()
+                setting = " (limits.seconds)" if at.limited else ""
+                return _ended("timeout", at.name, "TimeLimit", f"stopped after the limit of {clock:g} s{setting}")
+            if self._memory.above(within.memory_mb):
+                return self._too_large(at.name, within)
+            wait = min(POLL_SECONDS, left)
 
-    def _next(self, seconds: float) -> tuple[Message, bytes] | None:
-        """The next word of the process. Raises `EOFError` once it is dead, also if others hold its channel open."""
+    def _next(self, seconds: float) -> Message | None:
+        """The next message of the process. Raises `EOFError` once it is dead, also if others hold its channel open."""
         found = self._channel.receive(seconds)
         if found is None and self._process.poll() is not None:
-            found = self._channel.receive(0.0)  # said just before
+            found = self._channel.receive(0.0)  # sent just before
             if found is None:
                 raise EOFError
         return found
 
-    def _reply(self, word: Message, payload: bytes) -> Reply:
-        if "store_error" in word:
-            raise StoreError(word["store_error"])
-        reply = Reply(**word["reply"], payload=payload)
+    def _reply(self, message: Message) -> Reply:
+        if "store_error" in message:
+            raise StoreError(message["store_error"])
+        reply = Reply(**message["reply"])
+        if "error" in message["reply"]:
+            reply.error = Failure(**message["reply"]["error"])
         reply.peak_mb = round(max(reply.peak_mb or 0.0, self._memory.seen_mb), 1)
         return reply
 
@@ -198,7 +211,7 @@ class Child:
 
 
 def _ended(status: str, phase: str, kind: str, message: str, peak_mb: float | None = None) -> Reply:
-    return Reply(status, phase, {"type": kind, "message": message, "traceback": ""}, peak_mb=peak_mb)
+    return Reply(status, phase, Failure(kind, message), peak_mb=peak_mb)
 
 
 class Guard:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from dpbench.grid.claims import Claims
 from dpbench.grid.plan import Plan, ReleaseItem
 from dpbench.grid.pool import pool_of
 from dpbench.grid.provenance import provenance
 from dpbench.grid.store import Store
-from dpbench.grid.trial import Context, Result, check_data, run_item
+from dpbench.grid.trial import FINISHED, Context, Outcome, Result, check_data, run_batch
 
-FINISHED = ("done", "no_estimate")  # statuses that another run would give again
+BATCH_SECONDS = 0.25  # of work that is handed over at once, if it is known to take no longer
+BATCH = 8  # releases in a batch at most; as many as a process keeps splits of the rows
+SYNC_SECONDS = 1.0
+LOOK_SECONDS = 0.5  # until what another runner was at work on is looked at again
 
 
 @dataclass
@@ -39,51 +45,117 @@ def missing(plan: Plan, store: Store, *, force: bool = False, retry_failed: bool
     """The releases with the trials on them that are still to run."""
     if force:
         return list(plan.releases)
-    stored = store.trial_ids()
+    entries = store.trials.scan()
     if retry_failed:
-        kept = (store.read_trial(identity) for identity in plan.trial_ids if identity in stored)
-        stored = {trial["id"] for trial in kept if trial is not None and trial["status"] in FINISHED}
-    return list(plan.without(stored).releases)
+        entries = {identity: entry for identity, entry in entries.items() if entry.status in FINISHED}
+    return list(plan.without(entries).releases)
 
 
 def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary], None]) -> Summary:
-    """Run what is missing of the plan; `progress` is called after each release.
+    """Run what is missing of the plan, together with whoever else runs it; `progress` is called after each batch.
 
+    Results are on the disk, and claims withdrawn, a second after they are written, and when the run ends.
     Raises `StoreError` if the results cannot be written, `UserError` if the data cannot be used.
     """
     items = missing(plan, store, force=options.force, retry_failed=options.retry_failed)
-    context = Context(store, plan.settings, provenance(), options.force, options.retry_failed)
     waiting = sum(len(item.trials) for item in items)
     summary = Summary(planned=len(plan.trial_ids), stored=len(plan.trial_ids) - waiting)
-    try:
-        if items:
-            check_data(plan, context)
+    if not items:
         progress(summary)
-        for results in _execute(_longest_first(items), context, options.jobs):
-            summary.ran += len(results)
-            summary.failures += [result for result in results if result[1] not in FINISHED]
+        return summary
+    claims = Claims(store)
+    context = Context(store, plan.settings, provenance(), claims, options.force, options.retry_failed)
+    batches, settled, claimed = Batches(items), time.monotonic(), list[str]()
+    try:
+        check_data(plan, context)
+        progress(summary)
+        for kind, outcome in _execute(batches, context, options.jobs):
+            batches.learn(kind, outcome)
+            summary.stored += outcome.stored
+            summary.ran += len(outcome.ran)
+            summary.failures += [result for result in outcome.ran if result[1] not in FINISHED]
+            claimed += outcome.claimed
             progress(summary)
             if options.fail_fast and summary.failures:
                 break
+            if time.monotonic() - settled > SYNC_SECONDS:
+                _settle(context, claimed)
+                settled = time.monotonic()
+        _settle(context, claimed)
     finally:
         pool_of(context.run).close()
+        claims.close()
     return summary
 
 
-def _longest_first(items: Sequence[ReleaseItem]) -> list[ReleaseItem]:
-    """Larger budgets first: adaptive mechanisms run longer with them, and a long job at the end leaves workers idle."""
-    return sorted(items, key=lambda item: -float(item.key["budget"]["epsilon"]))
+def _settle(context: Context, claimed: list[str]) -> None:
+    with context.store.writing(context.store.folder):
+        context.store.releases.sync()
+        context.store.trials.sync()
+    context.claims.give_back(claimed)
+    claimed.clear()
 
 
-def _execute(items: Sequence[ReleaseItem], context: Context, jobs: int) -> Iterator[list[Result]]:
-    """The results of each item as they come, with a thread for each job that supervises the processes of its items."""
-    if jobs == 1 or len(items) <= 1:
-        yield from (run_item(item, context) for item in items)
-        return
-    from joblib import Parallel, delayed
+Kind = tuple[int, str, int]
 
-    work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", backend="threading")
-    yield from work(delayed(run_item)(item, context) for item in items)
+
+class Batches:
+    """The releases to run, in batches of one kind: as many as take little time, once it is known what one takes.
+
+    Larger budgets come first: adaptive mechanisms run longer with them, and a long job at the end leaves workers idle.
+    Those that another runner is at work on come last, again and again until they are stored or it is gone.
+    """
+
+    def __init__(self, items: Iterable[ReleaseItem]) -> None:
+        self._waiting = deque(sorted(items, key=lambda item: -item.key.budget.epsilon))
+        self._taken: list[ReleaseItem] = []
+        self._seconds: dict[Kind, float] = {}
+
+    def __iter__(self) -> Iterator[tuple[Kind, list[ReleaseItem], bool]]:
+        """The kind and the releases of a batch, and whether it is cheap."""
+        while self._waiting:
+            kind = self._kind(self._waiting[0])
+            seconds = self._seconds.get(kind, BATCH_SECONDS)
+            most, batch = min(max(int(BATCH_SECONDS / seconds), 1), BATCH), list[ReleaseItem]()
+            while self._waiting and len(batch) < most and self._kind(self._waiting[0]) == kind:
+                batch.append(self._waiting.popleft())
+            yield kind, batch, seconds < BATCH_SECONDS
+
+    def learn(self, kind: Kind, outcome: Outcome) -> None:
+        """What became of a batch."""
+        if outcome.ran:
+            self._seconds[kind] = outcome.seconds
+        self._taken += outcome.taken
+
+    def again(self) -> bool:
+        """Have those come again that were taken; whether there are any."""
+        self._waiting += self._taken
+        self._taken = []
+        return bool(self._waiting)
+
+    @staticmethod
+    def _kind(item: ReleaseItem) -> Kind:
+        return item.setting, item.key.mechanism.name, len(item.trials)
+
+
+def _execute(batches: Batches, context: Context, jobs: int) -> Iterator[tuple[Kind, Outcome]]:
+    """The outcome of each batch as it comes, with a thread for each job that supervises the processes at work on it."""
+
+    def run_one(kind: Kind, items: Sequence[ReleaseItem], cheap: bool) -> tuple[Kind, Outcome]:
+        return kind, run_batch(items, context, together=cheap)
+
+    if jobs > 1:
+        from joblib import Parallel, delayed
+
+        work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", backend="threading")
+    while True:
+        if jobs == 1:
+            yield from (run_one(*batch) for batch in batches)
+        else:
+            yield from work(delayed(run_one)(*batch) for batch in batches)
+        if not batches.again():
+            return
+        time.sleep(LOOK_SECONDS)
 
 
 def default_jobs() -> int:

@@ -18,6 +18,7 @@ from dpbench.errors import UserError
 
 SALT = "DPBENCH_SALT"
 SALT_BYTES = 32
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def canonical(value: Any) -> str:
@@ -26,12 +27,17 @@ def canonical(value: Any) -> str:
     >>> canonical({"b": 1, "a": [0.5]})
     '{"a":[0.5],"b":1}'
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _CANONICAL(value)
 
 
 def digest(value: Any) -> str:
     """The first 16 hex digits of the sha256 of the canonical JSON."""
-    return hashlib.sha256(canonical(value).encode()).hexdigest()[:16]
+    return digest_of_text(canonical(value))
+
+
+def digest_of_text(text: str) -> str:
+    """The same of a text that is canonical JSON."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def generator(axis: str, value: Any) -> np.random.Generator:
@@ -62,9 +68,14 @@ def _generator(seed: bytes) -> np.random.Generator:
 
 def salt_file() -> Path:
     """The file of the secret salt: DPBENCH_SALT, else dpbench/salt in XDG_STATE_HOME or ~/.local/state."""
-    if chosen := os.environ.get(SALT):
+    return _file(os.environ.get(SALT), os.environ.get("XDG_STATE_HOME"), os.environ.get("HOME"))
+
+
+@lru_cache(maxsize=4)
+def _file(chosen: str | None, state: str | None, home: str | None) -> Path:
+    if chosen:
         return Path(chosen)
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "dpbench" / "salt"
+    return Path(state or Path(home or Path.home()) / ".local" / "state") / "dpbench" / "salt"
 
 
 def secret_salt() -> bytes:

@@ -1,109 +1,102 @@
-"""What the processes of a run do: make a release, fit a model to one that is stored, score the fit."""
+"""What the processes of a run do: make a release, fit a model to one that is stored, score a fit that is stored."""
 
 from __future__ import annotations
 
 import inspect
 import json
-import pickle
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-from dpbench.contracts import check_fit, check_release, check_score
 from dpbench.data.encode import Design
 from dpbench.data.load import is_public, load_dataset
+from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
-from dpbench.errors import ContractError, UserError
-from dpbench.grid.channel import Message
-from dpbench.grid.identity import Key, sampler_key, seed_key, verify_code, verify_data
+from dpbench.errors import UserError
+from dpbench.grid.channel import Message, Work
+from dpbench.grid.fits import read_fit, write_fit
+from dpbench.grid.identity import dataset_key, verify_code, verify_data
 from dpbench.grid.limits import peak_memory_mb
-from dpbench.grid.seeds import canonical, generator, noise_generator
-from dpbench.grid.spending import asked_of, check_cost, cost_of, holds, plain
+from dpbench.grid.log import Place
+from dpbench.grid.records import (
+    FitKey,
+    Json,
+    PartKey,
+    ReleaseKey,
+    TrialKey,
+    score_to_dict,
+    spent_from_dict,
+    spent_to_dict,
+)
+from dpbench.grid.releases import StoredRelease, read_release, write_release
+from dpbench.grid.seeds import canonical, digest, generator, noise_generator
+from dpbench.grid.spending import check_cost, cost_of, holds
 from dpbench.grid.store import Store
-from dpbench.mechanisms.release import Release, json_number
-from dpbench.metrics.evaluation import Evaluation, Reference, Score
+from dpbench.metrics.evaluation import Evaluation, Reference, check_score
+from dpbench.models.fit import Fit, check_fit
+from dpbench.releases import Release, check_release
 from dpbench.targets import resolve
 
-AXES = ("dataset", "split", "seed", "repetition")  # what the split of a release depends on
 
-
-class Work(Protocol):
-    """A request that is being worked on. `facts`: what the reply says, JSON-ready, also if an error ends the work."""
-
-    facts: dict[str, Any]
-    seconds: dict[str, float]
-
-    def phase(self, name: str, *, limited: bool = False) -> AbstractContextManager[None]:
-        """A part of the work with a clock of its own; `limited` by limits.seconds."""
-        ...
-
-
-class LostReleaseError(Exception):
-    """The release was stored a moment ago, and is not any more."""
+class LostError(Exception):
+    """A release or a fit was stored a moment ago, and is not any more."""
 
 
 # --- stage 1, in a process that sees the rows -------------------------------------------------------------------------
 
 
-def check_data(request: Message, payload: bytes, work: Work) -> bytes:
-    """Load and split the rows of one setting. What the user must mend is the fact `user_error`."""
+def check_data(request: Message, work: Work) -> None:
+    """Load and split the rows of one setting. An invalid input is the fact `user_error`."""
     with work.phase("setup"):
         try:
-            _split(json.dumps(request["dataset"]), _axes(request["key"]))
+            _public(request["dataset"], _axes(ReleaseKey.from_dict(request["key"])))
         except UserError as error:
             work.facts["user_error"] = str(error)
-    return b""
 
 
-def make_release(request: Message, payload: bytes, work: Work) -> bytes:
+def make_release(request: Message, work: Work) -> None:
     """Have the release of the request in the store: the one that is there, if it holds, or a new one."""
-    store, identity, key = _store(request), request["id"], request["key"]
+    store, key = _store(request), ReleaseKey.from_dict(request["key"])
     with work.phase("setup"):
-        if not request["force"] and (kept := _kept(store, identity, key)) is not None:
-            work.facts |= kept
-            return b""
-        store.discard_release(identity)
-        train, budget = _split(json.dumps(request["dataset"]), _axes(key)).train, asked_of(key)
-        function, parameters = _function("mechanism", key["mechanism"])
-        if "design" in key:
-            parameters["design"] = Design(train.domain, **key["design"])
-        rng = noise_generator(seed_key(key), public=is_public(request["dataset"]))
+        kept = read_release(store, key.id, tuple(request["place"])) if request["place"] else None
+        if kept is not None and holds(kept.release, spent_from_dict(kept.record["spent"]), key):
+            work.facts |= _facts(kept.record, kept.release, request["place"])
+            return
+        rows = _split(request["dataset"], _axes(key))
+        train, (function, parameters) = rows.seen, _function("mechanism", key.mechanism)
+        if key.design is not None:
+            parameters["design"] = Design(train.domain, **key.design)
+        told: tuple[str, ...] = ()
+        open_data = is_public(json.loads(request["dataset"]))
+        if _takes(function, "public"):
+            parameters["public"] = public = _public(request["dataset"], _axes(key))
+            if public is not None and "public_data" in key.split:
+                told = shared_rows(train, public, counted=open_data)
+        rng = noise_generator(key.noise_seed(), public=open_data)
     with work.phase("release", limited=True):
-        made = function(train, budget, rng, **parameters)
+        made = function(train, key.budget, rng, **parameters)
         peak = peak_memory_mb()
     work.facts["provenance"] = request["provenance"]
     with work.phase("budget", limited=True):
-        checked = check_release(made, request["offers"], budget, train.domain)
-        inputs = (*checked.nonprivate_inputs, *request["nonprivate_inputs"])
+        checked = check_release(made, request["offers"], key.budget, train.domain)
+        inputs = (*checked.nonprivate_inputs, *request["nonprivate_inputs"], *told)
         release = _as_read(replace(checked, nonprivate_inputs=inputs))
         cost = cost_of(release, key)
-        work.facts["spent"] = plain(cost)
+        work.facts["spent"] = spent_to_dict(cost)
         check_cost(cost, key)
     with work.phase("store"):
         seconds = work.seconds["release"]
         runtime = {"seconds": None, "peak_mb": None} if request["hidden"] else {"seconds": seconds, "peak_mb": peak}
-        record = {"id": identity, "key": key, "runtime": runtime, **work.facts}
-        stored = (release, record) if store.write_release(identity, release, record) else _read(store, identity)
-        work.facts |= _facts(*stored)
-    return b""
+        place, record = write_release(store, key, release, {"runtime": runtime, **work.facts}, request["turn"])
+        work.facts |= _facts(record, release, place)
 
 
-def _kept(store: Store, identity: str, key: Key) -> dict[str, Any] | None:
-    """The facts of the stored release; None if there is none, or it is not what its plan and its record say."""
-    stored = store.read_release(identity)
-    if stored is None:
-        return None
-    release, record = stored
-    return _facts(release, record) if record["key"] == key and holds(release, record["spent"], key) else None
-
-
-def _facts(release: Release, record: Mapping[str, Any]) -> dict[str, Any]:
-    facts = {name: record[name] for name in ("provenance", "runtime", "spent")}
-    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs)}
+def _facts(record: Json, release: Release, place: Place) -> dict[str, Any]:
+    facts = {name: record[name] for name in ("provenance", "runtime", "spent", "arrays_sha256")}
+    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "place": place}
 
 
 def _as_read(release: Release) -> Release:
@@ -112,85 +105,114 @@ def _as_read(release: Release) -> Release:
     return Release.from_parts(json.loads(json.dumps(data, allow_nan=False)), arrays)
 
 
-def _read(store: Store, identity: str) -> tuple[Release, dict[str, Any]]:
-    stored = store.read_release(identity)
+def _read(store: Store, key: ReleaseKey, place: Place) -> StoredRelease:
+    stored = read_release(store, key.id, place)
     if stored is None:
-        raise LostReleaseError(f"the release {identity} was taken away while it was in use")
+        raise LostError(f"the release {key.id} was removed while it was in use")
     return stored
 
 
 # --- stage 2: a model sees what is stored, in a process that never loads rows -----------------------------------------
 
 
-def fit_model(request: Message, payload: bytes, work: Work) -> bytes:
-    """The model's fit of the stored release, pickled. One that draws has a generator, the same whatever the metrics."""
-    trial = request["trial"]
+def fit_model(request: Message, work: Work) -> None:
+    """Store the model's fit of the stored release."""
+    store, key = _store(request), FitKey.from_dict(request["key"])
     with work.phase("setup"):
-        release, _ = _read(_store(request), request["id"])
-        design = Design(release.domain, **trial["design"])
-        function, parameters = _function("model", trial["model"])
-        if "rng" in inspect.signature(function).parameters:
-            parameters["rng"] = generator("sampler", sampler_key(request["key"], trial))
+        stored = _drawn(store, key, request["release"])
+        _function("model", key.model)
     with work.phase("model", limited=True):
-        fit = check_fit(function(release, design=design, **parameters), len(design.columns))
-        work.facts["notes"] = dict(fit.notes)
-        try:
-            return pickle.dumps(fit, protocol=pickle.HIGHEST_PROTOCOL)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
-            raise ContractError(
-                f"the fit cannot be handed on ({error}): a predictor must be a function or an instance of a class at "
-                "the top level of a module, not a function within a function"
-            ) from error
+        fit = _fit(stored.release, key.model, key.design, key.sampler_seed())
+        peak = peak_memory_mb()
+    with work.phase("store"):
+        runtime = {"seconds": work.seconds["model"], "peak_mb": peak}
+        record = {"arrays_sha256": stored.record["arrays_sha256"], "runtime": runtime}
+        place = write_fit(store, key, fit, record, request["turn"])
+        work.facts |= {"notes": dict(fit.notes), "place": place}
 
 
-def score_fit(request: Message, payload: bytes, work: Work) -> bytes:
-    """The scores of a pickled fit."""
-    trial, key = request["trial"], request["key"]
+def score_fit(request: Message, work: Work) -> None:
+    """The scores of a stored fit."""
+    store, key = _store(request), TrialKey.from_dict(request["key"])
     with work.phase("setup"):
-        release, _ = _read(_store(request), request["id"])
-        reference = _reference(json.dumps(request["dataset"]), _axes(key), canonical(trial["design"]))
-        parts = sorted(trial["metrics"].items())
-        metrics = {name: _function("metric", {"name": name, **part}) for name, part in parts}
+        stored = _drawn(store, key.fit, request["release"])
+        fit = read_fit(store, key.fit, stored.record["arrays_sha256"], tuple(request["fit"]))
+        if fit is None:
+            raise LostError(f"the fit {key.fit.id} was removed while it was in use")
+        axes, design = _axes(key.release), canonical(key.fit.design)
+        reference = _reference(request["dataset"], axes, design)
+        metrics = {part.name: _function("metric", part) for part in key.metrics}
     with work.phase("metrics", limited=True):
-        evaluation = Evaluation(pickle.loads(payload), release, reference)
+        model = _nonprivate(canonical(key.fit.model.to_dict()), design, axes)
+        evaluation = Evaluation(fit, stored.release, reference, model)
         scores = [check_score(metric(evaluation, **given), name) for name, (metric, given) in metrics.items()]
-        work.facts["scores"] = [_plain_score(score) for score in scores]
-    return b""
+        work.facts["scores"] = [score_to_dict(score) for score in scores]
 
 
-def _plain_score(score: Score) -> dict[str, Any]:
-    record = {**asdict(score), "value": json_number(score.value)}
-    return {name: value for name, value in record.items() if value is not None}
+def _drawn(store: Store, key: FitKey, place: list[Any]) -> StoredRelease:
+    """The stored release, with the set of synthetic rows that the fit is of: the same for every model."""
+    stored = _read(store, key.release, tuple(place))
+    if not key.draw:
+        return stored
+    rng = generator("rows", [digest(key.release.noise_seed()), key.draw])
+    return replace(stored, release=stored.release.redrawn(key.draw, rng))
+
+
+def _fit(release: Release, part: PartKey, design: Json, seed: object) -> Fit:
+    """The model's fit of a release. One that draws has a generator of its own."""
+    function, parameters = _function("model", part)
+    if _takes(function, "rng"):
+        parameters["rng"] = generator("sampler", seed)
+    found = Design(release.domain, **design)
+    return check_fit(function(release, design=found, **parameters), len(found.columns))
+
+
+@lru_cache(maxsize=64)
+def _nonprivate(model: str, design: str, axes: str) -> Callable[[Release], Fit]:
+    """A model as a function of the release alone: of one split it draws the same whatever the release."""
+    part = PartKey.from_dict(json.loads(model))
+    seed = ["nonprivate", part.uncoded().to_dict(), json.loads(axes)]
+    return lambda release: _fit(release, part, json.loads(design), seed)
 
 
 # --- what a request names ---------------------------------------------------------------------------------------------
 
 
 def _store(request: Message) -> Store:
-    root, name = request["store"]
+    return _store_in(*request["store"])
+
+
+@lru_cache(maxsize=8)
+def _store_in(root: str, name: str) -> Store:
     return Store(Path(root), name)
 
 
-def _function(kind: str, part: Key) -> tuple[Callable[..., Any], dict[str, Any]]:
+def _function(kind: str, part: PartKey) -> tuple[Callable[..., Any], dict[str, Any]]:
     """The function of a part of the plan, and the parameters of its config."""
-    return _verified(kind, part["name"], part["target"], part["code"]), dict(part["parameters"])
+    return _verified(kind, part.name, part.target, part.code), dict(part.parameters)
 
 
 @lru_cache(maxsize=256)
-def _verified(kind: str, name: str, target: str, code: str) -> Callable[..., Any]:
+def _takes(function: Callable[..., Any], parameter: str) -> bool:
+    return parameter in inspect.signature(function).parameters
+
+
+@lru_cache(maxsize=256)
+def _verified(kind: str, name: str, target: str, code: str | None) -> Callable[..., Any]:
     """The function, whose code is the plan's: looked at once in a process, as what it has imported stays."""
-    verify_code({"name": name, "target": target, "code": code})
+    verify_code(PartKey(name, target, {}, code))
     return resolve(kind, target)
 
 
 # --- the real rows, kept from one request to the next -----------------------------------------------------------------
 
 
-def _axes(key: Key) -> str:
-    return canonical({name: key[name] for name in AXES})
+def _axes(key: ReleaseKey) -> str:
+    """What the split of a release depends on."""
+    return canonical([key.dataset, key.split, key.seed, key.repetition])
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # the private rows, and public ones of another data set
 def _table(dataset: str, key: str) -> Table | Simulation:
     """The rows, if they are those of the plan: the files are looked at before and after they are read.
 
@@ -204,12 +226,26 @@ def _table(dataset: str, key: str) -> Table | Simulation:
 
 
 @lru_cache(maxsize=8)
-def _split(dataset: str, axes: str) -> Split:
-    key = json.loads(axes)
-    source = {part: key["dataset"][part] for part in ("name", "sources")}
-    rng = generator("split", [source, key["seed"], key["repetition"]])
-    rows = _table(dataset, canonical(key["dataset"]))
-    return rows.split(rng, **key["split"]) if isinstance(rows, Simulation) else split(rows, rng, **key["split"])
+def _split(config: str, axes: str) -> Split:
+    dataset, sizes, seed, repetition = json.loads(axes)
+    protocol, _ = sizes.pop("protocol", "split"), sizes.pop("public_data", None)
+    source = {part: dataset[part] for part in ("name", "sources")}
+    rng = generator("split", [source, seed, repetition])
+    rows = _table(config, canonical(dataset))
+    parts = rows.split(rng, **sizes) if isinstance(rows, Simulation) else split(rows, rng, **sizes)
+    return replace(parts, protocol=protocol)
+
+
+def _public(config: str, axes: str) -> Table | None:
+    """The public rows: those of another data set if the dataset names one, else those of the split."""
+    rows, other = _split(config, axes), json.loads(config).get("public_data")
+    if other is None:
+        return rows.public
+    planned = json.loads(axes)[1].get("public_data")  # where the mechanism takes them
+    table = _table(json.dumps(other), canonical(planned or dataset_key(other)))
+    if isinstance(table, Simulation):
+        raise UserError("dataset.public_data draws its rows anew: it has none that are public")
+    return public_part(rows.seen.domain, table)
 
 
 @lru_cache(maxsize=8)

@@ -1,22 +1,30 @@
-"""One release and the trials on it, as their supervisor sees them: who does what, and what is stored of it."""
+"""Releases and the trials on them, as their supervisor sees them: who does what, and what is stored of it."""
 
 from __future__ import annotations
 
+import json
+import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpbench.data.load import is_public
 from dpbench.errors import UserError
 from dpbench.grid.channel import Message
-from dpbench.grid.plan import Plan, ReleaseItem, Setting, TrialItem
+from dpbench.grid.claims import Claims
+from dpbench.grid.fits import read_header
+from dpbench.grid.plan import Plan, ReleaseItem, Setting
 from dpbench.grid.pool import Pair, pool_of
 from dpbench.grid.process import Reply
 from dpbench.grid.provenance import threads
+from dpbench.grid.records import Runtime, Trial, TrialKey, score_from_dict, spent_from_dict
+from dpbench.grid.releases import find_release
 from dpbench.grid.store import Store
 
+FINISHED = ("done", "no_estimate", "unconverged")  # statuses that another run would give again
 Result = tuple[str, str, str]  # trial id, status, message
+Work = tuple[TrialKey, ReleaseItem, Reply]  # a trial to do, and how its release ended
 
 
 @dataclass(frozen=True)
@@ -26,13 +34,33 @@ class Context:
     store: Store
     settings: tuple[Setting, ...]
     provenance: Mapping[str, Any]
+    claims: Claims
     force: bool = False
     retry_failed: bool = False
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
+    def stored(self, key: TrialKey) -> bool:
+        """Whether the trial need not run, by what was last seen of the store."""
+        entry = self.store.trials.entries.get(key.id)
+        return entry is not None and not self.force and (not self.retry_failed or entry.status in FINISHED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a batch: results of trials that ran, how many others had stored, and what others are at work on.
+
+    `claimed`: the ids of the releases that were claimed. `seconds`: how long a release and its trials took.
+    """
+
+    ran: list[Result]
+    stored: int
+    taken: list[ReleaseItem]
+    claimed: list[str]
+    seconds: float
+
 
 def check_data(plan: Plan, context: Context) -> None:
-    """Load and split all data once, so that what the user must mend is said before any trial runs.
+    """Load and split all data once, so that an invalid input is named before any trial runs.
 
     Raises `UserError` if data cannot be had, do not fit their declaration, or leave a part of the split empty.
     """
@@ -40,102 +68,146 @@ def check_data(plan: Plan, context: Context) -> None:
     with pool_of(context.run).pair() as pair:
         for place, item in sorted(firsts.items()):
             setting = plan.settings[place]
-            request = {"do": "check", "key": item.key, "dataset": dict(setting.dataset)}
-            reply = pair.rows.ask(request, setting.limits)
-            if "user_error" in (reply.answer or {}):
+            message = _message("check", setting, context)
+            (reply,) = pair.rows.ask(message, [{"key": item.key.to_dict()}], setting.limits)
+            if "user_error" in reply.answer:
                 raise UserError(reply.answer["user_error"])
             if reply.error is not None:
-                raise UserError(f"dataset={setting.dataset['name']} cannot be loaded: {reply.error['message']}")
+                raise UserError(f"dataset={setting.dataset['name']} cannot be loaded: {reply.error.message}")
 
 
-def run_item(item: ReleaseItem, context: Context) -> list[Result]:
-    """Have the release made (or found, if it is stored) and its trials run; each is stored as soon as it ends.
+def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool = False) -> Outcome:
+    """Have releases of one setting made (or found, if they are stored) and their trials run, and store these.
 
+    Each trial is stored as soon as it ends, or, `together`, all at the end: for trials of so little work that to hand
+    them over one by one would take longer. Releases that other runners are at work on are left to them.
     Any thread of any process may call it: the work is done in processes of its own.
-    Returns (trial id, status, message) of each trial. Raises `StoreError` if the results cannot be written.
+    Raises `StoreError` if the results cannot be written.
     """
-    if not (context.force or context.retry_failed):  # another process may have come first
-        found = {trial["id"]: trial for trial in context.store.read_trials(trial.id for trial in item.trials)}
-        if len(found) == len(item.trials):
-            return [result_of(trial) for trial in found.values()]
-    with pool_of(context.run).pair() as pair:
-        made = _release(item, context, pair)
-        return [_trial(trial, item, context, pair, made) for trial in item.trials]
+    start, claimed = time.monotonic(), [context.claims.take(item.key.id) for item in items]
+    taken = [item for item, mine in zip(items, claimed, strict=True) if not mine]
+    mine = [item for item, mine in zip(items, claimed, strict=True) if mine]
+    wanted, ran = list(_wanted(mine, context)) if mine else [], list[Result]()
+    if wanted:
+        with pool_of(context.run).pair() as pair:
+            made = _releases(wanted, context, pair)
+            work = [(key, item, reply) for item, reply in zip(wanted, made, strict=True) for key in item.trials]
+            for one in [work] if together else [[one] for one in work]:
+                ran += _trials(one, context, pair)
+    stored = sum(len(item.trials) for item in mine) - len(ran)
+    return Outcome(ran, stored, taken, [item.key.id for item in mine], (time.monotonic() - start) / max(len(wanted), 1))
 
 
-def result_of(trial: Mapping[str, Any]) -> Result:
-    """What a run reports of a stored trial."""
-    return trial["id"], trial["status"], trial["error"]["message"] if trial["error"] else ""
+def _wanted(items: Sequence[ReleaseItem], context: Context) -> Iterator[ReleaseItem]:
+    """The releases with the trials that nobody has stored by now."""
+    for log in (context.store.trials, context.store.releases, context.store.fits):
+        log.scan()
+    for item in items:
+        if trials := tuple(key for key in item.trials if not context.stored(key)):
+            yield replace(item, trials=trials)
 
 
-def _release(item: ReleaseItem, context: Context, pair: Pair) -> Reply:
-    setting = context.settings[item.setting]
-    request = {
-        **_request("release", item, context),
-        "dataset": dict(setting.dataset),
-        "force": context.force,
-        "offers": list(item.offers),
-        "nonprivate_inputs": list(item.nonprivate_inputs),
-        "hidden": item.hide_runtime,
-        "provenance": {**context.provenance, "threads": threads()},
-    }
-    return pair.rows.ask(request, setting.limits)
+def _releases(items: Sequence[ReleaseItem], context: Context, pair: Pair) -> list[Reply]:
+    setting, log = context.settings[items[0].setting], context.store.releases
+    requests = [
+        {
+            "key": item.key.to_dict(),
+            "place": None if context.force else find_release(context.store, item.key.id),
+            "turn": log.next_turn(item.key.id),
+            "offers": list(item.offers),
+            "nonprivate_inputs": list(item.nonprivate_inputs),
+            "hidden": item.hide_runtime,
+        }
+        for item in items
+    ]
+    message = {**_message("release", setting, context), "provenance": {**context.provenance, "threads": threads()}}
+    replies = pair.rows.ask(message, requests, setting.limits)
+    places = [reply.answer["place"] for reply in replies if reply.status == "done"]
+    log.unsynced.update(name for name, _, length in places if length)
+    return replies
 
 
-def _trial(trial: TrialItem, item: ReleaseItem, context: Context, pair: Pair, made: Reply) -> Result:
-    setting = context.settings[item.setting]
-    end, fit, score = made, None, None
-    if made.status == "done":
-        end = fit = pair.model.ask({**_request("model", item, context), "trial": trial.key}, setting.limits)
-        if fit.status == "done":
-            request = {**_request("metrics", item, context), "trial": trial.key, "dataset": dict(setting.dataset)}
-            end = score = pair.rows.ask(request, setting.limits, fit.payload)
-    facts = made.answer or {}
-    stored = {
-        "id": trial.id,
-        "release_id": item.id,
-        "experiment": context.store.name,
-        "key": {"release": item.key, **trial.key},
-        "status": end.status,
-        "phase": end.phase,
-        "scores": _of(score, "scores", []),
-        "fit": _of(fit, "notes", {}),
-        "asked": {name: item.key["budget"][name] for name in ("epsilon", "delta")},
-        "spent": facts.get("spent"),
-        "nonprivate_inputs": facts.get("nonprivate_inputs", list(item.nonprivate_inputs)),
-        "public": is_public(setting.dataset),
-        "error": end.error,
-        "provenance": {**context.provenance, "threads": threads()},
-        "release_provenance": facts.get("provenance"),
-        "runtime": _runtime(item, made, fit, score),
-    }
-    context.store.write_trial(stored)
-    return result_of(stored)
+def _trials(work: Sequence[Work], context: Context, pair: Pair) -> list[Result]:
+    """Have models fitted and the fits scored; the trials are stored."""
+    setting = context.settings[work[0][1].setting]
+    fits = _fits(work, context, pair)
+    requests: dict[int, Message] = {}
+    for i, ((key, _, made), fit) in enumerate(zip(work, fits, strict=True)):
+        if fit is not None and fit.status == "done":
+            places = {"release": made.answer["place"], "fit": fit.answer["place"]}
+            requests[i] = {"key": key.to_dict(), **places}
+    replies = pair.rows.ask(_message("metrics", setting, context), [*requests.values()], setting.limits)
+    scores = dict(zip(requests, replies, strict=True))
+    trials = [_trial(*one, fits[i], scores.get(i), context) for i, one in enumerate(work)]
+    for trial in trials:
+        context.store.write_trial(trial)
+    return [(trial.id, trial.status, trial.error.message if trial.error else "") for trial in trials]
 
 
-def _request(do: str, item: ReleaseItem, context: Context) -> Message:
-    return {"do": do, "store": [str(context.store.root), context.store.name], "id": item.id, "key": item.key}
+def _fits(work: Sequence[Work], context: Context, pair: Pair) -> list[Reply | None]:
+    """The fits: one that is stored, as if it had just been made, or a new one; None where there is no release."""
+    setting, log = context.settings[work[0][1].setting], context.store.fits
+    fits: list[Reply | None] = [None] * len(work)
+    requests: dict[int, Message] = {}
+    for i, (key, _, made) in enumerate(work):
+        if made.status != "done":
+            continue
+        found = None if context.force else read_header(context.store, key.fit, made.answer["arrays_sha256"])
+        if found is None:
+            place, turn = made.answer["place"], log.next_turn(key.fit.id)
+            requests[i] = {"key": key.fit.to_dict(), "release": place, "turn": turn}
+        else:
+            runtime, answer = found[0]["runtime"], {"notes": found[0]["notes"], "place": found[1]}
+            fits[i] = Reply("done", seconds={"model": runtime["seconds"]}, peak_mb=runtime["peak_mb"], answer=answer)
+    replies = pair.model.ask(_message("model", setting, context), [*requests.values()], setting.limits)
+    for i, reply in zip(requests, replies, strict=True):
+        fits[i] = reply
+    return fits
 
 
-def _of(reply: Reply | None, fact: str, default: Any) -> Any:
-    """A fact of a request that was done."""
-    return reply.answer[fact] if reply is not None and reply.status == "done" else default
+def _trial(
+    key: TrialKey, item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | None, context: Context
+) -> Trial:
+    end, facts = score or fit or made, made.answer
+    return Trial(
+        id=key.id,
+        release_id=key.release.id,
+        key=key,
+        experiment=context.store.name,
+        status=end.status,
+        phase=end.phase,
+        scores=tuple(map(score_from_dict, end.answer["scores"])) if end.status == "done" else (),
+        notes=fit.answer["notes"] if fit is not None and fit.status == "done" else {},
+        spent=spent_from_dict(facts["spent"]) if "spent" in facts else None,
+        nonprivate_inputs=tuple(facts.get("nonprivate_inputs", item.nonprivate_inputs)),
+        public=is_public(context.settings[item.setting].dataset),
+        error=end.error,
+        provenance={**context.provenance, "threads": threads()},
+        release_provenance=facts.get("provenance"),
+        runtime=_runtime(item, made, fit, score),
+    )
 
 
-def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | None) -> dict[str, float | None]:
+def _message(do: str, setting: Setting, context: Context) -> Message:
+    """What all requests of a batch have in common. The dataset's config is a text, which is a key of what is kept."""
+    place = [str(context.store.root), context.store.name]
+    return {"do": do, "store": place, "dataset": json.dumps(dict(setting.dataset))}
+
+
+def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | None) -> Runtime:
     """Seconds of each phase and peak memory; what a release took is left out where it depends on a secret.
 
     The process that scores has made the release before: where that is secret, its memory is left out as well.
     """
     hidden = item.hide_runtime
     release = {"seconds": made.seconds.get("release"), "peak_mb": made.peak_mb}
-    if "release" not in made.seconds and made.answer:  # it was stored
+    if "release" not in made.seconds:  # it was stored
         release = made.answer.get("runtime", release)
     peaks = [reply.peak_mb for reply in (fit, None if hidden else score) if reply and reply.peak_mb is not None]
-    return {
-        "release_seconds": None if hidden else release["seconds"],
-        "release_peak_mb": None if hidden else release["peak_mb"],
-        "model_seconds": fit.seconds.get("model") if fit else None,
-        "metrics_seconds": score.seconds.get("metrics") if score else None,
-        "peak_mb": max(peaks, default=None),
-    }
+    return Runtime(
+        release_seconds=None if hidden else release["seconds"],
+        release_peak_mb=None if hidden else release["peak_mb"],
+        model_seconds=fit.seconds.get("model") if fit else None,
+        metrics_seconds=score.seconds.get("metrics") if score else None,
+        peak_mb=max(peaks, default=None),
+    )

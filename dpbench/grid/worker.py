@@ -1,4 +1,4 @@
-"""The process in which plug-ins run: it takes one request after another, and says how each ended."""
+"""The process in which plug-ins run: it takes one request after another, and replies how each ended."""
 
 from __future__ import annotations
 
@@ -7,23 +7,21 @@ import os
 import resource
 import socket
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict
 
 from dpbench.grid import stages
-from dpbench.grid.channel import Channel, Message
+from dpbench.grid.channel import Channel, Message, Page, Work
 from dpbench.grid.failures import described, status_of
 from dpbench.grid.limits import peak_memory_mb, reset_peak_memory
-from dpbench.grid.stages import Work
 from dpbench.grid.store import StoreError
 from dpbench.resources import MEMORY
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 OOM_SCORE = 500  # of 1000: when memory runs out, the kernel ends this process before the one that records it
 
-DO: dict[str, Callable[[Message, bytes, Work], bytes]] = {
+DO: dict[str, Callable[[Message, Work], None]] = {
     "check": stages.check_data,
     "release": stages.make_release,
     "model": stages.fit_model,
@@ -32,9 +30,10 @@ DO: dict[str, Callable[[Message, bytes, Work], bytes]] = {
 
 
 def main() -> None:
-    """Serve requests on the socket whose number is the first argument, until the other end hangs up."""
-    end = socket.socket(fileno=int(sys.argv[1]))
+    """Serve requests on the socket, and with the page, whose numbers are arguments, until the other end hangs up."""
+    end, page = socket.socket(fileno=int(sys.argv[1])), Page(int(sys.argv[2]))
     end.set_inheritable(False)
+    os.close(int(sys.argv[2]))
     sys.argv = sys.argv[:1]
     _prepare()
     channel, folder = Channel(end), os.getcwd()
@@ -44,8 +43,11 @@ def main() -> None:
         except EOFError:
             return
         assert found is not None
-        os.chdir(folder)
-        channel.send(*_serve(*found, channel))
+        for request in found.pop("requests"):
+            os.chdir(folder)
+            reply = _serve({**found, **request}, page)
+            page.write()
+            channel.send(reply)
 
 
 def _prepare() -> None:
@@ -58,36 +60,17 @@ def _prepare() -> None:
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-class _Work:
-    """A request that is being worked on; the other end is told of each phase as it begins."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self.current = "setup"
-        self.facts: dict[str, Any] = {}
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def phase(self, name: str, *, limited: bool = False) -> Iterator[None]:
-        self._channel.send({"phase": name, "limited": limited})
-        self.current, start = name, time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = round(time.perf_counter() - start, 4)
-
-
-def _serve(request: Message, payload: bytes, channel: Channel) -> tuple[Message, bytes]:
+def _serve(request: Message, page: Page) -> Message:
     """The reply to one request: the only place where an exception becomes a status."""
-    work, reply = _Work(channel), b""
+    work = Work(page)
     os.environ[MEMORY] = str(request["memory_mb"])
     reset_peak_memory()
     end: Message = {"status": "done"}
     try:
-        reply = DO[request["do"]](request, payload, work)
+        DO[request["do"]](request, work)
     except StoreError as error:
-        return {"store_error": str(error)}, b""
+        return {"store_error": str(error)}
     except BaseException as error:  # also SystemExit and the like: a plug-in ends its trial, not the run
-        end = {"status": status_of(error), "phase": work.current, "error": described(error)}
+        end = {"status": status_of(error), "phase": work.current, "error": asdict(described(error))}
     end |= {"seconds": work.seconds, "peak_mb": peak_memory_mb(), "answer": work.facts}
-    return {"reply": end}, reply
+    return {"reply": end}

@@ -38,7 +38,7 @@ class Tables:
                 table = self._known[source].sum(axis=summed_axes(source, mask))
             else:
                 k = min(homes, key=lambda k: (cells(tree.cliques[k], shape), k))
-                table = self.oracle.marginal(k, mask)
+                table = self.oracle.blocks[k].onto(mask)
             known = np.array(table)
             np.putmask(known, known < NOTHING, 0.0)
             self._known[mask] = known

@@ -9,6 +9,7 @@ All buffers exist before the first step; an input is a view of the buffer where 
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -27,6 +28,7 @@ def spread(table: Array, mask: int, scope: int) -> Array:
     return table[tuple(slice(None) if mask >> i & 1 else None for i in bits(scope))]
 
 
+@lru_cache(maxsize=200_000)
 def summed_axes(scope: int, kept: int) -> tuple[int, ...]:
     """Axes of a table over `scope` to sum so that `kept` is left."""
     return tuple(a for a, i in enumerate(bits(scope)) if not kept >> i & 1)
@@ -169,9 +171,14 @@ class Triple:
         self.at_up = self._face(separator)
         self.faces[self.at_up].link(separator, message, marginal)
 
-    def fill(self) -> None:
-        """Use the whole table in the next sweep."""
-        self._failures += 1
+    @property
+    def filled(self) -> bool:
+        """Whether the whole table stands in place of the faces."""
+        return self._filled is not None
+
+    def fill(self, failures: int = 1) -> None:
+        """Use the whole table in the next sweep, and for good after `MOST_FAILURES`."""
+        self._failures += failures
         self._filled = Dense(self.scope, self.shape)
         for mask, logs in self._inputs:
             self._filled.attach(mask, logs)

@@ -1,24 +1,20 @@
 """Private-PGM: the Markov random field that fits noisy marginals best."""
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from .measurements import (
-    InferenceError,
-    Measurement,
-    ModelTooLarge,
-    Target,
-    checked_sizes,
-    fold,
-    loss_of,
-)
-from .model import MarkovModel, clique_names, tree_mb
+from .engines import Model, check_effort
+from .measurements import InferenceError, Measurement, Target, checked_sizes, fold, loss_of
+from .model import MarkovModel, oracle_of
 from .oracle import Oracle
 from .solver import Problem, Solution, solve
 from .starts import carried, divergence, independent
-from .trees import junction_tree, mask_of, model_mb
+from .trees import model_mb
 
 # How near to its minimum a loss is driven, a measured cell, unless the caller says otherwise. A small model costs so
 # little that it is driven to where nothing can be told from the minimum; a large one to where AIM's errors on Adult
@@ -28,58 +24,51 @@ TIGHT, LOOSE, SMALL_MB = 0.002, 0.02, 1.0
 MOST_CARRIED = 200.0
 
 
-def estimate(
-    sizes: Mapping[str, int],
-    measurements: Sequence[Measurement],
-    *,
-    warm_start: MarkovModel | None = None,
-    iterations: int = 1000,
-    tolerance: float | None = None,
-    max_mb: float | None = None,
-) -> MarkovModel:
+@dataclass(frozen=True)
+class JunctionTree:
     """Minimise sum_i ||M_i(p) - y_i||^2 / (2 sigma_i^2) over Markov random fields p on the measured cliques.
 
     Stops when the loss is within about `tolerance` per measured cell of its minimum, or after `iterations`
     calibrations of the junction tree; the default tolerance is 0.002 for models of up to 1 MB, 0.02 for larger ones.
-    Attributes without a measurement are uniform and independent.
 
     **Source**: Private-PGM (McKenna, Sheldon, Miklau 2019), equation 2; solver.py for the method.
-    **Shapes**: `measurements[i].values` has the sizes of its clique.
     """
-    sizes = checked_sizes(sizes, measurements)
-    if warm_start is not None and any(sizes.get(a, n) != n for a, n in warm_start.sizes.items()):
-        raise InferenceError(f"the warm start has sizes {dict(warm_start.sizes)}, this domain {sizes}")
-    if iterations < 1:
-        raise InferenceError(f"iterations is {iterations}; give at least 1")
-    if tolerance is not None and not tolerance > 0:
-        raise InferenceError(f"tolerance is {tolerance}; it must be > 0")
-    size_mb = model_mb(sizes, [m.clique for m in measurements])
-    if max_mb is not None and size_mb > max_mb:
-        raise ModelTooLarge(f"the model of these cliques needs {size_mb:.3g} MB, over the limit of {max_mb:.3g} MB")
-    if tolerance is None:
-        tolerance = TIGHT if size_mb <= SMALL_MB else LOOSE
-    target = fold(sizes, measurements)
-    index = {name: i for i, name in enumerate(sizes)}
-    shape = tuple(sizes.values())
-    masks = [mask_of(c, index) for c in target.cliques]
-    oracle = Oracle(shape, junction_tree(masks, shape), masks)
-    solution = _solution(oracle, target, warm_start, iterations, tolerance)
-    oracle.calibrate(solution.theta, target.total)
-    potentials = dict(zip(target.cliques, oracle.split(solution.theta), strict=True))
-    pulls = dict(zip(target.cliques, oracle.split(solution.pull), strict=True))
-    marginals = dict(zip(target.cliques, oracle.split(solution.mu), strict=True))
-    marginals[()] = np.asarray(target.total)
-    return MarkovModel(
-        sizes=sizes,
-        cliques=tuple(clique_names(c, sizes) for c in oracle.tree.cliques),
-        total=target.total,
-        size_mb=tree_mb(oracle),
-        iterations=solution.iterations,
-        loss=loss_of(measurements, marginals),
-        potentials=potentials,
-        pulls=pulls,
-        oracle=oracle,
-    )
+
+    iterations: int = 1000
+    tolerance: float | None = None
+
+    def __post_init__(self) -> None:
+        check_effort(self.iterations, self.tolerance)
+
+    def smallest_mb(self, sizes: Mapping[str, int]) -> float:
+        """Size in MB of the model of the one-way marginals."""
+        return model_mb(sizes, [(name,) for name in sizes])
+
+    def estimate(
+        self, sizes: Mapping[str, int], measurements: Sequence[Measurement], warm_start: Model | None = None
+    ) -> MarkovModel:
+        """The model of the measurements; attributes without one are uniform and independent.
+
+        **Shapes**: `measurements[i].values` has the sizes of its clique. Raises `InferenceError` for invalid input.
+        """
+        sizes = checked_sizes(sizes, measurements)
+        if warm_start is not None and not isinstance(warm_start, MarkovModel):
+            raise InferenceError(f"the warm start must be a MarkovModel, not a {type(warm_start).__name__}")
+        if warm_start is not None and any(sizes.get(a, n) != n for a, n in warm_start.sizes.items()):
+            raise InferenceError(f"the warm start has sizes {dict(warm_start.sizes)}, this domain {sizes}")
+        tolerance = self.tolerance
+        if tolerance is None:
+            tolerance = TIGHT if model_mb(sizes, [m.clique for m in measurements]) <= SMALL_MB else LOOSE
+        target = fold(sizes, measurements)
+        oracle = oracle_of(sizes, target.cliques)
+        solution = _solution(oracle, target, warm_start, self.iterations, tolerance)
+        oracle.calibrate(solution.theta, target.total)
+        potentials = dict(zip(target.cliques, oracle.split(solution.theta), strict=True))
+        pulls = dict(zip(target.cliques, oracle.split(solution.pull), strict=True))
+        marginals = dict(zip(target.cliques, oracle.split(solution.mu), strict=True))
+        marginals[()] = np.asarray(target.total)
+        loss = loss_of(measurements, marginals)
+        return MarkovModel(sizes, target.total, solution.iterations, loss, potentials, pulls, oracle)
 
 
 def _solution(oracle: Oracle, target: Target, warm: MarkovModel | None, iterations: int, tolerance: float) -> Solution:

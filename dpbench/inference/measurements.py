@@ -17,10 +17,6 @@ class InferenceError(ValueError):
     """A request that the estimation engine refuses; the message says what was given and what is allowed."""
 
 
-class ModelTooLarge(InferenceError):
-    """The junction tree of the measured cliques exceeds the limit, found before anything is allocated."""
-
-
 @dataclass(frozen=True)
 class Measurement:
     """A marginal table with independent N(0, sigma^2) noise on every cell.
@@ -60,15 +56,6 @@ def canonical(clique: Sequence[str], sizes: Mapping[str, int]) -> Clique:
     return clique
 
 
-def check_sizes(sizes: Mapping[str, int]) -> None:
-    """Refuse a domain that is empty or has a size below 1."""
-    if not sizes:
-        raise InferenceError("the domain has no attributes; give at least one name with its size")
-    for name, size in sizes.items():
-        if int(size) != size or size < 1:
-            raise InferenceError(f"attribute {name!r} has size {size}; a size is a whole number >= 1")
-
-
 def check_measurement(measurement: Measurement, sizes: Mapping[str, int]) -> None:
     """Refuse a measurement that the engine could only answer with NaN, naming what is wrong."""
     clique = canonical(measurement.clique, sizes)
@@ -88,7 +75,11 @@ def check_measurement(measurement: Measurement, sizes: Mapping[str, int]) -> Non
 
 def checked_sizes(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> dict[str, int]:
     """The sizes as whole numbers, once the domain and each measurement over it are known to be usable."""
-    check_sizes(sizes)
+    if not sizes:
+        raise InferenceError("the domain has no attributes; give at least one name with its size")
+    for name, size in sizes.items():
+        if int(size) != size or size < 1:
+            raise InferenceError(f"attribute {name!r} has size {size}; a size is a whole number >= 1")
     whole = {name: int(size) for name, size in sizes.items()}
     for measurement in measurements:
         check_measurement(measurement, whole)

@@ -1,4 +1,4 @@
-"""A mixture of product distributions fitted to noisy marginals, behind the interface of `dpbench.inference.estimate`.
+"""A mixture of product distributions fitted to noisy marginals.
 
 It has one size whatever is measured, so that no junction tree limits the marginals that it can be fitted to.
 """
@@ -9,22 +9,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .measurements import (
-    Array,
-    Clique,
-    InferenceError,
-    Measurement,
-    ModelTooLarge,
-    Target,
-    canonical,
-    checked_sizes,
-    fold,
-    loss_of,
-)
+from .engines import Model, State, check_effort
+from .measurements import Array, Clique, InferenceError, Measurement, Target, canonical, checked_sizes, fold, loss_of
 from .model import with_total
 from .products import Places, softmax, softmax_slope, table, table_slopes
 from .sampling import rounded_column
@@ -41,20 +32,37 @@ RATE, WINDOW, TOLERANCE = 0.03, 50, 0.01
 
 
 @dataclass(frozen=True)
-class MixtureModel:
-    """K product distributions of weight 1/K each, times a total, with the attributes and methods of `MarkovModel`.
+class MixtureModel(Model):
+    """K product distributions of weight 1/K each, times a total.
 
-    **Shapes**: `logits` (K, W), an attribute's levels in neighbouring columns. `cliques` is the whole domain alone,
-    since any of its attributes may depend on each other.
+    **Shapes**: `logits` (K, W), an attribute's levels in neighbouring columns.
     """
 
-    sizes: Mapping[str, int]
-    cliques: tuple[Clique, ...]
-    total: float
-    size_mb: float
-    iterations: int
-    loss: float
     logits: Array = field(repr=False)
+
+    @classmethod
+    def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> MixtureModel:
+        """The model that `state` described, which samples and answers to the same bits."""
+        sizes, logits = {name: int(size) for name, size in data["sizes"]}, arrays["logits"]
+        if logits.ndim != 2 or logits.shape[1] != sum(sizes.values()):
+            raise InferenceError(f"logits of {sum(sizes.values())} levels do not have the shape {logits.shape}")
+        return cls(sizes, data["total"], data["iterations"], data["loss"], logits)
+
+    def state(self) -> State:
+        """What `inference.load_model` needs: the logits, and plain data."""
+        sizes = [list(item) for item in self.sizes.items()]
+        data = {"sizes": sizes, "total": self.total, "iterations": self.iterations, "loss": self.loss}
+        return {"model": "mixture", **data}, {"logits": self.logits}
+
+    @property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The whole domain alone: any of its attributes may depend on each other."""
+        return (tuple(self.sizes),)
+
+    @property
+    def size_mb(self) -> float:
+        """Size of the logits in MB."""
+        return logits_mb(self.logits.size)
 
     @cached_property
     def products(self) -> dict[str, Array]:
@@ -62,10 +70,7 @@ class MixtureModel:
         return _columns(softmax(self.logits, _starts(self.sizes)), self.sizes)
 
     def answer(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
-        """Marginals, nonnegative, each summing to `total`.
-
-        **Shapes**: one table per clique, of the sizes of its attributes in the order of the domain.
-        """
+        """See `Model.answer`."""
         answers = {}
         for names in (canonical(clique, self.sizes) for clique in cliques):
             law = table([self.products[name] for name in names]) if names else np.ones(())
@@ -79,26 +84,8 @@ class MixtureModel:
         return np.stack([rounded_column(law, component, rng) for law in self.products.values()], axis=1)
 
 
-def model_mb(sizes: Mapping[str, int], cliques: Sequence[Clique], *, components: int = COMPONENTS) -> float:
-    """Size of a mixture's logits in MB, whatever the cliques.
-
-    >>> model_mb({"a": 1024, "b": 1024}, [("a", "b")], components=64)
-    1.0
-    """
-    return components * sum(sizes.values()) * BYTES_PER_CELL / BYTES_PER_MB
-
-
-def estimate(
-    sizes: Mapping[str, int],
-    measurements: Sequence[Measurement],
-    *,
-    warm_start: MixtureModel | None = None,
-    iterations: int = 1000,
-    tolerance: float | None = None,
-    max_mb: float | None = None,
-    components: int = COMPONENTS,
-    seed: int = 0,
-) -> MixtureModel:
+@dataclass(frozen=True)
+class ProductMixture:
     """Lower sum_i ||M_i(p) - y_i||^2 / (2 sigma_i^2) over mixtures p of `components` products, by Adam.
 
     The loss has many local minima, so that the result depends on the start: the warm start, or the one-way marginals
@@ -106,29 +93,54 @@ def estimate(
     the loss by less than `tolerance` a measured cell (None: 0.01), or after `iterations`.
 
     **Source**: the mixture inference of private-pgm (mbi 2.0, MixtureOfProductsEstimator), close to the relaxed
-    projection of Aydore et al. 2021 and the RAP^softmax of Liu et al. 2021 (Paper 0, Appendix H, Figure 6).
-    **Shapes**: `measurements[i].values` has the sizes of its clique.
+    projection of Aydore et al. 2021 and the RAP^softmax of Liu et al. 2021 (DD-SSP, Appendix H, Figure 6).
     **Departures** mbi starts from the draws alone. From near independence, what is not measured stays nearer to it.
     """
-    sizes = checked_sizes(sizes, measurements)
-    if min(iterations, components) < 1:
-        raise InferenceError(f"iterations is {iterations} and components {components}; give at least 1 of each")
-    if tolerance is not None and not tolerance > 0:
-        raise InferenceError(f"tolerance is {tolerance}; it must be > 0")
-    if warm_start is not None and (dict(warm_start.sizes) != sizes or len(warm_start.logits) != components):
-        raise InferenceError(
-            f"the warm start has {len(warm_start.logits)} components over {dict(warm_start.sizes)}, "
-            f"this model {components} over {sizes}"
-        )
-    size_mb = model_mb(sizes, (), components=components)
-    if max_mb is not None and size_mb > max_mb:
-        raise ModelTooLarge(f"{components} products need {size_mb:.3g} MB, over the limit of {max_mb:.3g} MB")
-    target = fold(sizes, measurements)
-    logits = warm_start.logits if warm_start else _first(sizes, target, components, np.random.default_rng(seed))
-    cells = sum(t.size for t in target.tables)
-    logits, used = adam(objective(sizes, target), logits, iterations, (tolerance or TOLERANCE) * cells)
-    model = MixtureModel(sizes, (tuple(sizes),), target.total, size_mb, used, math.nan, logits)
-    return replace(model, loss=loss_of(measurements, model.answer(target.cliques)))
+
+    components: int = COMPONENTS
+    iterations: int = 1000
+    tolerance: float | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_effort(self.iterations, self.tolerance)
+        if self.components < 1:
+            raise InferenceError(f"components is {self.components}; give at least 1")
+
+    def smallest_mb(self, sizes: Mapping[str, int]) -> float:
+        """Size of the logits in MB: that of every mixture of so many components, whatever is measured.
+
+        >>> ProductMixture(components=64).smallest_mb({"a": 1024, "b": 1024})
+        1.0
+        """
+        return logits_mb(self.components * sum(sizes.values()))
+
+    def estimate(
+        self, sizes: Mapping[str, int], measurements: Sequence[Measurement], warm_start: Model | None = None
+    ) -> MixtureModel:
+        """The mixture that the measurements and the start lead to.
+
+        **Shapes**: `measurements[i].values` has the sizes of its clique. Raises `InferenceError` for invalid input.
+        """
+        sizes, K = checked_sizes(sizes, measurements), self.components
+        if warm_start is not None and not isinstance(warm_start, MixtureModel):
+            raise InferenceError(f"the warm start must be a MixtureModel, not a {type(warm_start).__name__}")
+        if warm_start is not None and (dict(warm_start.sizes) != sizes or len(warm_start.logits) != K):
+            raise InferenceError(
+                f"the warm start has {len(warm_start.logits)} components over {dict(warm_start.sizes)}, "
+                f"this model {K} over {sizes}"
+            )
+        target = fold(sizes, measurements)
+        logits = warm_start.logits if warm_start else _first(sizes, target, K, np.random.default_rng(self.seed))
+        cells = sum(t.size for t in target.tables)
+        logits, used = adam(objective(sizes, target), logits, self.iterations, (self.tolerance or TOLERANCE) * cells)
+        model = MixtureModel(sizes, target.total, used, math.nan, logits)
+        return replace(model, loss=loss_of(measurements, model.answer(target.cliques)))
+
+
+def logits_mb(count: int) -> float:
+    """Size in MB of so many logits."""
+    return count * BYTES_PER_CELL / BYTES_PER_MB
 
 
 def objective(sizes: Mapping[str, int], target: Target) -> Callable[[Array], tuple[float, Array]]:

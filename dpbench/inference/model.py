@@ -1,41 +1,100 @@
 """A fitted Markov random field: answers to marginal queries and synthetic rows."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from .answers import pair_tables, table_of
-from .measurements import Array, Clique, canonical
+from .counts import Counts, distance
+from .elimination import forests
+from .engines import Model, State
+from .measurements import Array, Clique, InferenceError, canonical
 from .oracle import Oracle
 from .sampling import sample_rows
-from .trees import BYTES_PER_CELL, BYTES_PER_MB, bits, cells, mask_of
+from .trees import BYTES_PER_CELL, BYTES_PER_MB, bits, cells, junction_tree, mask_of
 
 
 @dataclass(frozen=True)
-class MarkovModel:
-    """What `estimate` returns: a distribution that factorises over a junction tree, times a total.
+class MarkovModel(Model):
+    """A distribution that factorises over a junction tree, times a total.
 
-    **Shapes**: `potentials[c]` and `pulls[c]` (weighted residuals, for a warm start) have the sizes of measured
-    clique c's attributes; `cliques` are the maximal ones.
+    **Shapes**: `potentials[c]` and `pulls[c]` (weighted residuals, for a warm start; none in a loaded model) have the
+    sizes of measured clique c's attributes.
     """
 
-    sizes: Mapping[str, int]
-    cliques: tuple[Clique, ...]
-    total: float
-    size_mb: float
-    iterations: int
-    loss: float
     potentials: Mapping[Clique, Array] = field(repr=False)
     pulls: Mapping[Clique, Array] = field(repr=False)
     oracle: Oracle = field(repr=False)
 
-    def answer(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
-        """Marginals, nonnegative, each summing to `total`; in a clique of the tree or across it.
+    @classmethod
+    def calibrated(
+        cls,
+        sizes: Mapping[str, int],
+        potentials: Mapping[Clique, Array],
+        total: float,
+        *,
+        iterations: int,
+        loss: float,
+        filled: Sequence[int] = (),
+    ) -> MarkovModel:
+        """The model of these potentials. `filled`: see `Oracle.fill`."""
+        oracle = oracle_of(sizes, list(potentials))
+        oracle.fill(filled)
+        oracle.calibrate(np.concatenate([np.zeros(0), *(table.ravel() for table in potentials.values())]), total)
+        return cls(sizes, total, iterations, loss, potentials, {}, oracle)
 
-        **Shapes**: one table per clique, of the sizes of its attributes in the order of the domain.
-        """
+    @classmethod
+    def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> MarkovModel:
+        """The model that `state` described, which samples and answers to the same bits."""
+        sizes, flat = {name: int(size) for name, size in data["sizes"]}, arrays["potentials"]
+        cliques = [canonical(clique, sizes) for clique in data["cliques"]]
+        shapes = [[sizes[name] for name in clique] for clique in cliques]
+        ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes], dtype=int)
+        if flat.shape != (int(ends[-1]) if len(ends) else 0,):
+            raise InferenceError(f"the potentials of {len(cliques)} cliques do not have the shape {flat.shape}")
+        tables = [part.reshape(shape) for part, shape in zip(np.split(flat, ends[:-1]), shapes, strict=False)]
+        return cls.calibrated(
+            sizes,
+            dict(zip(cliques, tables, strict=True)),
+            data["total"],
+            iterations=data["iterations"],
+            loss=data["loss"],
+            filled=data["filled"],
+        )
+
+    def state(self) -> State:
+        """What `inference.load_model` needs: the potentials, one after the other, and plain data."""
+        data = {
+            "model": "markov",
+            "sizes": [list(item) for item in self.sizes.items()],
+            "cliques": [list(clique) for clique in self.potentials],
+            "total": self.total,
+            "iterations": self.iterations,
+            "loss": self.loss,
+            "filled": self.oracle.filled,
+        }
+        return data, {"potentials": np.concatenate([np.zeros(0), *(p.ravel() for p in self.potentials.values())])}
+
+    @cached_property
+    def cliques(self) -> tuple[Clique, ...]:
+        """The maximal cliques of the junction tree."""
+        names = tuple(self.sizes)
+        return tuple(tuple(names[i] for i in bits(mask)) for mask in self.oracle.tree.cliques)
+
+    @cached_property
+    def size_mb(self) -> float:
+        """Size of the maximal cliques' tables in MB, as `model_mb` predicts it."""
+        tree, shape = self.oracle.tree, self.oracle.shape
+        return sum(cells(c, shape) for c in tree.cliques) * BYTES_PER_CELL / BYTES_PER_MB
+
+    def answer(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
+        """See `Model.answer`: in a clique of the tree or across it."""
         index = {name: i for i, name in enumerate(self.sizes)}
         masks = {tuple(c): mask_of(canonical(c, self.sizes), index) for c in cliques}
         tables = pair_tables(self.oracle, [m for m in masks.values() if 1 <= m.bit_count() <= 2], self.total)
@@ -45,14 +104,27 @@ class MarkovModel:
             answers[clique] = with_total(table, self.total)
         return answers
 
-    def sample(self, rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Synthetic rows by randomised rounding of conditional counts.
+    def distances(self, counts: Counts, cliques: Sequence[Clique]) -> dict[Clique, float]:
+        """See `Model.distances`: no clique's table is made that spans several cliques of the tree."""
+        names = {counts.cells[clique].mask: clique for clique in cliques}
+        found = {}
+        for mask, forest in forests(self.oracle, self.total, list(names)):
+            at = counts.cells[names[mask]]
+            found[names[mask]] = distance(at.counts, forest.values(counts, at), self.total)
+        return {clique: found[clique] for clique in cliques}
 
-        **Shapes**: (rows, d) codes, columns in the order of `sizes`.
-        """
+    def sample(self, rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """See `Model.sample`: by randomised rounding of conditional counts."""
         tree = self.oracle.tree
-        beliefs = [self.oracle.belief(k) for k in range(len(tree.cliques))]
+        beliefs = [block.belief() for block in self.oracle.blocks]
         return sample_rows(self.oracle.shape, tree, beliefs, rows, rng)
+
+
+def oracle_of(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> Oracle:
+    """The junction tree of these cliques, with a factor on each of them."""
+    index, shape = {name: i for i, name in enumerate(sizes)}, tuple(sizes.values())
+    masks = [mask_of(clique, index) for clique in cliques]
+    return Oracle(shape, junction_tree(masks, shape), masks)
 
 
 def with_total(table: Array, total: float) -> Array:
@@ -60,14 +132,3 @@ def with_total(table: Array, total: float) -> Array:
     table = np.maximum(table, 0.0)
     amount = float(table.sum())
     return table * (total / amount) if amount > 0 else np.full(table.shape, total / table.size)
-
-
-def clique_names(mask: int, sizes: Mapping[str, int]) -> Clique:
-    """Names of the attributes in `mask`, in the order of the domain."""
-    names = tuple(sizes)
-    return tuple(names[i] for i in bits(mask))
-
-
-def tree_mb(oracle: Oracle) -> float:
-    """Size of the maximal cliques' tables in MB, as `model_mb` predicts it."""
-    return sum(cells(c, oracle.shape) for c in oracle.tree.cliques) * BYTES_PER_CELL / BYTES_PER_MB

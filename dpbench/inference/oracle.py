@@ -10,19 +10,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from .blocks import MOST_FAILURES, Triple
 from .layout import make_block
 from .measurements import Array
-from .trees import JunctionTree, bits
+from .trees import CliqueTree, bits
 
 
 class Oracle:
     """Buffers and views for one tree and one list of factors; `calibrate` fills them.
 
+    `blocks[k]` holds the marginal of maximal clique k at the last calibration.
     **Shapes**: `theta` and the marginals are flat, factor after factor, each in C order over its ascending
     axes; factor f occupies `spans[f]`.
     """
 
-    def __init__(self, shape: tuple[int, ...], tree: JunctionTree, factors: Sequence[int]) -> None:
+    def __init__(self, shape: tuple[int, ...], tree: CliqueTree, factors: Sequence[int]) -> None:
         self.shape, self.tree, self.factors = shape, tree, tuple(factors)
         dims = [tuple(shape[i] for i in bits(mask)) for mask in factors]
         counts = np.array([math.prod(d) for d in dims], dtype=np.intp)
@@ -57,6 +59,18 @@ class Oracle:
                 self._log_sums.append(message)
                 self._totals.append(marginal)
 
+    @property
+    def filled(self) -> list[int]:
+        """Places of the maximal cliques whose split table was filled after all, at the last calibration."""
+        return [k for k, block in enumerate(self.blocks) if isinstance(block, Triple) and block.filled]
+
+    def fill(self, places: Sequence[int]) -> None:
+        """Fill the tables at these places from now on: with them, a calibration gives the same bits again."""
+        for k in places:
+            block = self.blocks[k]
+            if isinstance(block, Triple):
+                block.fill(MOST_FAILURES)
+
     def _home(self, mask: int) -> int:
         fit = [k for k, c in enumerate(self.tree.cliques) if mask & ~c == 0]
         return min(fit, key=lambda k: (self.tree.cliques[k].bit_count(), k))
@@ -86,14 +100,6 @@ class Oracle:
             if not self.blocks[k].distribute():
                 return k
         return -1
-
-    def belief(self, k: int) -> Array:
-        """Marginal of maximal clique k at the last calibration; axes ascending."""
-        return self.blocks[k].belief()
-
-    def marginal(self, k: int, mask: int) -> Array:
-        """Marginal over `mask`, attributes of maximal clique k, at the last calibration; axes ascending."""
-        return self.blocks[k].onto(mask)
 
     def split(self, flat: Array) -> list[Array]:
         """Views of a flat array of all factors' cells, one table per factor."""

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .measurements import Array
-from .trees import JunctionTree, bits
+from .trees import CliqueTree, bits
 
 Codes = npt.NDArray[np.int64]
 
@@ -41,7 +41,7 @@ def rounded_column(weights: Array, groups: Codes, rng: np.random.Generator) -> C
 
 
 def sample_rows(
-    shape: tuple[int, ...], tree: JunctionTree, beliefs: Sequence[Array], rows: int, rng: np.random.Generator
+    shape: tuple[int, ...], tree: CliqueTree, beliefs: Sequence[Array], rows: int, rng: np.random.Generator
 ) -> Codes:
     """Rows whose columns follow the tree: each attribute given those of its clique that are already drawn.
 

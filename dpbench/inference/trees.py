@@ -22,7 +22,7 @@ BYTES_PER_CELL = 8
 
 
 @dataclass(frozen=True)
-class JunctionTree:
+class CliqueTree:
     """Maximal cliques and the edges between them, `(child, parent)`, children before their parents.
 
     **Shapes**: `cliques` are masks; `separators[k]` is the mask shared with `parents[k]` (0 and -1 at a
@@ -43,6 +43,7 @@ def mask_of(clique: Iterable[str], index: Mapping[str, int]) -> int:
     return mask
 
 
+@lru_cache(maxsize=200_000)
 def bits(mask: int) -> tuple[int, ...]:
     """Positions of the set bits, ascending: bits(0b1010) == (1, 3)."""
     found = []
@@ -71,12 +72,6 @@ def adjacency(masks: Iterable[int], width: int) -> tuple[int, ...]:
     return tuple(neighbours)
 
 
-def maximal(masks: Sequence[int]) -> tuple[int, ...]:
-    """Those that lie in no other, in the order of their first appearance, each once."""
-    unique = list(dict.fromkeys(masks))
-    return tuple(m for m in unique if not any(m != other and m & other == m for other in unique))
-
-
 def _is_tree(neighbours: Sequence[int]) -> bool:
     if len(neighbours) < 2 or sum(m.bit_count() - 1 for m in neighbours) != 2 * (len(neighbours) - 1):
         return False
@@ -96,17 +91,26 @@ def _triangulated(neighbours: tuple[int, ...], shape: tuple[int, ...]) -> tuple[
     if _is_tree(neighbours):
         edges = [(1 << i) | (1 << j) for i in range(width) for j in bits(neighbours[i]) if i < j]
         return tuple(edges)
+    return _greedy(neighbours, list(range(width)), shape)
+
+
+def _greedy(neighbours: Sequence[int], left: list[int], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Maximal cliques among the attributes `left`, which have no neighbours elsewhere, by greedy elimination."""
     around = list(neighbours)
-    cost = [cells(mask, shape) for mask in around]
-    left = list(range(width))
+    cost = {i: cells(around[i], shape) for i in left}
     found: list[int] = []
     while left:
         out = min(left, key=cost.__getitem__)
         left.remove(out)
         clique = around[out]
-        if not any(clique & other == clique for other in found):
+        for other in found:
+            if clique & other == clique:
+                break
+        else:
             found.append(clique)
         rest = clique & ~(1 << out)
+        if len(left) == rest.bit_count():  # all that is left is in this clique
+            break
         for i in bits(rest):
             merged = (around[i] | rest) & ~(1 << out)
             if merged != around[i]:
@@ -117,12 +121,40 @@ def _triangulated(neighbours: tuple[int, ...], shape: tuple[int, ...]) -> tuple[
 
 @lru_cache(maxsize=20_000)
 def _model_cells(neighbours: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    return sum(cells(mask, shape) for mask in _triangulated(neighbours, shape))
+    """Cells of all of `_triangulated`, part by part: a part met before costs nothing."""
+    every = (1 << len(shape)) - 1
+    total, left = 0, every
+    while left:
+        part = reached = left & -left
+        while reached:
+            grown = part
+            for i in bits(reached):
+                grown |= neighbours[i]
+            part, reached = grown, grown & ~part
+        if part == every:
+            return sum([cells(mask, shape) for mask in _triangulated(neighbours, shape)])
+        total += _part_cells(part, tuple([neighbours[i] for i in bits(part)]), shape)
+        left &= ~part
+    return total
+
+
+@lru_cache(maxsize=20_000)
+def _part_cells(part: int, neighbours: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    around = [0] * len(shape)
+    for i, mask in zip(bits(part), neighbours, strict=True):
+        around[i] = mask
+    return sum([cells(mask, shape) for mask in _greedy(around, list(bits(part)), shape)])
 
 
 def _masks(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> list[int]:
-    index = {name: i for i, name in enumerate(sizes)}
-    return [mask_of(canonical(clique, sizes), index) for clique in cliques]
+    names = tuple(sizes)
+    return [_mask(clique, names) for clique in cliques]
+
+
+@lru_cache(maxsize=20_000)
+def _mask(clique: Clique, names: tuple[str, ...]) -> int:
+    index = {name: i for i, name in enumerate(names)}
+    return mask_of(canonical(clique, index), index)
 
 
 def model_mb(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> float:
@@ -157,7 +189,7 @@ def candidate_mb(
     return counts
 
 
-def junction_tree(masks: Sequence[int], shape: tuple[int, ...]) -> JunctionTree:
+def junction_tree(masks: Sequence[int], shape: tuple[int, ...]) -> CliqueTree:
     """A junction tree (a forest, where parts share no attribute) over the triangulated graph of `masks`.
 
     **Source**: a spanning tree of greatest total separator size has the running intersection property
@@ -178,4 +210,4 @@ def junction_tree(masks: Sequence[int], shape: tuple[int, ...]) -> JunctionTree:
             shared = (cliques[k] & cliques[new]).bit_count()
             if shared > best[k][0]:
                 best[k] = (shared, -len(placed), new)
-    return JunctionTree(cliques, tuple(parents), tuple(separators), tuple(reversed(placed)))
+    return CliqueTree(cliques, tuple(parents), tuple(separators), tuple(reversed(placed)))

@@ -10,7 +10,8 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.mechanisms.dpsgd import Setting
-from dpbench.privacy.budget import Event, Ledger
+from dpbench.privacy.events import Gaussian
+from dpbench.privacy.ledger import Ledger
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +42,7 @@ def descend(
     from opacus.utils.uniform_sampler import UniformWithReplacementSampler
 
     (setting,) = settings
-    ledger.record(Event("gaussian", "clipped gradients", 1.0, multiplier, setting.steps, setting.rate))
+    ledger.record(Gaussian("clipped gradients", 1.0, multiplier, setting.steps, setting.rate))
     torch.set_num_threads(1)
     generator = torch.Generator().manual_seed(int(rng.integers(LARGEST_SEED)))
     rows, targets = torch.from_numpy(X), torch.from_numpy(y)

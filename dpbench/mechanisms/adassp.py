@@ -1,4 +1,4 @@
-"""AdaSSP: sufficient statistic perturbation with an adaptive ridge (Paper 0, Algorithm 5; Wang 2018)."""
+"""AdaSSP: sufficient statistic perturbation with an adaptive ridge (DD-SSP, Algorithm 5; Wang 2018)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,19 @@ import numpy as np
 
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release, SufficientStatistics
+from dpbench.errors import check_part
 from dpbench.mechanisms.ssp import perturb_symmetric
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_triangle
+from dpbench.releases import Release, SufficientStatistics
+
+SHARES = {  # of epsilon and delta, for lambda_min, X'X and X'y
+    "paper": (1 / 3, 1 / 3, 1 / 3),
+    "authors": (1 / 3, 0.95 * 2 / 3, 0.05 * 2 / 3),
+}
 
 
 def adassp(
@@ -28,48 +34,46 @@ def adassp(
 ) -> Release:
     """Noisy X'X and X'y, and a ridge chosen from a noisy lower bound on the smallest eigenvalue of X'X.
 
-    **Source** Paper 0, Algorithm 5 (Wang 2018, Algorithm 2). `failure` is its rho: the ridge makes X'X + lambda I
+    **Source** DD-SSP, Algorithm 5 (Wang 2018, Algorithm 2). `failure` is its rho: the ridge makes X'X + lambda I
     positive definite with probability 1 - rho.
     **Privacy** Add/remove, or replace one; three Gaussian releases; sensitivities: `privacy.sensitivity`. `paper`: the
     published noise, sqrt(log(6/delta)) / (eps/3) times the sensitivities of lambda_min, of all of X'X (`of_gram`,
-    ||X||^2) and of X'y, which spends less than (eps, delta). `tight`: multiplier sqrt 3 / mu on each, mu the largest
-    Gaussian-DP parameter that (eps, delta) allows.
+    ||X||^2) and of X'y, which spends less than (eps, delta). `authors`: the same formula, sqrt(log(2/delta_i)) / eps_i,
+    with the shares of the public code of DD-SSP, where X'y has eps/30. `tight`: multiplier sqrt 3 / mu on each, mu the
+    largest Gaussian-DP parameter that (eps, delta) allows.
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||.
     **Departures** 1. `tight` adds noise for the upper triangle of X'X, as `ssp` does.
     2. The published formulas are written in the noise scale s of X'X (s = ||X||^2 sqrt(log(6/delta)) / (eps/3) under
-    `paper`), so that under `tight` the margins shrink with the noise.
+    `paper`), so that under `tight` the margins shrink with the noise. 3. Under `authors` the ridge is the
+    published one, of noise for eps/3, and ||X||^2 is that of the domain, where the code takes the number of attributes.
     """
-    check_calibration(calibration)
-    if not 0 < failure < 1:
-        raise UserError(f"adassp: failure must lie between 0 and 1, not {failure}")
+    check_calibration(calibration, "authors")
+    check_part("adassp: failure", failure)
     ledger, relation = Ledger(), budget.relation
     log = math.log(6 / budget.delta)
     eigen_sensitivity, xy_sensitivity = of_least_eigenvalue(design), of_cross(design, relation)
     xx_sensitivity = of_triangle(design, relation)
-    if calibration == "paper":
-        multiplier = math.sqrt(log) / (budget.epsilon / 3)
-        xx_multiplier = multiplier * of_gram(design, relation) / xx_sensitivity
+    if calibration == "tight":
+        multiplier = xx_multiplier = xy_multiplier = math.sqrt(3) / gaussian_mu(budget.epsilon, budget.delta)
     else:
-        multiplier = xx_multiplier = math.sqrt(3) / gaussian_mu(budget.epsilon, budget.delta)
+        multiplier, xx_multiplier, xy_multiplier = (
+            math.sqrt(math.log(2 / (share * budget.delta))) / (share * budget.epsilon) for share in SHARES[calibration]
+        )
+        xx_multiplier *= of_gram(design, relation) / xx_sensitivity
 
     X, y = design.encode(train)
     xtx, xty = second_moments(X, y)
     d = len(xty)
     # steps 1, 2: a lower bound on the smallest eigenvalue, true with probability 1 - delta
-    noisy = gaussian(
-        rng,
-        ledger,
-        max(float(np.linalg.eigvalsh(xtx)[0]), 0.0),
-        sensitivity=eigen_sensitivity,
-        multiplier=multiplier,
-        label="lambda_min(X'X)",
-    )
+    least = max(float(np.linalg.eigvalsh(xtx)[0]), 0.0)
+    noisy = gaussian(rng, ledger, least, sensitivity=eigen_sensitivity, multiplier=multiplier, label="lambda_min(X'X)")
     lambda_min = max(float(noisy) - math.sqrt(log) * multiplier * eigen_sensitivity, 0.0)
     # step 3: the ridge covers the spectral norm of the noise of X'X
     scale = xx_multiplier * xx_sensitivity
-    ridge = max(0.0, math.sqrt(d * math.log(2 * d**2 / failure)) * scale - lambda_min)
+    margin = multiplier * of_gram(design, relation) if calibration == "authors" else scale
+    ridge = max(0.0, math.sqrt(d * math.log(2 * d**2 / failure)) * margin - lambda_min)
     # steps 4, 5
     xtx = perturb_symmetric(rng, ledger, xtx, sensitivity=xx_sensitivity, multiplier=xx_multiplier)
-    xty = gaussian(rng, ledger, xty, sensitivity=xy_sensitivity, multiplier=multiplier, label="X'y")
-    statistics = SufficientStatistics(xtx, xty, scale, multiplier * xy_sensitivity, ridge)
-    return Release(train.domain, budget, ledger, statistics, diagnostics={"lambda_min": lambda_min, "ridge": ridge})
+    xty = gaussian(rng, ledger, xty, sensitivity=xy_sensitivity, multiplier=xy_multiplier, label="X'y")
+    statistics = SufficientStatistics(xtx, xty, scale, xy_multiplier * xy_sensitivity, ridge)
+    return Release(train.domain, budget, ledger, (statistics,), {"lambda_min": lambda_min, "ridge": ridge})

@@ -1,4 +1,4 @@
-"""AIM, the adaptive and iterative mechanism for marginals (Paper 0, Algorithms 2 to 4; McKenna et al. 2022)."""
+"""AIM, the adaptive and iterative mechanism for marginals (DD-SSP, Algorithms 2 to 4; McKenna et al. 2022)."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError
-from dpbench.inference import MarkovModel, Measurement, candidate_mb
+from dpbench.errors import UserError, check_part
+from dpbench.inference import Counts, Measurement, Model, candidate_mb
 from dpbench.mechanisms.fitting import (
     Costs,
     check_answers,
+    check_counts,
     check_model,
     check_settings,
     check_sigma,
-    estimator,
-    smallest_mb,
+    engine_of,
     table_mb,
 )
-from dpbench.mechanisms.release import Release
-from dpbench.mechanisms.workload import cliques_of, closure, weights
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.mechanisms.workload import Workload, cliques_of, closure, weights
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 
 def aim(
@@ -33,7 +34,8 @@ def aim(
     budget: Budget,
     rng: np.random.Generator,
     *,
-    workload: int | Sequence[Sequence[str]] = 2,
+    workload: Workload = 2,
+    answers: bool = True,
     max_model_mb: float = 80,
     iterations: int = 1000,
     tolerance: float | None = None,
@@ -46,7 +48,7 @@ def aim(
 ) -> Release:
     """Measure the marginals that the current model answers worst, one a round, and fit a graphical model to them.
 
-    **Source** Paper 0, Algorithms 2, 3 and 4 (McKenna, Mullins, Sheldon and Miklau 2022).
+    **Source** DD-SSP, Algorithms 2, 3 and 4 (McKenna, Mullins, Sheldon and Miklau 2022).
     **Privacy** Add/remove, or replace one. A marginal has l2 sensitivity 1, or sqrt 2; a selection's score changes by
     at most max_r w_r times the l1 sensitivity, which is 1, or 2. The rounds choose their own noise, under a filter
     (`Ledger.open_filter`). `paper`: zCDP, with the rho that (eps, delta) allows (tight conversion); a measurement costs
@@ -57,22 +59,23 @@ def aim(
     to a norm. 2. A candidate inside a clique that the model already holds stays a candidate whatever the model's size,
     so that there always is one (as in the authors' code). 3. The last round spends what is left and ends the loop
     there, so that rounding cannot start another. 4. A marginal whose own table is over the limit is no candidate; if
-    the workload asks for it, the model answers it once, at the end. 5. A mixture (`engine: mixture`; Paper 0, Appendix
+    the workload asks for it, the model answers it once, at the end. 5. A mixture (`engine: mixture`; DD-SSP, Appendix
     H, Figure 6) has no junction tree: every candidate is allowed in every round.
 
-    `workload`: k for all k-way marginals, or a list of cliques. `max_model_mb`: the limit on the junction tree.
+    `workload`: see `cliques_of`. `answers`: whether the release holds its marginals, which at degree 4 are larger than
+    all else (its distribution gives them, one by one). `max_model_mb`: the limit on the junction tree.
     `iterations`: the most steps of one estimate. `tolerance`: the native engine ends an estimate whose loss, in
     units of the noise's variance, is within this much a measured cell of its minimum (None: by the model's size); the
     mixture one when 50 steps gain less (None: 0.01). `rounds`: the T of the algorithm (None: 16 d). `rows`: the number
     of synthetic rows (None: the estimated total). `engine`: who fits the model, `native`, `mbi` or `mixture`.
-    `components`: of a mixture (None: 100). The release holds the workload's marginals and the rows.
+    `components`: of a mixture (None: 100). The release holds the marginals, the rows and the
+    distribution that they were sampled from.
     """
     domain, sizes = train.domain, train.domain.sizes
     cliques = cliques_of(domain, workload)
-    estimate = estimator(engine, iterations=iterations, tolerance=tolerance, components=components)
     check_settings("aim", tolerance=tolerance, iterations=iterations, rows=rows, rounds=rounds, components=components)
-    if not 0 < alpha < 1:
-        raise UserError(f"aim: alpha must lie between 0 and 1, not {alpha}")
+    fitting = engine_of(engine, iterations=iterations, tolerance=tolerance, components=components)
+    check_part("aim: alpha", alpha)
     costs, ledger = Costs.of("aim", budget, calibration), Ledger()
     rho = costs.total
     costs.open_filter(ledger)
@@ -80,24 +83,26 @@ def aim(
 
     T = 16 * len(sizes) if rounds is None else rounds
     sigma, epsilon = costs.sigma(alpha * rho, T), costs.epsilon((1 - alpha) * rho, T)  # Alg. 2, lines 4, 9
-    check_model("aim", "a model of the one-way marginals alone", smallest_mb(engine, sizes, components), max_model_mb)
-    check_answers("aim", sizes, cliques)
+    check_model("aim", "a model of the one-way marginals alone", fitting.smallest_mb(sizes), max_model_mb)
+    check_answers("aim", sizes, cliques if answers else [])
     candidates = [r for r in closure(cliques) if table_mb(sizes, r) <= max_model_mb]
+    check_counts("aim", sizes, candidates, len(train))
     w = weights(candidates, cliques)  # line 8
     sensitivity = max(w.values()) * costs.l1
     singles = [r for r in candidates if len(r) == 1]
     rho_used = costs.of_measurements(sigma, len(singles))
     _check_start(len(singles), sigma, rho_used, rho)
-    truth = {r: train.marginal(r) for r in candidates}
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
         label = f"marginal {','.join(r)}"
-        noisy = gaussian(noise_rng, ledger, truth[r], sensitivity=costs.l2, multiplier=sigma / costs.l2, label=label)
+        noisy = gaussian(
+            noise_rng, ledger, train.marginal(r), sensitivity=costs.l2, multiplier=sigma / costs.l2, label=label
+        )
         return Measurement(r, noisy, sigma)
 
     measured = [measure(r) for r in singles]  # Alg. 3
-    model = estimate(sizes, measured)
-    answers = model.answer(candidates)
+    model = fitting.estimate(sizes, measured)
+    counts = Counts(sizes, train.codes, candidates)
     trace: list[dict[str, Any]] = []
     last = False
     while not last:
@@ -107,35 +112,37 @@ def aim(
             last = True
         rho_used += costs.of_selection(epsilon) + costs.of_measurements(sigma)  # Alg. 2, line 12
         allowed = _allowed(sizes, [m.clique for m in measured], candidates, model, rho_used / rho * max_model_mb)
-        scores = [w[r] * (_l1(truth[r] - answers[r]) - math.sqrt(2 / math.pi) * sigma * truth[r].size) for r in allowed]
-        pick = exponential_mechanism(  # line 14
+        scores = [  # line 14
+            w[r] * (distance - math.sqrt(2 / math.pi) * sigma * counts.size(r))
+            for r, distance in model.distances(counts, allowed).items()
+        ]
+        pick = exponential_mechanism(
             noise_rng, ledger, scores, sensitivity=sensitivity, epsilon=epsilon, label="selection"
         )
         r = allowed[pick]
+        before = model.answer([r])[r]
         measured.append(measure(r))
-        model = estimate(sizes, measured, warm_start=model)  # line 16
-        before, answers = answers[r], model.answer(candidates)
+        model = fitting.estimate(sizes, measured, warm_start=model)  # line 16
         trace.append(
-            {
-                "clique": list(r),
-                "sigma": sigma,
-                "epsilon": epsilon,
-                "model_mb": model.size_mb,
-                "iterations": model.iterations,
-            }
+            {"clique": list(r), "sigma": sigma, "epsilon": epsilon}
+            | {"model_mb": model.size_mb, "iterations": model.iterations}
         )
-        if _l1(answers[r] - before) <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
+        change = np.abs(model.answer([r])[r] - before).sum()
+        if change <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
             epsilon, sigma = 2 * epsilon, sigma / 2
 
-    synthetic = Table(domain, model.sample(rows or max(round(model.total), 1), rows_rng))  # Alg. 2, line 19
+    distribution = Distribution(model)
     diagnostics = {"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine}
-    answers |= model.answer([r for r in cliques if r not in answers])
-    marginals = {r: answers[r] for r in cliques}
-    return Release(domain, budget, ledger, marginals=marginals, rows=synthetic, diagnostics=diagnostics)
+    parts = (
+        Marginals(_tables(model, cliques, candidates) if answers else {}, tuple((m.clique, m.sigma) for m in measured)),
+        SyntheticRows(distribution.sample(domain, rows or max(round(model.total), 1), rows_rng)),  # Alg. 2, line 19
+        distribution,
+    )
+    return Release(domain, budget, ledger, parts, diagnostics)
 
 
 def _allowed(
-    sizes: dict[str, int], measured: list[Clique], candidates: Sequence[Clique], model: MarkovModel, limit: float
+    sizes: dict[str, int], measured: list[Clique], candidates: Sequence[Clique], model: Model, limit: float
 ) -> list[Clique]:
     """C_t (Alg. 2, line 13): candidates that keep the model within the limit, or that it holds already."""
     cliques = [set(clique) for clique in model.cliques]
@@ -145,8 +152,12 @@ def _allowed(
     return [r for r in candidates if r in held or r in fits]
 
 
-def _l1(difference: Floats) -> float:
-    return float(np.abs(difference).sum())
+def _tables(model: Model, cliques: Sequence[Clique], candidates: Sequence[Clique]) -> dict[Clique, Floats]:
+    """The workload's marginals; those over the limit on a candidate last."""
+    wanted = set(cliques)  # and the singles, from which separators are taken
+    tables = model.answer([r for r in candidates if r in wanted or len(r) == 1])
+    tables |= model.answer([r for r in cliques if r not in tables])
+    return {r: tables[r] for r in cliques}
 
 
 def _check_start(singles: int, sigma: float, rho_used: float, rho: float) -> None:

@@ -8,17 +8,18 @@ import numpy as np
 
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.mechanisms.ssp import perturb_symmetric
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.sensitivity import of_gram, of_triangle
+from dpbench.releases import Release, SufficientStatistics
 
 
 def analyze_gauss(
     train: Table, budget: Budget, rng: np.random.Generator, *, design: Design, calibration: str = "tight"
 ) -> Release:
-    """Gaussian noise on the upper triangle of A'A, A = [X, y]: what Paper 1, Figure 1, calls SSP.
+    """Gaussian noise on the upper triangle of A'A, A = [X, y]: what BinAgg, Figure 1, calls SSP.
 
     **Source** Dwork, Talwar, Thakurta and Zhang (2014), Algorithm 1, for A with y as its last column, as Sheffet
     (2017) uses it.
@@ -39,4 +40,4 @@ def analyze_gauss(
     moments = perturb_symmetric(rng, ledger, A.T @ A, sensitivity=sensitivity, multiplier=multiplier, of="A'A")
     sd = multiplier * sensitivity
     statistics = SufficientStatistics(moments[:-1, :-1], moments[:-1, -1], sd, sd, yty=float(moments[-1, -1]))
-    return Release(train.domain, budget, ledger, statistics)
+    return Release(train.domain, budget, ledger, (statistics,))

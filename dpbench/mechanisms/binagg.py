@@ -1,4 +1,4 @@
-"""BinAgg: noisy counts and sums of the rows in private bins (Paper 1, Algorithms 1 and 2)."""
+"""BinAgg: noisy counts and sums of the rows in private bins (Algorithms 1 and 2 of its paper)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpbench.data.domain import Codes, Floats
+from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import UserError
+from dpbench.errors import UserError, check_known
 from dpbench.mechanisms.privtree import check_tree, privtree
-from dpbench.mechanisms.release import BinSums, Release
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.pure import pure_epsilon
+from dpbench.releases import BinSums, Release
 
 ALLOCATIONS = ("proportional", "centred")
 
@@ -40,7 +41,7 @@ def binagg(
     `ratio` divides mu into mu_bin : mu_c : mu_s : mu_t (the root of the sum of their squares is mu). Bins with a noisy
     count below `least_count` are discarded. `theta`, `widest` and `max_bins`: see `privtree`.
 
-    **Source** Paper 1, Algorithm 1 and lines 2 to 4 of Algorithm 2; budgets: appendix A.
+    **Source** BinAgg, Algorithm 1 and lines 2 to 4 of Algorithm 2; budgets: appendix A.
     **Privacy** Add/remove; mu is the largest Gaussian-DP parameter that (eps, delta) allows. The tree is
     pure_epsilon(mu_bin)-DP. A record is in one bin, so that the noises of all bins compose in parallel: c has
     sensitivity 1; t has B_y = max |y|; s_i has Delta_i = max(|L_i|, |U_i|) in a bin [L, U], and s / Delta has sqrt(d)
@@ -78,19 +79,16 @@ def binagg(
     counts = np.rint(gaussian(rng, ledger, c, sensitivity=1.0, multiplier=1 / mu_c, label="counts")).astype(np.int64)
     kept = counts >= least_count
     lower, upper, counts, c = lower[kept], upper[kept], counts[kept], c[kept]
-    s, t = _sums(X, bin_of, K)[kept], np.bincount(bin_of, weights=y, minlength=K)[kept]
+    s = np.stack([np.bincount(bin_of, weights=column, minlength=K)[kept] for column in X.T], axis=1)
+    t = np.bincount(bin_of, weights=y, minlength=K)[kept]
     m, delta_s = _reach(lower, upper, allocation)
     m_y, delta_t = _reach(*target_range, allocation)
     # Alg. 2, lines 2 to 4
     scale = (math.sqrt(d) if calibration == "tight" else 1.0) / mu_s
     unit = np.where(delta_s > 0, delta_s, 1.0)
+    sums = (s - c[:, None] * m) / unit
     s_noisy = gaussian(
-        rng,
-        ledger,
-        (s - c[:, None] * m) / unit,
-        sensitivity=math.sqrt(d),
-        multiplier=scale / math.sqrt(d),
-        label="sums of features",
+        rng, ledger, sums, sensitivity=math.sqrt(d), multiplier=scale / math.sqrt(d), label="sums of features"
     )
     t_noisy = gaussian(
         rng, ledger, t - c * m_y, sensitivity=float(delta_t), multiplier=1 / mu_t, label="sums of the target"
@@ -105,7 +103,7 @@ def binagg(
         targets_sd=float(delta_t) / mu_t,
     )
     diagnostics = {"bins": K, "bins_kept": len(counts), "epsilon_bin": epsilon_bin}
-    return Release(train.domain, budget, ledger, bins=bins, diagnostics=diagnostics)
+    return Release(train.domain, budget, ledger, (bins,), diagnostics)
 
 
 def _reach(lower: Floats | float, upper: Floats | float, allocation: str) -> tuple[Floats, Floats]:
@@ -122,20 +120,14 @@ def _at_once(design: Design, allocation: str) -> int:
     return int(np.count_nonzero(design.peaks))
 
 
-def _sums(X: Floats, bin_of: Codes, K: int) -> Floats:
-    """The sum of the rows of X (n, p) in each of K bins, (K, p)."""
-    return np.stack([np.bincount(bin_of, weights=column, minlength=K) for column in X.T], axis=1)
-
-
 def _check(budget: Budget, ratio: Sequence[float], allocation: str, least_count: int) -> None:
     if math.isinf(budget.epsilon):
         raise UserError("binagg needs a finite epsilon; use a large one, such as 1e3, to see its limit")
     if len(ratio) != 4 or not all(0 < part < math.inf for part in ratio):
         raise UserError(
             f"ratio must be four positive numbers, for bins, counts, sums and targets, not {list(ratio)}; "
-            "Paper 1 takes [1, 3, 3, 3]"
+            "the paper takes [1, 3, 3, 3]"
         )
-    if allocation not in ALLOCATIONS:
-        raise UserError(f"allocation must be one of {', '.join(ALLOCATIONS)}, not {allocation!r}")
+    check_known("allocation", allocation, ALLOCATIONS)
     if least_count < 1:
         raise UserError(f"least_count, which the sums are divided by, must be at least 1, not {least_count}")

@@ -1,4 +1,4 @@
-"""DP-SGD of a linear model from 0, with Poisson sampling (Abadi et al. 2016; Paper 0, section 3.6)."""
+"""DP-SGD of a linear model from 0, with Poisson sampling (Abadi et al. 2016; DD-SSP, section 3.6)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
-from dpbench.mechanisms.release import Release
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.errors import UserError, check_known
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import sampled_multiplier
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import sampled_gaussian
 from dpbench.privacy.tape import Rows
+from dpbench.releases import Coefficients, Release
 
 ENGINES = {"native": "dpbench.mechanisms.dpsgd", "opacus": "dpbench.mechanisms._opacus"}
 
@@ -101,7 +102,7 @@ def dpsgd(
 ) -> Release:
     """One run of DP-SGD with hyperparameters that were declared in advance: T noisy steps from theta = 0.
 
-    **Source** Paper 0, section 3.6 and G.2; Abadi et al. (2016), Algorithm 1.
+    **Source** DD-SSP, section 3.6 and G.2; Abadi et al. (2016), Algorithm 1.
     **Privacy** Add/remove. Each step releases the sum of clipped gradients of a Poisson sample of rate
     q = batch_size / expected_rows: l2 sensitivity C = `clip`, noise N(0, (sigma C)^2). sigma is the least that makes T
     steps (eps, delta)-DP by composition of privacy loss distributions; at q = 1 by the closed form. The number of steps
@@ -118,13 +119,12 @@ def dpsgd(
     """
     setting = Setting(batch_size, clip, epochs, learning_rate, expected_rows)
     loss = loss_for(design, loss)
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
+    check_known("engine", engine, ENGINES)
     multiplier = sampled_multiplier(budget.epsilon, budget.delta, setting.rate, setting.steps)
     ledger = Ledger()
     run = import_module(ENGINES[engine]).descend
     theta = run(rng, ledger, *design.encode(train), loss=loss, settings=[setting], multiplier=multiplier)
-    return Release(train.domain, budget, ledger, coefficients=theta[:, 0])
+    return Release(train.domain, budget, ledger, (Coefficients(theta[:, 0]),))
 
 
 def loss_for(design: Design, loss: str | None) -> str:
@@ -134,8 +134,7 @@ def loss_for(design: Design, loss: str | None) -> str:
     """
     if loss is None:
         return "logistic" if design.binary else "squared"
-    if loss not in SLOPES:
-        raise unknown("loss", loss, SLOPES)
+    check_known("loss", loss, SLOPES)
     if loss == "logistic" and not design.binary:
         raise UserError(
             f"DP-SGD: loss=logistic needs a target of two levels, which {design.target!r} is not; use loss=squared"

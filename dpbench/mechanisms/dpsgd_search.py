@@ -1,4 +1,4 @@
-"""DP-SGD with a search for its hyperparameters, under three accounts of what the search costs (Paper 0, 3.6)."""
+"""DP-SGD with a search for its hyperparameters, under three accounts of what the search costs (DD-SSP, 3.6)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_known
 from dpbench.mechanisms.dpsgd import Setting, descend, loss_for
-from dpbench.mechanisms.release import Release
-from dpbench.privacy.budget import Budget, Event, Ledger, RandomSearch
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import Plan, advanced_composition, sampled_multiplier, search_multipliers
+from dpbench.privacy.events import Gaussian
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, number_of_runs, unpaid
+from dpbench.privacy.renyi import RandomSearch
+from dpbench.releases import Coefficients, Release
 
 TUNINGS = ("optimistic", "advanced_composition", "random_search")
 
@@ -40,7 +43,7 @@ def dpsgd_search(
 ) -> Release:
     """The best of several runs of DP-SGD over a grid of k hyperparameter settings.
 
-    **Source** Paper 0, section 3.6 and G.2 (k = 108); Steinke (2022), Theorem 22; Papernot and Steinke (2021).
+    **Source** DD-SSP, section 3.6 and G.2 (k = 108); Steinke (2022), Theorem 22; Papernot and Steinke (2021).
     **Privacy** Add/remove; a run is `dpsgd`'s. `optimistic`: each of the k runs spends (eps, delta) and the ledger
     holds the released one alone. `advanced_composition`: each run is (eps0, delta0)-DP, such that k of them are
     (eps, delta)-DP by Theorem 22, and the ledger holds all k. Both choose by a score of the training rows that is not
@@ -66,8 +69,7 @@ def dpsgd_search(
     for name, values in lists.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
             raise UserError(f"dpsgd_search: {name} must list at least one value, not {values!r}")
-    if tuning not in TUNINGS:
-        raise unknown("tuning", tuning, TUNINGS)
+    check_known("tuning", tuning, TUNINGS)
     loss = loss_for(design, loss)
     settings = [
         Setting(batch_size, clip, passes, learning_rate, expected_rows)
@@ -99,7 +101,8 @@ def _exhaustive_search(
     for plan, multiplier in multipliers.items():
         group = [setting for setting in settings if _plan(setting) == plan]
         thetas = descend(rng, all_runs, X, y, loss=loss, settings=group, multiplier=multiplier)
-        exact = _auc(X @ thetas, y) if loss == "logistic" else -_mean_squared_error(X @ thetas, y)
+        fitted = X @ thetas
+        exact = _auc(fitted, y) if loss == "logistic" else -np.square(fitted - y[:, None]).sum(axis=0) / max(len(y), 1)
         scores = unpaid(exact, label="scores")
         if scores.max() > best_score:
             best, best_score, theta = group[scores.argmax()], scores.max(), thetas[:, scores.argmax()]
@@ -109,7 +112,7 @@ def _exhaustive_search(
         ledger = Ledger([_steps_event(_plan(best), multipliers[_plan(best)])])
         taken += ", of which all but the released one are unpaid"
     found = {"setting": asdict(best)}
-    return Release(train.domain, budget, ledger, diagnostics=found, nonprivate_inputs=(taken,), coefficients=theta)
+    return Release(train.domain, budget, ledger, (Coefficients(theta),), found, (taken,))
 
 
 def _random_search(
@@ -131,7 +134,7 @@ def _random_search(
     )
     multipliers = dict(zip(plans, steps, strict=True))
     largest_loss = 1.0 if loss == "logistic" else (2 * design.y_bound) ** 2
-    score_event = Event("gaussian", "score", largest_loss, score_multiplier)
+    score_event = Gaussian("score", largest_loss, score_multiplier)
     alternatives = tuple((_steps_event(plan, multiplier), score_event) for plan, multiplier in multipliers.items())
     search, ledger = RandomSearch("runs of DP-SGD", eta, gamma, alternatives), Ledger()
     X, y = design.encode(train)
@@ -145,23 +148,17 @@ def _random_search(
         if score < best_score:
             best, best_score, theta = setting, float(score), found
     diagnostics = {"setting": asdict(best), "score": best_score}
-    return Release(train.domain, budget, ledger, diagnostics=diagnostics, coefficients=theta)
+    return Release(train.domain, budget, ledger, (Coefficients(theta),), diagnostics)
 
 
 def _plan(setting: Setting) -> Plan:
     return setting.rate, setting.steps
 
 
-def _steps_event(plan: Plan, multiplier: float) -> Event:
+def _steps_event(plan: Plan, multiplier: float) -> Gaussian:
     """What `descend` records of one run alone."""
     rate, steps = plan
-    return Event("gaussian", "clipped gradients", 1.0, multiplier, steps, rate)
-
-
-def _mean_squared_error(scores: Floats, y: Floats) -> Floats:
-    """Of each column of scores (n, k)."""
-    errors: Floats = np.square(scores - y[:, None]).sum(axis=0) / max(len(y), 1)
-    return errors
+    return Gaussian("clipped gradients", 1.0, multiplier, steps, rate)
 
 
 def _auc(scores: Floats, y: Floats) -> Floats:

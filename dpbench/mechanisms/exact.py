@@ -9,16 +9,17 @@ import numpy as np
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
 from dpbench.mechanisms.fitting import check_answers
-from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.mechanisms.workload import cliques_of
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import unperturbed
+from dpbench.releases import Marginals, Release, SufficientStatistics, SyntheticRows
 
 
 def exact(train: Table, budget: Budget, rng: np.random.Generator, *, design: Design) -> Release:
-    """X'X, X'y and y'y without noise: the 'public' line of Paper 0, Figure 3.
+    """X'X, X'y and y'y without noise: the 'public' line of DD-SSP, Figure 3.
 
-    **Source** Paper 0, section 3.2.
+    **Source** DD-SSP, section 3.2.
     **Privacy** None: the ledger's cost is infinite, and so must the budget's epsilon be.
     **Shapes** X (n, p), y (n,) as `design` encodes them; X'X (p, p), X'y (p,).
     """
@@ -28,15 +29,15 @@ def exact(train: Table, budget: Budget, rng: np.random.Generator, *, design: Des
     xtx = unperturbed(ledger, xtx, label="X'X")
     xty = unperturbed(ledger, xty, label="X'y")
     yty = unperturbed(ledger, y @ y, label="y'y")
-    return Release(train.domain, budget, ledger, SufficientStatistics(xtx, xty, 0.0, 0.0, yty=float(yty)))
+    return Release(train.domain, budget, ledger, (SufficientStatistics(xtx, xty, 0.0, 0.0, yty=float(yty)),))
 
 
 def exact_table(
     train: Table, budget: Budget, rng: np.random.Generator, *, workload: int | Sequence[Sequence[str]] = 2
 ) -> Release:
-    """Marginals without noise and the training rows themselves: the 'public' line of Paper 0, Figure 3b.
+    """Marginals without noise and the training rows themselves: the 'public' line of DD-SSP, Figure 3b.
 
-    **Source** Paper 0, sections 3.3 and 4.
+    **Source** DD-SSP, sections 3.3 and 4.
     **Privacy** None: the ledger's cost is infinite, and so must the budget's epsilon be. A stored release is a copy of
     the training rows: it is for this machine only.
     **Shapes** A marginal on r has the shape `domain.shape(r)`; the rows are those of `train`, in its order.
@@ -48,4 +49,4 @@ def exact_table(
     ledger = Ledger()
     marginals = {r: unperturbed(ledger, train.marginal(r), label=f"marginal {','.join(r)}") for r in cliques}
     rows = Table(train.domain, unperturbed(ledger, train.codes, label="rows").astype(np.int64), train.numbers)
-    return Release(train.domain, budget, ledger, marginals=marginals, rows=rows)
+    return Release(train.domain, budget, ledger, (Marginals(marginals), SyntheticRows(rows)))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from importlib import import_module
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 from dpbench.data.domain import Clique
-from dpbench.errors import UserError, unknown
-from dpbench.inference import MOST_SIGMA, MarkovModel, model_mb
+from dpbench.errors import UserError, check_known
+from dpbench.inference import MOST_SIGMA, Engine, JunctionTree
+from dpbench.inference.mbi_engine import Mbi
+from dpbench.inference.mixture import ProductMixture
 from dpbench.privacy.accounting import check_calibration, gaussian_mu, zcdp_rho
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pure import bounded_range_epsilon, bounded_range_mu
 from dpbench.privacy.sensitivity import of_marginal
 from dpbench.resources import memory_mb
@@ -21,34 +22,25 @@ from dpbench.resources import memory_mb
 LEAST_SIGMA = 1e-9  # the spacing of float64 near a count of some millions: less noise than that is none
 LARGEST_EPSILON = 1e100  # its square stays within float64
 COPIES = 5  # of a marginal in memory while it is answered, stored and scored: 4.3 measured for one of 374 MB
-ENGINES = {  # modules with an `estimate`, and with a `model_mb` where the model is not a junction tree
-    "native": "dpbench.inference",
-    "mbi": "dpbench.inference.mbi_engine",
-    "mixture": "dpbench.inference.mixture",
-}
+BYTES_A_CELL = 16  # of `Counts`: a place, a row and a count
+ENGINES: dict[str, Any] = {"native": JunctionTree, "mbi": Mbi, "mixture": ProductMixture}  # by their names in conf/
 
 
-def estimator(
-    engine: str, *, iterations: int, tolerance: float | None, components: int | None = None
-) -> Callable[..., MarkovModel]:
-    """`estimate(sizes, measurements, warm_start=None)` of the engine, with `components` where it has them.
+def engine_of(name: str, *, iterations: int, tolerance: float | None = None, components: int | None = None) -> Engine:
+    """The engine of this name with these settings; None leaves its default.
 
-    Raises `UserError` for an unknown name, or for components of an engine that has none.
+    Raises `UserError` for an unknown name, or for a setting that the engine does not have.
     """
-    if engine not in ENGINES:
-        raise unknown("engine", engine, ENGINES)
-    estimate = import_module(ENGINES[engine]).estimate
-    own = {} if components is None else {"components": components}
-    if own and "components" not in inspect.signature(estimate).parameters:
-        raise UserError(f"engine {engine!r} has no components; leave them out (null), or choose engine=mixture")
-    return partial(estimate, iterations=iterations, tolerance=tolerance, **own)
-
-
-def smallest_mb(engine: str, sizes: Mapping[str, int], components: int | None) -> float:
-    """Size in MB of the engine's model of the one-way marginals alone: of a junction tree, or of all components."""
-    singles = [(name,) for name in sizes]
-    size: Callable[..., float] = getattr(import_module(ENGINES[engine]), "model_mb", model_mb)
-    return size(sizes, singles) if components is None else size(sizes, singles, components=components)
+    check_known("engine", name, ENGINES)
+    settings = {"iterations": iterations, "tolerance": tolerance, "components": components}
+    settings = {setting: value for setting, value in settings.items() if value is not None}
+    has = {other: [field.name for field in fields(engine)] for other, engine in ENGINES.items()}
+    for setting in settings:
+        if setting not in has[name]:
+            others = " or ".join(other for other in ENGINES if setting in has[other])
+            raise UserError(f"engine {name!r} has no {setting}; leave it out (null), or choose engine={others}")
+    engine: Engine = ENGINES[name](**settings)
+    return engine
 
 
 @dataclass(frozen=True)
@@ -144,4 +136,21 @@ def check_answers(mechanism: str, sizes: Mapping[str, int], cliques: Sequence[Cl
         raise UserError(
             f"{mechanism}: the workload's marginals have {mb:.3g} MB, and {COPIES} times that while they are made; the "
             f"limit is {limit:.4g} MB; raise limits.memory_mb, name fewer cliques in workload or declare fewer bins"
+        )
+
+
+def check_counts(mechanism: str, sizes: Mapping[str, int], candidates: Sequence[Clique], rows: int) -> None:
+    """Raises `UserError` for candidates whose non-zero cells (`Counts`) exceed this process's memory, however they lie.
+
+    A marginal of n rows has n of them at most; the places of all rows in the parts of the candidates come on top.
+    """
+    cells = [min(rows, math.prod(sizes[name] for name in clique)) for clique in candidates]
+    mb = (BYTES_A_CELL * sum(cells) + 4 * rows * len(candidates)) / 2**20
+    limit = memory_mb()
+    if mb > limit:
+        fit = int(len(candidates) * limit / mb)
+        raise UserError(
+            f"{mechanism}: the {len(candidates):,} candidate marginals have up to {mb:,.0f} MB of non-zero cells, the "
+            f"limit is {limit:.4g} MB: about {fit:,} of them would fit; lower the degree or workload.max_cells, train "
+            "on fewer rows or raise limits.memory_mb"
         )

@@ -8,12 +8,13 @@ import numpy as np
 
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release, SufficientStatistics
+from dpbench.errors import UserError, check_positive
 from dpbench.privacy.accounting import check_calibration
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import laplace, projection
 from dpbench.privacy.projections import projection_multiplier
+from dpbench.releases import Release, SufficientStatistics
 
 
 def jlt(
@@ -45,14 +46,13 @@ def jlt(
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; R A (r, p + 1), r > p + 1.
     **Departures** 1. R A is drawn from its law given A, r rows of N(0, A'A). 2. `xtx_sd` and `xty_sd` are a lower
     bound, w^2 / sqrt r, what an entry off the diagonal has in an empty table: the noise grows with the data. 3. The
-    constants of `paper` are quoted from memory, and not yet held against the publication; the ledger does not rest
+    constants of `paper` are quoted from memory, and not yet compared with the publication; the ledger does not rest
     on them.
 
     Raises `UserError` for a ratio or expected rows that are not positive, and an epsilon too large for `paper`.
     """
     check_calibration(calibration)
-    if not (ratio > 0 and expected_rows > 0):
-        raise UserError(f"jlt: ratio and expected_rows must be greater than 0, not {ratio} and {expected_rows}")
+    check_positive("jlt", ratio=ratio, expected_rows=expected_rows)
     p = len(design.columns)
     r = max(math.ceil(ratio * expected_rows), p + 2)
     ledger = Ledger()
@@ -92,4 +92,4 @@ def jlt(
     moments = rows.T @ rows / r - ridge * np.eye(p + 1)
     sd = multiplier**2 * squared / math.sqrt(r)
     statistics = SufficientStatistics(moments[:-1, :-1], moments[:-1, -1], sd, sd, ridge, float(moments[-1, -1]))
-    return Release(train.domain, budget, ledger, statistics, diagnostics={"projections": r, "altered": altered})
+    return Release(train.domain, budget, ledger, (statistics,), {"projections": r, "altered": altered})

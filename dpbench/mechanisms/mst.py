@@ -1,21 +1,21 @@
-"""MST, a maximum spanning tree of noisy pairs (McKenna, Miklau and Sheldon 2021; Paper 0, Appendix H)."""
+"""MST, a maximum spanning tree of noisy pairs (McKenna, Miklau and Sheldon 2021; DD-SSP, Appendix H)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
-from dpbench.data.domain import Attribute, Clique, Codes, Domain, Floats
+from dpbench.data.domain import Attribute, Clique, Domain
 from dpbench.data.table import Table
 from dpbench.inference import Measurement, model_mb
-from dpbench.mechanisms.fitting import Costs, check_model, check_settings, check_sigma, estimator
-from dpbench.mechanisms.release import Release
+from dpbench.mechanisms.fitting import Costs, check_model, check_settings, check_sigma, engine_of
 from dpbench.mechanisms.workload import cliques_of
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.releases import Distribution, Marginals, Merge, Release, SyntheticRows
 
 THRESHOLD = 3.0  # standard deviations of a noisy count below which a level is merged (authors' code)
 
@@ -38,7 +38,7 @@ def mst(
     Levels that the first measurement cannot tell from empty are merged into one before the pairs are looked at.
 
     **Source** McKenna, Miklau and Sheldon 2021, "Winning the NIST contest", and the authors' `mst.py` in
-    private-pgm, whose three steps are marked below; within DD-SSP, Paper 0, Appendix H, Figure 5.
+    private-pgm, whose three steps are marked below; within DD-SSP, Appendix H, Figure 5.
     **Privacy** Add/remove, or replace one. A marginal has l2 sensitivity 1, or sqrt 2; the score of a pair changes by
     at most its l1 sensitivity, which is 1, or 2. d one-way marginals, d - 1 selections and d - 1 pairs spend a third
     each of what (eps, delta) allows, all fixed beforehand. `paper`: of rho (zCDP, tight conversion); a measurement
@@ -52,16 +52,13 @@ def mst(
     well as in the rows; the authors release rows only. 4. The split is of the tight rho, or of mu^2/2, as in `aim`.
 
     `workload`: k for all k-way marginals, or a list of cliques: what is released, not what is measured.
-    `max_model_mb`: the limit on the largest tree that could be selected. `iterations`: the most steps of one
-    estimate. `tolerance`: the native engine ends an estimate whose loss, in units of the noise's variance, is within
-    this much a measured cell of its minimum (None: by the model's size). `rows`: the number of synthetic rows (None:
-    the estimated total). `engine`: who fits the model, `native`, `mbi` or `mixture`. The release holds the workload's
-    marginals and synthetic rows.
+    `max_model_mb`: the limit on the largest tree that could be selected. The other parameters are those of `aim`, and
+    so is what the release holds.
     """
     domain, d = train.domain, len(train.domain.names)
     cliques = cliques_of(domain, workload)
-    estimate = estimator(engine, iterations=iterations, tolerance=tolerance)
     check_settings("mst", tolerance=tolerance, iterations=iterations, rows=rows)
+    fitting = engine_of(engine, iterations=iterations, tolerance=tolerance)
     check_model("mst", "the largest tree of pairs", _largest_tree(domain), max_model_mb)
     costs, ledger = Costs.of("mst", budget, calibration), Ledger()
     noise_rng, rows_rng = rng.spawn(2)
@@ -79,14 +76,14 @@ def mst(
 
     # Step 1: the one-way marginals, and the domain compressed by them
     singles = [measure(train, (name,), sigma) for name in domain.names]
-    merges = {m.clique[0]: Merge.of(m) for m in singles}
+    merges = {m.clique[0]: _merged(m) for m in singles}
     compressed = _compress(train, merges)
     sizes = compressed.domain.sizes
     log1 = _reconciled(singles, merges)
 
     # Step 2: the pairs, by the exponential mechanism in place of Kruskal's maximum
     pairs = list(combinations(domain.names, 2))
-    independent = estimate(sizes, log1).answer(pairs)
+    independent = fitting.estimate(sizes, log1).answer(pairs)
     score = {r: float(np.abs(compressed.marginal(r) - independent[r]).sum()) for r in pairs}
     part = {name: i for i, name in enumerate(domain.names)}  # the component of the forest that holds the attribute
     tree: list[Clique] = []
@@ -101,49 +98,22 @@ def mst(
         part = {name: joined if at == left else at for name, at in part.items()}
 
     # Step 3: the pairs of the tree, and the model of all that was measured
-    model = estimate(sizes, [*log1, *(measure(compressed, r, sigma_pair) for r in tree)])
+    chosen = [measure(compressed, r, sigma_pair) for r in tree]
+    model = fitting.estimate(sizes, [*log1, *chosen])
 
-    answers = model.answer(cliques)
-    marginals = {r: _spread(answers[r], [merges[name] for name in r]) for r in cliques}
-    codes = model.sample(rows or max(round(model.total), 1), rows_rng)
-    columns = [merge.undo(codes[:, j], rows_rng) for j, merge in enumerate(merges.values())]
-    synthetic = Table(domain, np.stack(columns, axis=1))
-    diagnostics = {
-        "rho": costs.total,
-        "sigma": [sigma, sigma_pair] if tree else [sigma],
-        "tree": [list(r) for r in tree],
-        "compressed_sizes": sizes,
-        "total": model.total,
-        "model_mb": model.size_mb,
-        "engine": engine,
-    }
-    return Release(domain, budget, ledger, marginals=marginals, rows=synthetic, diagnostics=diagnostics)
+    distribution = Distribution(model, merges)
+    marginals = Marginals(distribution.answer(cliques), tuple((m.clique, m.sigma) for m in (*singles, *chosen)))
+    synthetic = SyntheticRows(distribution.sample(domain, rows or max(round(model.total), 1), rows_rng))
+    sigmas = [sigma, sigma_pair] if tree else [sigma]
+    choice = {"rho": costs.total, "sigma": sigmas, "tree": [list(r) for r in tree], "compressed_sizes": sizes}
+    diagnostics = {**choice, "total": model.total, "model_mb": model.size_mb, "engine": engine}
+    return Release(domain, budget, ledger, (marginals, synthetic, distribution), diagnostics)
 
 
-@dataclass(frozen=True)
-class Merge:
-    """The compression of one attribute: level l becomes `code[l]`; the merged ones share the last code.
-
-    **Shapes**: `code` (m,) int64; `levels` (m,) int64 are the levels in the order of their codes; `count` (m',) is
-    the number of levels behind each code: 1, but for the last.
-    """
-
-    code: Codes
-    levels: Codes
-    count: Codes
-
-    @classmethod
-    def of(cls, measured: Measurement) -> Merge:
-        """Keep the levels whose noisy count is at least `THRESHOLD` sigma, in their order."""
-        kept = measured.values >= THRESHOLD * measured.sigma
-        code = np.where(kept, np.cumsum(kept) - 1, kept.sum()).astype(np.int64)
-        return cls(code, np.argsort(code, kind="stable").astype(np.int64), np.bincount(code).astype(np.int64))
-
-    def undo(self, codes: Codes, rng: np.random.Generator) -> Codes:
-        """Compressed codes (n,) as original ones: for the merged level, one of its levels, each as likely."""
-        first = np.cumsum(self.count) - self.count
-        original: Codes = self.levels[first[codes] + rng.integers(0, self.count[codes])]
-        return original
+def _merged(measured: Measurement) -> Merge:
+    """Keep the levels whose noisy count is at least `THRESHOLD` sigma, in their order."""
+    kept = measured.values >= THRESHOLD * measured.sigma
+    return Merge(np.where(kept, np.cumsum(kept) - 1, kept.sum()).astype(np.int64))
 
 
 def _compress(train: Table, merges: Mapping[str, Merge]) -> Table:
@@ -166,14 +136,6 @@ def _reconciled(singles: Sequence[Measurement], merges: Mapping[str, Merge]) -> 
         gap = total - float(measured.values.sum())
         tables.append(Measurement(measured.clique, table + gap * merge.count / merge.code.size, measured.sigma))
     return tables
-
-
-def _spread(table: Floats, merges: Sequence[Merge]) -> Floats:
-    """A marginal over the compressed domain as one over the original: equal parts for the levels of a merged one."""
-    for axis, merge in enumerate(merges):
-        share = (1 / merge.count).reshape([-1 if k == axis else 1 for k in range(table.ndim)])
-        table = np.take(table * share, merge.code, axis=axis)
-    return table
 
 
 def _largest_tree(domain: Domain) -> float:

@@ -1,4 +1,4 @@
-"""Objective perturbation for logistic regression (Paper 0, Appendix E, Algorithm 6; Kifer, Smith and Thakurta 2012)."""
+"""Objective perturbation for logistic regression (DD-SSP, Appendix E, Algorithm 6; Kifer, Smith and Thakurta 2012)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from scipy.special import expit
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release
+from dpbench.errors import UserError, check_part
 from dpbench.privacy.accounting import SOLVER_DELTA, check_calibration, gaussian_mu
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, perturbed_minimiser
+from dpbench.releases import Coefficients, Release
 
 ROUNDING = float(np.finfo(float).eps)
 ARMIJO = 1e-4  # Nocedal and Wright (2006), section 3.1
@@ -34,7 +35,7 @@ def objpert(
 ) -> Release:
     """The coefficients of least logistic loss with a ridge and a random linear term, and noise for the solver's error.
 
-    **Source** Paper 0, Algorithm 6, with l(theta; z) = log(1 + exp(-y x.theta)), r = 0 and F = R^p; n cancels there.
+    **Source** DD-SSP, Algorithm 6, with l(theta; z) = log(1 + exp(-y x.theta)), r = 0 and F = R^p; n cancels there.
     **Privacy** Add/remove. theta* minimises sum_i l(theta; z_i) + Delta/2 ||theta||^2 + b.theta, b ~ N(0, sigma^2 I).
     One record's gradient has l2 norm ||X|| at most, its Hessian ||X||^2/4: the cost is `accounting.objective_epsilon`
     of the multiplier sigma / ||X|| and the offset J = log(1 + ||X||^2 / (4 Delta)).
@@ -56,10 +57,8 @@ def objpert(
     check_calibration(calibration)
     if not design.binary:
         raise UserError(f"objpert needs a target of two levels, -1 and +1; {design.target!r} has other values")
-    if not 0 < tolerance < 1:
-        raise UserError(f"objpert: tolerance must lie between 0 and 1, not {tolerance:g}")
-    if not 0 < solver_share < 1:
-        raise UserError(f"objpert: solver_share must lie between 0 and 1, not {solver_share:g}")
+    check_part("objpert: tolerance", tolerance)
+    check_part("objpert: solver_share", solver_share)
     offset, multiplier = _calibrated(budget, calibration, solver_share)
     ledger = Ledger()
     X, y = design.encode(train)
@@ -82,7 +81,7 @@ def objpert(
     solver_multiplier = 1 / gaussian_mu(solver_share * budget.epsilon, SOLVER_DELTA * budget.delta)
     theta = gaussian(rng, ledger, theta, sensitivity=error, multiplier=solver_multiplier, label="the solver's error")
     diagnostics = {"ridge": ridge, "noise_sd": sigma, "solver_noise_sd": error * solver_multiplier}
-    return Release(train.domain, budget, ledger, coefficients=theta, diagnostics=diagnostics)
+    return Release(train.domain, budget, ledger, (Coefficients(theta),), diagnostics)
 
 
 def _calibrated(budget: Budget, calibration: str, solver_share: float) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""PrivTree: bins of a box that follow the density of the rows (Zhang, Xiao and Xie 2016; Paper 1, Algorithm 4)."""
+"""PrivTree: bins of a box that follow the density of the rows (Zhang, Xiao and Xie 2016; BinAgg, Algorithm 4)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from dpbench.data.domain import Codes, Floats
-from dpbench.errors import UserError
-from dpbench.privacy.budget import Ledger
+from dpbench.errors import UserError, check_known
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import tree_laplace
 
 WIDEST = ("own_unit", "relative")
@@ -31,7 +31,7 @@ def privtree(
     A node is halved across its widest side (the first of equal ones) if its noisy, biased count exceeds theta. Sides
     are measured in each feature's own unit, or, if `widest` is `relative`, against the box's.
 
-    **Source** Paper 1, Algorithm 4; Zhang, Xiao and Xie 2016, Algorithm 2, with kappa = 2 children.
+    **Source** BinAgg, Algorithm 4; Zhang, Xiao and Xie 2016, Algorithm 2, with kappa = 2 children.
     **Privacy** Add/remove; epsilon-DP as a whole, whatever the depth: lambda = 3 / epsilon, delta = lambda ln 2
     (Corollary 1 there). The edges are public; the bin of a row is not.
     **Shapes** X (n, p); lower, upper (p,) of the box. A row belongs to the bin with lower <= x < upper, and to the last
@@ -79,7 +79,6 @@ def check_tree(theta: float, widest: str, max_bins: int) -> None:
     """`UserError` for settings that `privtree` cannot use."""
     if not math.isfinite(theta):
         raise UserError(f"theta, the count from which a bin is halved, must be finite, not {theta}")
-    if widest not in WIDEST:
-        raise UserError(f"widest must be one of {', '.join(WIDEST)}, not {widest!r}")
+    check_known("widest", widest, WIDEST)
     if max_bins < 1:
         raise UserError(f"max_bins must be at least 1, not {max_bins}")

@@ -14,19 +14,21 @@ import numpy as np
 
 from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.table import Table
-from dpbench.mechanisms.release import Release
-from dpbench.privacy.budget import Event, RandomSearch
+from dpbench.privacy import events as kinds
+from dpbench.privacy.batches import BatchGaussian
+from dpbench.privacy.projections import Projection
+from dpbench.privacy.renyi import RandomSearch
 from dpbench.privacy.tape import Entry, ReplayError, Tape, record, replay
+from dpbench.releases import Release
 
 ROUNDING = 1e-9  # relative, of a sensitivity
 CORNERS = 8  # records at the bounds of the domain, of which each neighbour has one more
-EXEMPT = {"exact": "it is not private", "claimed": "its noise is the claim of a third party"}
+EXEMPT = {kinds.Exact: "it is not private", kinds.Claimed: "its noise is the claim of a third party"}
 
 
 def exemption(release: Release) -> str | None:
     """Why replaying the mechanism would show nothing, by the ledger of its release; None if it must pass."""
-    kinds = (event.kind for event in release.ledger.events if isinstance(event, Event))
-    return next((EXEMPT[kind] for kind in kinds if kind in EXEMPT), None)
+    return next((EXEMPT[type(event)] for event in release.ledger.events if type(event) in EXEMPT), None)
 
 
 def check_replay(make: Callable[[Table], Release], table: Table, *, relation: str = "add_remove") -> list[str]:
@@ -152,20 +154,27 @@ def _differences(one: Release, two: Release) -> list[str]:
 
 def _change(then: Entry, now: Entry) -> float:
     """How much what was asked changed, in the norm of the kind of noise and in units of the declared sensitivity."""
-    event = then.event
-    if not isinstance(event, Event):
-        return 0.0
-    if event.kind == "objective":
-        gradients: Floats = now.asked(then.told) - then.asked(then.told)
-        return float(np.linalg.norm(gradients)) / event.sensitivity
-    change = np.asarray(now.asked - then.asked)
-    if event.kind == "projection":
-        return _change_of_gram(event, change, now.asked)
-    order = {"exponential": np.inf, "permute_and_flip": np.inf, "laplace": 1, "pure": 1}.get(event.kind, 2)
-    return float(np.linalg.norm(change.ravel(), order)) / event.sensitivity if change.size else 0.0
+    match then.event:
+        case kinds.ObjectivePerturbation() as event:
+            return float(np.linalg.norm(now.asked(then.told) - then.asked(then.told))) / event.sensitivity
+        case Projection() as event:
+            return _change_of_gram(event, now.asked - then.asked, now.asked)
+        case BatchGaussian() as event:  # what changes is the last record, which a batch may hold more than once
+            times = int(np.sum(then.rows == then.n - 1))
+            return _norm(now.asked - then.asked, event.norm) / (event.sensitivity * max(times, 1))
+        case kinds.Gaussian() | kinds.Laplace() | kinds.PermuteAndFlip() as event:
+            return _norm(now.asked - then.asked, event.norm) / event.sensitivity
+        case kinds.PureDP() as event:  # a tree's counts, of which a record changes one at each call
+            return _norm(now.asked - then.asked, event.norm)
+    return 0.0
 
 
-def _change_of_gram(event: Event, change: Floats, gram: Floats) -> float:
+def _norm(change: Floats, norm: str) -> float:
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    return float(np.linalg.norm(np.ravel(change), order)) if np.size(change) else 0.0
+
+
+def _change_of_gram(event: Projection, change: Floats, gram: Floats) -> float:
     """||v|| over the sensitivity, where the Gram matrix changed by v v'; infinite if it is too small for the event."""
     least = (event.multiplier * event.sensitivity) ** 2
     if event.delta == 0 and np.linalg.eigvalsh(gram)[0] < least * (1 - ROUNDING):
@@ -194,7 +203,7 @@ def _shared_noise(tape: Tape) -> Iterator[str]:
     """Pairs of additive draws with the same noise, in units of their scale."""
     first: list[tuple[float, float, str]] = []  # noise of the first entry, its rounding error, label
     for entry in tape:
-        if isinstance(entry.event, Event) and entry.event.kind in ("gaussian", "laplace") and np.size(entry.asked):
+        if isinstance(entry.event, (kinds.Gaussian, kinds.Laplace)) and np.size(entry.asked):
             asked, told = np.ravel(entry.asked)[0], np.ravel(entry.told)[0]
             scale = entry.event.multiplier * entry.event.sensitivity
             first.append(((told - asked) / scale, 1e-15 * (1 + max(abs(asked), abs(told)) / scale), entry.label))

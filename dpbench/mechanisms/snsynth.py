@@ -1,4 +1,4 @@
-"""The GANs of smartnoise-synth 1.0.8, which train in a Python environment of their own (Paper 1, section 5.2)."""
+"""The GANs of smartnoise-synth 1.0.8, which train in a Python environment of their own (BinAgg, section 5.2)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ import numpy as np
 from dpbench.data.coding import code_frame
 from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
-from dpbench.mechanisms.release import Release
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.errors import UserError, check_known
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import claimed
+from dpbench.releases import Release, SyntheticRows
 from dpbench.resources import PACKAGE
 
 WORKER = PACKAGE / "mechanisms" / "_snsynth_worker.py"
@@ -89,7 +90,7 @@ def snsynth(
 ) -> Release:
     """Synthetic rows of a GAN of smartnoise-synth: `dpgan`, `dpctgan`, `pategan` or `patectgan`.
 
-    **Source** Paper 1, section 5.2, Tables 3 and 5: DP-GAN (Xie et al. 2018), PATE-GAN (Jordon et al. 2018), and their
+    **Source** BinAgg, section 5.2, Tables 3 and 5: DP-GAN (Xie et al. 2018), PATE-GAN (Jordon et al. 2018), and their
     variants with the conditional generator of CTGAN (Xu et al. 2019), as smartnoise-synth 1.0.8 implements them.
     **Privacy** The library's claim, unverified: it draws its own noise, and the ledger enters (epsilon, delta) as
     `claimed`. Reading its code says that the claim does not hold as it stands. All four use the exact number of rows,
@@ -130,18 +131,16 @@ def snsynth(
     levels = any(not attribute.numeric for attribute in train.domain.attributes)
     unpaid = (*found.unpaid, *(found.unpaid_levels if levels else ()))
     diagnostics = {"claim": found.claim, "accounted_epsilon": accounted}
-    return Release(train.domain, budget, ledger, rows=synthetic, diagnostics=diagnostics, nonprivate_inputs=unpaid)
+    return Release(train.domain, budget, ledger, (SyntheticRows(synthetic),), diagnostics, unpaid)
 
 
 def _check(
     synthesizer: str, settings: Mapping[str, Any], budget: Budget, rows: int, timeout: float | None, n: int
 ) -> None:
     """Refuse what the library would refuse late, or not at all."""
-    if synthesizer not in SYNTHESIZERS:
-        raise unknown("synthesizer", synthesizer, SYNTHESIZERS)
+    check_known("synthesizer", synthesizer, SYNTHESIZERS)
     for name in settings:
-        if name not in SYNTHESIZERS[synthesizer].settings:
-            raise unknown(f"setting of {synthesizer}", name, SYNTHESIZERS[synthesizer].settings)
+        check_known(f"setting of {synthesizer}", name, SYNTHESIZERS[synthesizer].settings)
     if not math.isfinite(budget.epsilon):
         raise UserError(f"{synthesizer} needs a finite epsilon")
     if rows < 1 or (timeout is not None and not timeout > 0):

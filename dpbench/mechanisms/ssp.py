@@ -1,4 +1,4 @@
-"""Data-independent sufficient statistic perturbation (Paper 0, section 2.2)."""
+"""Data-independent sufficient statistic perturbation (DD-SSP, section 2.2)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
-from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_square, of_triangle
+from dpbench.releases import Release, SufficientStatistics
 
 
 def ssp(
@@ -27,7 +28,7 @@ def ssp(
 ) -> Release:
     """Gaussian noise on X'X and X'y, of the same scale for every entry, and on y'y if `intervals` are wanted.
 
-    **Source** Paper 0, section 2.2 and Appendix D; with y'y, the second moments of [X, y] of Dwork et al. (2014,
+    **Source** DD-SSP, section 2.2 and Appendix D; with y'y, the second moments of [X, y] of Dwork et al. (2014,
     "Analyze Gauss"), on which Sheffet (2017) builds intervals.
     **Privacy** Add/remove, or replace one; sensitivities: `privacy.sensitivity`. `tight`: each of k = 2 or 3 statistics
     is (mu/sqrt k)-Gaussian DP, mu the largest that (eps, delta) allows. `paper`: the published noise,
@@ -56,7 +57,7 @@ def ssp(
         sensitivity = of_square(design, relation)
         yty = float(gaussian(rng, ledger, y @ y, sensitivity=sensitivity, multiplier=multiplier, label="y'y"))
     sds = xx_multiplier * xx_sensitivity, multiplier * xy_sensitivity
-    return Release(train.domain, budget, ledger, SufficientStatistics(xtx, xty, *sds, yty=yty))
+    return Release(train.domain, budget, ledger, (SufficientStatistics(xtx, xty, *sds, yty=yty),))
 
 
 def perturb_symmetric(

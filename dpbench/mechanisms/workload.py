@@ -1,27 +1,80 @@
-"""Workloads of marginals: which cliques, their downward closure and their weights (Paper 0, Definition 2.10)."""
+"""Workloads of marginals: which cliques, their downward closure and their weights (DD-SSP, Definition 2.10)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import combinations
+from typing import Any
+
+import numpy as np
 
 from dpbench.data.domain import Clique, Domain
-from dpbench.errors import UserError
+from dpbench.errors import UserError, unknown
+
+Workload = int | Mapping[str, Any] | Sequence[Sequence[str]]
+SETTINGS = ("degree", "up_to", "max_cells", "marginals", "seed")
 
 
-def cliques_of(domain: Domain, workload: int | Sequence[Sequence[str]]) -> tuple[Clique, ...]:
-    """The workload's cliques: all k-way ones for an integer k, else those listed; names in the domain's order.
+def cliques_of(domain: Domain, workload: Workload) -> tuple[Clique, ...]:
+    """The workload's cliques, names in the domain's order: all k-way ones for an integer k, else those listed.
 
-    Raises `UserError` for a k outside [1, number of attributes], an empty list or an unknown name.
+    `{degree: k, up_to: true, max_cells: m}` has all marginals of up to k attributes (of exactly k, without `up_to`)
+    that have m cells at most (of any size, without `max_cells`). `marginals: r` keeps r of them, drawn by `seed`.
+
+    Raises `UserError` for a k outside [1, number of attributes], no cliques, an unknown name or setting.
     """
+    if isinstance(workload, Mapping):
+        settings = _settings(workload)
+        marginals, seed = settings.pop("marginals", None), settings.pop("seed", 0)
+        cliques = _up_to(domain, **settings)
+        return cliques if marginals is None else _drawn(cliques, marginals, seed)
     if isinstance(workload, int):
-        if not 1 <= workload <= len(domain.names):
-            raise UserError(f"workload={workload}: all k-way marginals need k between 1 and {len(domain.names)}")
-        return tuple(combinations(domain.names, workload))
+        return _up_to(domain, workload)
     listed = (tuple(domain.names[i] for i in sorted({domain.index(name) for name in clique})) for clique in workload)
     cliques = tuple(dict.fromkeys(clique for clique in listed if clique))
     if not cliques:
         raise UserError("the workload is empty: give k for all k-way marginals, or a list of lists of attributes")
+    return cliques
+
+
+def _settings(workload: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a workload, each of its type."""
+    for name in workload:
+        if name not in SETTINGS:
+            raise unknown("setting of the workload", str(name), SETTINGS)
+    settings = dict(workload)
+    if type(settings.get("degree")) is not int or type(settings.get("up_to", False)) is not bool:
+        raise UserError("the workload needs a degree, a whole number; up_to is true or false")
+    for name, least in (("max_cells", 1), ("marginals", 1), ("seed", 0)):
+        value = settings.get(name)
+        if value is not None and (type(value) is not int or not least <= value < 2**32):
+            raise UserError(f"workload.{name} must be a whole number of at least {least}, not {value!r}")
+    return settings
+
+
+def _drawn(cliques: Sequence[Clique], marginals: int, seed: int) -> tuple[Clique, ...]:
+    """So many of the cliques, each set of them as likely, in their order.
+
+    The generator is the one that the published workloads were drawn with (iterative-dp, `RandomState.choice`): no
+    other draws ADULT*'s 64 marginals.
+    """
+    if marginals > len(cliques):
+        raise UserError(f"workload.marginals={marginals:,}: there are {len(cliques):,} such marginals")
+    chosen = np.random.RandomState(seed).choice(len(cliques), marginals, replace=False)
+    return tuple(cliques[i] for i in sorted(chosen))
+
+
+def _up_to(domain: Domain, degree: int, up_to: bool = False, max_cells: int | None = None) -> tuple[Clique, ...]:
+    """All cliques of so many attributes, or of up to so many, with so many cells at most."""
+    if not 1 <= degree <= len(domain.names):
+        raise UserError(f"workload={degree}: all k-way marginals need k between 1 and {len(domain.names)}")
+    found = [r for k in range(1 if up_to else degree, degree + 1) for r in combinations(domain.names, k)]
+    cliques = tuple(r for r in found if max_cells is None or math.prod(domain.shape(r)) <= max_cells)
+    if not cliques:
+        least = min(math.prod(domain.shape(r)) for r in found)
+        raise UserError(f"workload.max_cells={max_cells:,}: the smallest of the marginals has {least:,} cells")
     return cliques
 
 
@@ -32,5 +85,6 @@ def closure(workload: Sequence[Clique]) -> tuple[Clique, ...]:
 
 
 def weights(candidates: Sequence[Clique], workload: Sequence[Clique]) -> dict[Clique, int]:
-    """w_r = sum over s in W of |r and s| (Paper 0, Algorithm 2, line 8; every c_s is 1)."""
-    return {r: sum(len(set(r) & set(s)) for s in workload) for r in candidates}
+    """w_r = sum over s in W of |r and s| (DD-SSP, Algorithm 2, line 8; every c_s is 1)."""
+    times = Counter(name for s in workload for name in s)
+    return {r: sum(times[name] for name in r) for r in candidates}

@@ -1,4 +1,7 @@
-"""Metrics of classification: the target's two levels are -1 and +1, the score of a row is x'theta (Paper 0, 3.3)."""
+"""Metrics of classification: the target's two levels are -1 and +1, the score of a row is x'theta (DD-SSP, 3.3).
+
+Of a model without coefficients the score is what it predicts, the log-odds of +1.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +13,23 @@ from dpbench.metrics.evaluation import Evaluation, Score
 
 
 def auc(evaluation: Evaluation) -> Score:
-    """Area under the ROC curve on the test rows (Paper 0, Figure 3b); NaN if they are all of one class.
+    """Area under the ROC curve on the test rows (DD-SSP, Figure 3b); NaN if they are all of one class.
 
     The part of the pairs of a +1 and a -1 in which the +1 has the larger score, a tie counting as half a pair
     (Mann and Whitney): from the ranks of the +1s, tied scores having their mean rank. It does not depend on the scale
     of theta.
     """
-    scores, y = _scores(evaluation)
+    return Score("auc", auc_of(*scores_of(evaluation)), "", "higher")
+
+
+def auc_of(scores: Floats, y: Floats) -> float:
+    """The area under the ROC curve of scores (m,) of rows with y = -1 or +1 (m,)."""
     positive = int((y > 0).sum())
     negative = len(y) - positive
     if not (positive and negative):
-        return Score("auc", float("nan"), "", "higher")
+        return float("nan")
     larger = rankdata(scores)[y > 0].sum() - positive * (positive + 1) / 2
-    return Score("auc", float(larger / (positive * negative)), "", "higher")
+    return float(larger / (positive * negative))
 
 
 def log_loss(evaluation: Evaluation) -> Score:
@@ -30,20 +37,26 @@ def log_loss(evaluation: Evaluation) -> Score:
 
     Unlike the AUC it depends on the scale of theta: a fit of the right direction can score badly.
     """
-    scores, y = _scores(evaluation)
+    scores, y = scores_of(evaluation)
     return Score("log_loss", float(np.logaddexp(0.0, -y * scores).mean()), "nats", "lower")
 
 
 def accuracy(evaluation: Evaluation) -> Score:
-    """Part of the test rows whose label is the sign of their score; a score of 0 counts as half a row."""
-    scores, y = _scores(evaluation)
+    """Part of the test rows whose label is the sign of their score; a score of 0 counts as half a row.
+
+    Of several levels, the part whose level is the one that is predicted.
+    """
+    if evaluation.reference.design.several:
+        X, y = evaluation.reference.test
+        return Score("accuracy", float(np.mean(evaluation.fit.predict(X) == y)), "", "higher")
+    scores, y = scores_of(evaluation)
     return Score("accuracy", float(np.mean(1 + y * np.sign(scores)) / 2), "", "higher")
 
 
-def _scores(evaluation: Evaluation) -> tuple[Floats, Floats]:
-    """x'theta and y of the test rows."""
+def scores_of(evaluation: Evaluation) -> tuple[Floats, Floats]:
+    """The scores and y of the test rows. Raises `ValueError` for a target that is not -1 and +1."""
     design = evaluation.reference.design
     if not design.binary:
-        raise ValueError(f"the target {design.target!r} is not one of two levels; leave auc, log_loss and accuracy out")
+        raise ValueError(f"the target {design.target!r} is not one of two levels; leave metrics of classification out")
     X, y = evaluation.reference.test
-    return X @ evaluation.fit.coefficients, y
+    return evaluation.fit.predict(X), y

@@ -1,4 +1,4 @@
-"""Metrics of Poisson regression: the target is a count, and the mean of a row is exp(x'theta) (Paper 0, F.2)."""
+"""Metrics of Poisson regression: the target is a count, and the mean of a row is exp(x'theta) (DD-SSP, F.2)."""
 
 from __future__ import annotations
 

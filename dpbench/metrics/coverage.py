@@ -17,7 +17,7 @@ def coverage(evaluation: Evaluation) -> Score:
 
     Of simulated rows the population's coefficients are those they were drawn with, and all are identified. Of real ones
     the population is the split's whole table, training and test rows together, of which the training rows are a sample
-    without replacement: with `limits.test_rows` at all the other rows, it is the data set. A sample that is a part f of
+    without replacement: with `sample.test_rows` at all the other rows, it is the data set. A sample that is a part f of
     it varies less than one from an endless population, by sqrt(1 - f): at f = 0.1, right intervals of level 0.9 have
     coverage 0.917. A coefficient is identified if collinear columns leave it a single value. `detail` has the numbers
     behind the part.

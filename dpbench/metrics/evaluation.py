@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -12,11 +13,19 @@ import numpy as np
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release
+from dpbench.errors import ContractError, UserError, shown
+from dpbench.inference.queries import QueryWorkload
+from dpbench.models.bayesian_rows import bayesian_rows
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
+from dpbench.models.logistic import logistic_rows
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
+from dpbench.releases.checks import check_plain, kind_of
 
+MOST_FITS = 8  # that a reference keeps: a fit may be a large one, of trees
+DIRECTIONS = ("lower", "higher", "none")
 Arrays = TypeVar("Arrays", bound=tuple[Floats, ...])
 
 
@@ -40,6 +49,9 @@ class Reference:
 
     split: Split
     design: Design
+    _fits: dict[Hashable, Fit] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _marginals: dict[Clique, Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _answers: dict[tuple[Clique, ...], Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @cached_property
     def train_moments(self) -> tuple[Floats, Floats]:
@@ -50,6 +62,12 @@ class Reference:
     def coefficients(self) -> Floats:
         """The least-squares solution of least norm on the training rows (p,)."""
         return _read_only((solve(*self.train_moments, scaled=self.design.scaled).coefficients,))[0]
+
+    @cached_property
+    def likelihood(self) -> Floats:
+        """The coefficients (p,) of logistic regression by maximum likelihood on the training rows."""
+        rows = Release(self.design.domain, Budget(math.inf), Ledger(), (SyntheticRows(self.split.train),))
+        return _read_only((logistic_rows(rows, design=self.design).coefficients,))[0]
 
     @cached_property
     def all_moments(self) -> tuple[Floats, Floats]:
@@ -66,7 +84,7 @@ class Reference:
     def test(self) -> tuple[Floats, Floats]:
         """X (m, p) and y (m,) of the test rows. Raises `UserError` if there are none."""
         if not len(self.split.test):
-            raise UserError("this metric needs test rows: set limits.test_rows, or choose rel_mse_train")
+            raise UserError("this metric needs test rows: set sample.test_rows, or choose rel_mse_train")
         return _read_only(self.design.encode(self.split.test))
 
     @cached_property
@@ -84,16 +102,51 @@ class Reference:
             )
         return _read_only((np.array([self.split.truth[name] for name in self.design.columns]),))[0]
 
-    @cached_property
-    def _marginals(self) -> dict[Clique, Floats]:
-        return {}
+    def fit(self, model: Callable[[Release], Fit], release: Release) -> Fit:
+        """The model's fit to the release without noise, made once for all releases of one outline.
+
+        Least squares if nothing of the release can be had without noise.
+        """
+        key = (model, release.outline)
+        if key not in self._fits:
+            exact = release.exact(self.split.train, self.design)
+            self._keep(key, model(exact) if exact.parts else Fit(self.coefficients))
+        return self._fits[key]
+
+    def posterior(self, family: str, largest_norm: float, *, whole: bool = False) -> Fit:
+        """The posterior of a Bayesian GLM given the training rows (or, `whole`, the test rows too), without noise.
+
+        Its draws are the same wherever they are made.
+        """
+        key = ("posterior", family, largest_norm, whole)
+        if key not in self._fits:
+            table = self.split.whole if whole else self.split.train
+            rows = Release(self.design.domain, Budget(math.inf), Ledger(), (SyntheticRows(table),))
+            found = bayesian_rows(
+                rows, design=self.design, rng=np.random.default_rng(0), family=family, largest_norm=largest_norm
+            )
+            self._keep(key, found)
+        return self._fits[key]
+
+    def _keep(self, key: Hashable, fit: Fit) -> None:
+        """Keep a fit in place of the oldest, if there are many."""
+        if len(self._fits) == MOST_FITS:
+            del self._fits[next(iter(self._fits))]
+        self._fits[key] = fit
 
     def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Floats]:
-        """The training rows' marginals of these cliques."""
+        """The marginals of these cliques on the rows that the mechanism saw."""
         for clique in cliques:
             if clique not in self._marginals:
-                (self._marginals[clique],) = _read_only((self.split.train.marginal(clique),))
+                (self._marginals[clique],) = _read_only((self.split.seen.marginal(clique),))
         return {clique: self._marginals[clique] for clique in cliques}
+
+    def answers(self, cliques: tuple[Clique, ...]) -> Floats:
+        """The answers (m,) to all cells of these marginals, as parts of the rows that the mechanism saw."""
+        if cliques not in self._answers:
+            rows = self.split.seen
+            self._answers[cliques] = _read_only((QueryWorkload(rows.domain.sizes, cliques).of_rows(rows.codes),))[0]
+        return self._answers[cliques]
 
 
 def _read_only(arrays: Arrays) -> Arrays:
@@ -105,8 +158,59 @@ def _read_only(arrays: Arrays) -> Arrays:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One fit of one release, to be held against the real rows."""
+    """One fit of one release, to be compared with the real rows.
+
+    `model`: the trial's own model with its parameters, as a function of a release alone.
+    """
 
     fit: Fit
     release: Release
     reference: Reference
+    model: Callable[[Release], Fit] | None = None
+    _answers: dict[tuple[Clique, ...], Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def answers(self, cliques: tuple[Clique, ...]) -> Floats:
+        """The release's answers (m,) to all cells of these marginals, as parts of one; found once for all metrics.
+
+        Those of its own marginals if it has all of these, else of its distribution, else of its rows.
+        """
+        if cliques not in self._answers:
+            self._answers[cliques] = _read_only((self._found(cliques),))[0]
+        return self._answers[cliques]
+
+    def _found(self, cliques: tuple[Clique, ...]) -> Floats:
+        released, sizes = self.release.get(Marginals), self.release.domain.sizes
+        if released is not None and all(clique in released.tables for clique in cliques):
+            n = len(self.reference.split.seen)
+            return np.concatenate([released.tables[clique].ravel() for clique in cliques]) / n
+        if (distribution := self.release.get(Distribution)) is not None:
+            tables = distribution.answer(cliques)
+            return np.concatenate([tables[clique].ravel() for clique in cliques]) / distribution.model.total
+        return QueryWorkload(sizes, cliques).of_rows(self.release[SyntheticRows].table.codes)
+
+    @property
+    def nonprivate(self) -> Fit:
+        """The fit of the trial's own model to the same release without noise (`Release.exact`).
+
+        Coefficients that a mechanism estimates itself have no such release: for them, and where no model is given, it
+        is least squares on the training rows.
+        """
+        return Fit(self.reference.coefficients) if self.model is None else self.reference.fit(self.model, self.release)
+
+
+def check_score(score: object, name: str) -> Score:
+    """The score, if it bears this name and its value is a number (perhaps nan or inf). Raises `ContractError`."""
+    if type(score) is not Score:
+        raise ContractError(f"metric {name} must return a dpbench.metrics.evaluation.Score, not {kind_of(score)}")
+    if score.name != name:
+        raise ContractError(f"metric {name} must return a score of this name, not {shown(score.name)}")
+    if isinstance(score.value, bool) or not isinstance(score.value, (int, float)):
+        raise ContractError(f"the value of {name} must be a float, not {kind_of(score.value)}")
+    if type(score.unit) is not str or score.direction not in DIRECTIONS:
+        raise ContractError(
+            f"the unit of {name} must be a text, and its direction one of {', '.join(DIRECTIONS)}; they are "
+            f"{shown(score.unit)} and {shown(score.direction)}"
+        )
+    if score.detail is not None:
+        check_plain(f"the detail of {name}", score.detail)
+    return score

@@ -1,12 +1,13 @@
-"""The margins y x'theta of the test rows, for a target of -1 and +1 (Paper 0, Figure 4)."""
+"""The margins y x'theta of the test rows, for a target of -1 and +1 (DD-SSP, Figure 4)."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from dpbench.metrics.classification import scores_of
 from dpbench.metrics.evaluation import Evaluation, Score
 
-RADIUS = 6.0  # Paper 0, section 3.3: it approximates the loss on [-6, 6], the dashed lines of Figure 4
+RADIUS = 6.0  # DD-SSP, section 3.3: it approximates the loss on [-6, 6], the dashed lines of Figure 4
 EDGES = np.linspace(-15.0, 15.0, 121)  # of our histogram, which is to hold [-6, 6] with room to spare
 
 
@@ -18,11 +19,8 @@ def margins_inside(evaluation: Evaluation) -> Score:
 
     Raises `ValueError` for a target that is not -1 and +1.
     """
-    design = evaluation.reference.design
-    if not design.binary:
-        raise ValueError(f"the target {design.target!r} is not one of two levels; leave margins_inside out")
-    X, y = evaluation.reference.test
-    margins = y * (X @ evaluation.fit.coefficients)
+    scores, y = scores_of(evaluation)
+    margins = y * scores
     counts = np.bincount(np.searchsorted(EDGES, margins, side="right"), minlength=len(EDGES) + 1)
     detail = {"edges": EDGES.tolist(), "counts": counts.tolist()}
     return Score("margins_inside", float(np.mean(np.abs(margins) <= RADIUS)), "", "none", detail)

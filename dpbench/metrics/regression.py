@@ -1,6 +1,8 @@
-"""Metrics of regression. The target is scaled to [-1, 1] over its declared bounds (Paper 0, G.1), if the design is."""
+"""Metrics of regression. The target is scaled to [-1, 1] over its declared bounds (DD-SSP, G.1), if the design is."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,8 +12,18 @@ from dpbench.metrics.evaluation import Evaluation, Score
 
 
 def mse(evaluation: Evaluation) -> Score:
-    """Mean squared error on the test rows, on the scaled target (Paper 0, Figure 3a)."""
+    """Mean squared error on the test rows, on the scaled target (DD-SSP, Figure 3a)."""
     return Score("mse", _mse(evaluation), "scaled target^2" if evaluation.reference.design.scaled else "", "lower")
+
+
+def excess_mse(evaluation: Evaluation) -> Score:
+    """Mean squared error on the test rows less that of the same model without noise (`Evaluation.nonprivate`).
+
+    It is the error that privacy adds to that of the model itself. It is below 0 where the noise happened to help.
+    """
+    exact = _mse(replace(evaluation, fit=evaluation.nonprivate))
+    unit = "scaled target^2" if evaluation.reference.design.scaled else ""
+    return Score("excess_mse", _mse(evaluation) - exact, unit, "lower")
 
 
 def mse_unit(evaluation: Evaluation) -> Score:
@@ -28,23 +40,22 @@ def r2(evaluation: Evaluation) -> Score:
 
 
 def rel_mse(evaluation: Evaluation) -> Score:
-    """||y - prediction||^2 / ||y||^2 on the test rows (Paper 1, section 5.2.1)."""
+    """||y - prediction||^2 / ||y||^2 on the test rows (BinAgg, section 5.2.1)."""
     return Score("rel_mse", _relative(evaluation, *evaluation.reference.test), "", "lower")
 
 
 def rel_mse_train(evaluation: Evaluation) -> Score:
-    """||y - prediction||^2 / ||y||^2 on the training rows (Paper 1, Table 2)."""
+    """||y - prediction||^2 / ||y||^2 on the training rows (BinAgg, Table 2)."""
     return Score("rel_mse_train", _relative(evaluation, *evaluation.reference.train), "", "lower")
 
 
 def mse_of_variance(evaluation: Evaluation) -> Score:
     """MSE on the test rows over the variance of their target, 1 - R^2 (NaN if the target is constant there)."""
-    score = r2(evaluation)
-    return Score("mse_of_variance", 1 - score.value, "", "lower")
+    return Score("mse_of_variance", 1 - r2(evaluation).value, "", "lower")
 
 
 def coefficient_error(evaluation: Evaluation) -> Score:
-    """||theta - beta||_2 / ||beta||_2, beta the coefficients that the rows were simulated with (Paper 1, Figure 1)."""
+    """||theta - beta||_2 / ||beta||_2, beta the coefficients that the rows were simulated with (BinAgg, Figure 1)."""
     truth = evaluation.reference.truth
     if truth is None:
         raise UserError("coefficient_error needs simulated rows, such as dataset=simulation; see coefficient_distance")
@@ -53,7 +64,10 @@ def coefficient_error(evaluation: Evaluation) -> Score:
 
 
 def coefficient_distance(evaluation: Evaluation) -> Score:
-    """||theta - theta_exact||_2 / ||theta_exact||_2, theta_exact the non-private fit on the same training rows."""
+    """||theta - theta_exact||_2 / ||theta_exact||_2, theta_exact least squares on the same training rows.
+
+    It is least squares whatever the model is. `excess_mse` compares a fit with the same model without noise.
+    """
     exact = evaluation.reference.coefficients
     distance = np.linalg.norm(evaluation.fit.coefficients - exact) / np.linalg.norm(exact)
     return Score("coefficient_distance", float(distance), "", "lower")

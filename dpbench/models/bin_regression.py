@@ -1,4 +1,4 @@
-"""Linear regression on noisy sums of bins, its bias taken out, with confidence intervals (Paper 1, Algorithm 2)."""
+"""Linear regression on noisy sums of bins, its bias taken out, with confidence intervals (BinAgg, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
-from dpbench.errors import NoEstimateError, UserError
-from dpbench.mechanisms.release import BinSums, Release
+from dpbench.errors import NoEstimateError, check_known, check_part, check_positive
 from dpbench.models.fit import Fit
+from dpbench.releases import BinSums, Release
 
-CORRECTIONS = ("sum", "printed")
+CORRECTIONS = ("sum", "published")
 
 
 def bin_regression(release: Release, *, design: Design, level: float = 0.95, correction: str = "sum") -> Fit:
     """beta = (S'WS - D)^-1 S'W t, weighted least squares on the bins less the bias that the noise of S brings.
 
-    **Source** Paper 1, Algorithm 2, lines 5 to 7, and Theorem 4.2. w_k = 1 / c_k; D_k is the covariance of the noise of
+    **Source** BinAgg, Algorithm 2, lines 5 to 7, and Theorem 4.2. w_k = 1 / c_k; D_k is the covariance of the noise of
     s_k; D is the sum of w_k D_k. The covariance of beta is M^-1 H M^-1, with M = S'WS - D, H = K / (K - d) times the
-    sum of Q_k Q_k', Q_k = w_k s_k (t_k - s_k beta) + w_k D_k beta (the factors 1 / K of the print cancel).
+    sum of Q_k Q_k', Q_k = w_k s_k (t_k - s_k beta) + w_k D_k beta (the published factors 1 / K cancel).
     **Privacy** Post-processing.
     **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
-    **Departures** 1. Line 6 prints the mean of w_k D_k over the bins, line 7 subtracts it from a sum over them. The
-    estimating equation sum Q_k = 0 in the proof of Theorem 4.2 needs the sum. `correction: printed` follows the print,
+    **Departures** 1. Line 6 has the mean of w_k D_k over the bins, line 7 subtracts it from a sum over them. The
+    estimating equation sum Q_k = 0 in the proof of Theorem 4.2 needs the sum. `correction: published` has the mean,
     in M and Q_k too, and leaves most of the bias. 2. The standard error is the root of the diagonal entry.
     3. Of a release that is `centred`, D_k is the covariance of the noise of s_k given the count c_k. There, with m the
     bin's middle, s_k / c_k = m + z / c_k, and t_k - s_k beta has (m_y - m beta) times the error of the count beside its
@@ -35,8 +35,7 @@ def bin_regression(release: Release, *, design: Design, level: float = 0.95, cor
     Raises `NoEstimateError` unless there are more bins than features and M is positive definite: for a column that is
     (almost) a combination of others, noise decides.
     """
-    if correction not in CORRECTIONS:
-        raise UserError(f"correction must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+    check_known("correction", correction, CORRECTIONS)
     z, bins = _quantile(level), _enough(release)
     K, d = bins.sums.shape
     w, unit = 1 / bins.counts, _units(bins)
@@ -55,7 +54,7 @@ def bin_regression(release: Release, *, design: Design, level: float = 0.95, cor
 def bin_regression_naive(release: Release, *, design: Design, level: float = 0.95, sigma: float = 1.0) -> Fit:
     """beta = (S'WS)^-1 S'W t with the interval of a regression without noise: the noise is in neither.
 
-    **Source** Paper 1, section 4.2: the covariance is sigma^2 (S'WS)^-1. sigma, the target's
+    **Source** BinAgg, section 4.2: the covariance is sigma^2 (S'WS)^-1. sigma, the target's
     standard deviation around the model, is taken for known, and the intervals lie around this estimate, not that of
     `bin_regression`: of the readings of Table 1's naive interval that we tried, this comes nearest to its numbers.
     **Privacy** Post-processing, if sigma is public.
@@ -63,8 +62,7 @@ def bin_regression_naive(release: Release, *, design: Design, level: float = 0.9
 
     Raises `NoEstimateError` unless there are more bins than features and S'WS is positive definite.
     """
-    if not sigma > 0:
-        raise UserError(f"sigma must be greater than 0, not {sigma}")
+    check_positive("bin_regression_naive", sigma=sigma)
     z, bins = _quantile(level), _enough(release)
     w, unit = 1 / bins.counts, _units(bins)
     S = bins.sums / unit
@@ -78,11 +76,11 @@ def bin_regression_naive(release: Release, *, design: Design, level: float = 0.9
 
 def _enough(release: Release) -> BinSums:
     """The bins of the release, if there are more of them than features."""
-    assert release.bins is not None
-    K, d = release.bins.sums.shape
+    bins = release[BinSums]
+    K, d = bins.sums.shape
     if d >= K:
         raise NoEstimateError(f"{K} bins are left, and more than the {d} features are needed")
-    return release.bins
+    return bins
 
 
 def _units(bins: BinSums) -> Floats:
@@ -100,8 +98,7 @@ def _check_positive(M: Floats, name: str) -> None:
 
 
 def _quantile(level: float) -> float:
-    if not 0 < level < 1:
-        raise UserError(f"level must lie between 0 and 1, both excluded, not {level}")
+    check_part("level", level)
     return NormalDist().inv_cdf((1 + level) / 2)
 
 

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from statistics import NormalDist
 
 import numpy as np
 
-from dpbench.data.domain import Clique, Floats
+from dpbench.data.domain import Floats
 from dpbench.data.encode import Design, pairs
 from dpbench.data.table import Table
-from dpbench.errors import UserError, unknown
-from dpbench.inference import MarkovModel, Measurement, estimate
+from dpbench.errors import NoEstimateError, UserError, check_known, check_part
+from dpbench.inference import JunctionTree, Measurement, Model
 from dpbench.mechanisms.fitting import check_settings
-from dpbench.mechanisms.release import Release
-from dpbench.mechanisms.workload import closure
 from dpbench.models.fit import Fit
 from dpbench.models.linear import linear_marginals, solve
-from dpbench.privacy.budget import Event, Ledger
+from dpbench.privacy.events import Gaussian
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
+from dpbench.releases import Marginals, Release, SyntheticRows
 
 METHODS = ("pivotal", "percentile", "normal")
+UNMEASURED = ("refuse", "ignore")  # pairs of attributes that no measured marginal holds
 ENGINES = ("native", "mbi")  # they minimise the same loss over the same models; a mixture is another estimate
 
 
@@ -35,6 +35,7 @@ def linear_marginals_bootstrap(
     method: str = "pivotal",
     tolerance: float = 1e-4,
     iterations: int = 1000,
+    unmeasured: str = "refuse",
 ) -> Fit:
     """DD-SSP with intervals: the release is simulated again and again with its own synthetic rows as the population.
 
@@ -49,8 +50,9 @@ def linear_marginals_bootstrap(
     **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
     **Departures** 1. The selection of the marginals is not repeated, so its randomness is not in the intervals. 2. The
     model is taken for true, so a dependence between attributes that no measured marginal holds is taken for absent:
-    the bias of theta from there is not in the intervals, whose level holds only where it is small. `notes` tell how
-    many of the pairs were measured. 3. Levels that MST merged are measured each by itself: there the noise is larger
+    the bias of theta from there is not in the intervals. So there are none where a pair was not measured, unless
+    `unmeasured` is `ignore`, and then their level does not hold; `notes` tell how many of the pairs were measured.
+    3. Levels that MST merged are measured each by itself: there the noise is larger
     than the release's, and the equal shares that MST gave them are taken for true.
 
     `method`: `pivotal`, theta less the quantiles of theta_b - theta', which takes out the bias that the replicates
@@ -59,16 +61,23 @@ def linear_marginals_bootstrap(
     standard deviation towards independent attributes (the chain of tests/models/test_bootstrap.py, eps = 1): give the
     mechanism this one too. `iterations`: the most steps of one estimate.
 
-    Raises `UserError` for a setting out of range, or a release that is not of noisy marginals, a model and its rows.
+    Raises `UserError` for a setting out of range, or a release that is not of noisy marginals, a model and its rows;
+    `NoEstimateError` where pairs were not measured and `unmeasured` is `refuse`.
     """
-    _check_settings(replicates, level, method)
+    _check_settings(replicates, level, method, unmeasured)
     check_settings("linear_marginals_bootstrap", tolerance=tolerance, iterations=iterations)
-    measured = _measured(release)
-    assert release.marginals is not None and release.rows is not None
+    _check_release(release)
+    measured, synthetic = release[Marginals].noise, release[SyntheticRows].table
     fit, sizes, wanted = linear_marginals(release, design=design), release.domain.sizes, pairs(release.domain)
-    n = max(round(float(next(iter(release.marginals.values())).sum())), 1)
+    seen = [pair for pair in wanted if any(set(pair) <= set(r) for r, _ in measured)]
+    if unmeasured == "refuse" and len(seen) < len(wanted):
+        raise NoEstimateError(
+            f"no intervals: {len(wanted) - len(seen)} of {len(wanted)} pairs of attributes were not measured, and what "
+            "theta misses by that is unknown (unmeasured=ignore gives intervals that leave it out)"
+        )
+    n = max(round(float(next(iter(release[Marginals].tables.values())).sum())), 1)
 
-    def regressed(model: MarkovModel) -> Floats:
+    def regressed(model: Model) -> Floats:
         theta: Floats = solve(*design.moments(model.answer(wanted)), scaled=design.scaled).coefficients
         return theta
 
@@ -79,15 +88,14 @@ def linear_marginals_bootstrap(
             for r, s in measured
         ]
 
-    truth = [Measurement(r, release.rows.marginal(r), s) for r, s in measured]
-    fit_model = partial(estimate, sizes, tolerance=tolerance, iterations=iterations)
-    population = fit_model(truth)
-    draws = (release.rows.take(rng.integers(len(release.rows), size=n)) for _ in range(replicates))
-    models = (fit_model(measure(rows), warm_start=population) for rows in draws)
+    truth = [Measurement(r, synthetic.marginal(r), s) for r, s in measured]
+    engine = JunctionTree(iterations, tolerance)
+    population = engine.estimate(sizes, truth)
+    draws = (synthetic.take(rng.integers(len(synthetic), size=n)) for _ in range(replicates))
+    models = (engine.estimate(sizes, measure(rows), warm_start=population) for rows in draws)
     theta_b = np.stack([regressed(model) for model in models])
 
     intervals = _intervals(fit.coefficients, regressed(population), theta_b, level, method)
-    seen = {pair for pair in wanted if any(set(pair) <= set(r) for r, _ in measured)}
     notes = {"level": level, "method": method, "replicates": replicates, "measured_pairs": len(seen)}
     return replace(fit, intervals=intervals, notes={**fit.notes, **notes, "pairs": len(wanted)})
 
@@ -104,26 +112,27 @@ def _intervals(theta: Floats, centre: Floats, theta_b: Floats, level: float, met
     return np.stack([low, high], axis=1)
 
 
-def _measured(release: Release) -> list[tuple[Clique, float]]:
-    """The marginals that the release measured, in order, with the standard deviation of their noise."""
-    labels = {f"marginal {','.join(r)}": r for r in closure(list(release.marginals or ()))}
-    events = [event for event in release.ledger.events if isinstance(event, Event) and event.kind == "gaussian"]
-    others = [event.label for event in events if event.label not in labels]
-    engine = release.diagnostics.get("engine")
-    if release.rows is None or not events or others or engine not in ENGINES:
+def _check_release(release: Release) -> None:
+    marginals, engine = release.get(Marginals), release.diagnostics.get("engine")
+    if marginals is None or not marginals.noise or release.get(SyntheticRows) is None or engine not in ENGINES:
         raise UserError(
             "linear_marginals_bootstrap simulates a release of noisy marginals and of rows by engine "
             f"{' or '.join(ENGINES)}, such as aim's or mst's; this one offers {', '.join(release.offers)} by engine "
-            f"{engine}, its Gaussian noise is on {', '.join(others) or 'marginals' if events else 'nothing'}"
+            f"{engine}, and {'some' if marginals and marginals.noise else 'no'} marginal was measured with noise"
         )
-    return [(labels[event.label], event.sensitivity * event.multiplier) for event in events]
+    drawn = [one.sensitivity * one.multiplier for one in release.ledger.events if isinstance(one, Gaussian)]
+    told = [scale for _, scale in marginals.noise]
+    if len(drawn) != len(told) or not np.allclose(drawn, told, rtol=1e-9, atol=0.0):
+        raise UserError(
+            f"linear_marginals_bootstrap: the {len(told)} measured marginals of the release do not have the noise of "
+            f"its ledger, which holds {len(drawn)} Gaussian events"
+        )
 
 
-def _check_settings(replicates: int, level: float, method: str) -> None:
-    if method not in METHODS:
-        raise unknown("method", method, METHODS)
-    if not 0 < level < 1:
-        raise UserError(f"linear_marginals_bootstrap: level must lie between 0 and 1, both excluded, not {level}")
+def _check_settings(replicates: int, level: float, method: str, unmeasured: str) -> None:
+    check_known("method", method, METHODS)
+    check_known("setting of unmeasured", unmeasured, UNMEASURED)
+    check_part("linear_marginals_bootstrap: level", level)
     if (replicates + 1) * (1 - level) / 2 < 1 - 1e-9:  # else a quantile lies beyond all replicates
         raise UserError(
             f"linear_marginals_bootstrap: level {level} needs at least {np.ceil(2 / (1 - level) - 1 - 1e-9):.0f} "

@@ -1,10 +1,12 @@
-"""Regressors of machine learning, trained on released rows (Paper 1, section 5.2.2 and Table 3).
+"""Models of machine learning, trained on released rows (BinAgg, section 5.2.2 and Table 3; Zhou et al. 2024, D.3).
 
-The paper names four and prints no setting of any. The settings here are the defaults of xgboost and scikit-learn. All
-four are post-processing. Their features are those of the design; `unit_box` brings the range that the domain declares
-for each of them to [0, 1]. The mean and deviation of the released rows would do as well for real rows; of a generator
-that puts out (nearly) one value they would send real rows far off. The target stays in the design's unit, also where
-that is hard to learn (SVR's `C` and `tube` are in this unit): Table 3's column 'Original' needs it.
+The papers state no setting of any. The settings here are the defaults of xgboost and scikit-learn. All four are
+post-processing. They are regressors; for a target of two levels all but `svr` are classifiers, which predict the
+log-odds of the second level, or the code of one of several levels. Their features are those of the design; `unit_box`
+brings the range that the domain declares for each of them to [0, 1]. The mean and deviation of the released rows would
+do as well for real rows; of a generator that puts out (nearly) one value they would send real rows far off. The target
+stays in the design's unit, also where that is hard to learn (SVR's `C` and `tube` are in this unit): Table 3's column
+'Original' needs it.
 """
 
 from __future__ import annotations
@@ -14,13 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
-from dpbench.errors import NoEstimateError, UserError
-from dpbench.mechanisms.release import Release
+from dpbench.errors import NoEstimateError, check_positive
 from dpbench.models.fit import Fit
-from dpbench.models.rows import training_rows
+from dpbench.models.rows import labelled_rows, training_rows
+from dpbench.releases import Release
 
 
 def xgboost(
@@ -32,28 +35,34 @@ def xgboost(
     depth: int = 6,
     learning_rate: float = 0.3,
 ) -> Fit:
-    """Gradient-boosted trees for the squared error (Chen and Guestrin 2016), by xgboost.
+    """Gradient-boosted trees for the squared error, or the log loss (Chen and Guestrin 2016), by xgboost.
 
-    Raises `UserError` for a setting that is not positive, `NoEstimateError` if the release has no rows.
+    Raises `UserError` for a setting that is not positive, `NoEstimateError` if the release has no rows, or rows of one
+    of two levels only.
     """
-    from xgboost import XGBRegressor
+    from xgboost import XGBClassifier, XGBRegressor
 
-    _check_positive("xgboost", trees=trees, depth=depth, learning_rate=learning_rate)
-    X, y = training_rows(release, design, rng)
+    check_positive("xgboost", trees=trees, depth=depth, learning_rate=learning_rate)
+    X, y = _rows(release, design, rng)
+    kind = XGBClassifier if _classes(design) else XGBRegressor
     settings = {"n_estimators": trees, "max_depth": depth, "learning_rate": learning_rate}
-    return _fit(XGBRegressor(**settings, n_jobs=1, random_state=_seed(rng)), X, y)
+    return trained(kind(**settings, n_jobs=1, random_state=_seed(rng)), X, y, design)
 
 
 def random_forest(release: Release, *, design: Design, rng: np.random.Generator, trees: int = 100) -> Fit:
-    """The mean of unpruned regression trees on bootstrap samples (Breiman 2001), each split over all features.
+    """The mean of unpruned trees on bootstrap samples (Breiman 2001), by scikit-learn.
 
-    Raises `UserError` for a setting that is not positive, `NoEstimateError` if the release has no rows.
+    Each split is over all features for a numeric target, over sqrt(p) of them for one of two levels.
+
+    Raises `UserError` for a setting that is not positive, `NoEstimateError` if the release has no rows, or rows of one
+    of two levels only.
     """
-    from sklearn.ensemble import RandomForestRegressor
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    _check_positive("random_forest", trees=trees)
-    X, y = training_rows(release, design, rng)
-    return _fit(RandomForestRegressor(n_estimators=trees, n_jobs=1, random_state=_seed(rng)), X, y)
+    check_positive("random_forest", trees=trees)
+    X, y = _rows(release, design, rng)
+    kind = RandomForestClassifier if _classes(design) else RandomForestRegressor
+    return trained(kind(n_estimators=trees, n_jobs=1, random_state=_seed(rng)), X, y, design)
 
 
 def svr(
@@ -74,9 +83,9 @@ def svr(
     """
     from sklearn.svm import SVR
 
-    _check_positive("svr", C=C, tube=tube)
+    check_positive("svr", C=C, tube=tube)
     X, y = training_rows(release, design, rng)
-    return _fit(SVR(C=C, epsilon=tube), X, y, design if unit_box else None)
+    return trained(SVR(C=C, epsilon=tube), X, y, design, unit_box=unit_box)
 
 
 def mlp(
@@ -94,49 +103,69 @@ def mlp(
     Training ends when ten epochs gain less than 1e-4, or after `epochs`; the notes record which. The paper leaves the
     network out below 500 samples; `least_rows` does so by the number of released rows, which is public.
 
-    Raises `UserError` for a setting that is not positive, `NoEstimateError` if the release has fewer rows.
+    Raises `UserError` for a setting that is not positive, `NoEstimateError` if the release has fewer rows, or rows of
+    one of two levels only.
     """
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.neural_network import MLPRegressor
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
 
-    _check_positive("mlp", hidden=hidden, epochs=epochs, least_rows=least_rows)
-    X, y = training_rows(release, design, rng)
+    check_positive("mlp", hidden=hidden, epochs=epochs, least_rows=least_rows)
+    X, y = _rows(release, design, rng)
     if len(y) < least_rows:
         raise NoEstimateError(f"the release has {len(y)} rows, and mlp.least_rows={least_rows}")
-    network = MLPRegressor(hidden_layer_sizes=(hidden,), max_iter=epochs, random_state=_seed(rng))
+    kind = MLPClassifier if _classes(design) else MLPRegressor
+    network = kind(hidden_layer_sizes=(hidden,), max_iter=epochs, random_state=_seed(rng))
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the notes say it
-        fit = _fit(network, X, y, design if unit_box else None)
+        fit = trained(network, X, y, design, unit_box=unit_box)
     converged = network.n_iter_ < epochs
     return replace(fit, notes={**fit.notes, "epochs": int(network.n_iter_), "converged": converged})
 
 
+LEAST = np.finfo(float).eps  # of a probability, as in scikit-learn's log_loss: a forest's may be 0
+
+
 @dataclass(frozen=True)
 class Predictor:
-    """A trained regressor of xgboost or scikit-learn, which takes the features (m, p) moved from a box to [0, 1]^p."""
+    """A trained model of xgboost or scikit-learn, which takes the features (m, p) moved from a box to [0, 1]^p.
 
-    regressor: Any
+    `classes`: the y of each class of a classifier, none for a regressor. `odds`: whether they are -1 and +1.
+    """
+
+    model: Any
     lower: Floats
     side: Floats
+    classes: Floats
+    odds: bool
 
     def __call__(self, features: Floats) -> Floats:
-        """The predicted targets (m,)."""
-        return np.asarray(self.regressor.predict((features - self.lower) / self.side), dtype=float)
+        """The predicted targets (m,); of -1 and +1 the log-odds of +1, from a probability in [LEAST, 1 - LEAST]."""
+        X = (features - self.lower) / self.side
+        if not len(self.classes):
+            return np.asarray(self.model.predict(X), dtype=float)
+        probability = np.asarray(self.model.predict_proba(X), dtype=float)
+        if not self.odds:
+            return np.asarray(self.classes[probability.argmax(axis=1)])
+        return np.asarray(logit(np.clip(probability[:, 1], LEAST, 1 - LEAST)))
 
 
-def _fit(regressor: Any, X: Floats, y: Floats, box_of: Design | None = None) -> Fit:
-    """The regressor, trained on X (m, p), perhaps in a design's unit box, and y (m,)."""
-    lower, upper = box_of.box if box_of is not None else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
+def trained(model: Any, X: Floats, y: Floats, design: Design, *, unit_box: bool = False) -> Fit:
+    """A model of xgboost or scikit-learn, trained on X (m, p), perhaps in the design's unit box, and y (m,)."""
+    lower, upper = design.box if unit_box else (np.zeros(X.shape[1]), np.ones(X.shape[1]))
     side = np.where(upper > lower, upper - lower, 1.0)
-    regressor.fit((X - lower) / side, y)
-    return Fit(predictor=Predictor(regressor, lower, side), notes={"rows": len(y)})
+    classes, codes = np.unique(y, return_inverse=True) if hasattr(model, "predict_proba") else (np.empty(0), y)
+    model.fit((X - lower) / side, codes)
+    return Fit(predictor=Predictor(model, lower, side, classes, design.binary), notes={"rows": len(y)})
+
+
+def _classes(design: Design) -> bool:
+    """Whether the target is a class."""
+    return design.binary or design.several
+
+
+def _rows(release: Release, design: Design, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """What a model of either kind of target is trained on."""
+    return labelled_rows(release, design, rng) if _classes(design) else training_rows(release, design, rng)
 
 
 def _seed(rng: np.random.Generator) -> int:
-    """The seed of a library's own generator."""
     return int(rng.integers(2**31))
-
-
-def _check_positive(model: str, **settings: float) -> None:
-    for name, value in settings.items():
-        if not value > 0:
-            raise UserError(f"{model}.{name} must be greater than 0, not {value:g}")

@@ -1,4 +1,4 @@
-"""Linear regression from what a release offers: sufficient statistics, marginals, or rows (Paper 0, section 3.2)."""
+"""Linear regression from what a release offers: sufficient statistics, marginals, or rows (DD-SSP, section 3.2)."""
 
 from __future__ import annotations
 
@@ -6,29 +6,27 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design, second_moments
-from dpbench.mechanisms.release import Release
 from dpbench.models.fit import Fit
 from dpbench.models.rows import training_rows
+from dpbench.releases import Marginals, Release, SufficientStatistics
 
 RELATIVE_RANK_TOLERANCE = 1e-10
 
 
 def linear_statistics(release: Release, *, design: Design) -> Fit:
     """theta = (X'X + ridge I)^-1 X'y from released sufficient statistics (SSP, AdaSSP, exact)."""
-    assert release.statistics is not None
-    statistics = release.statistics
+    statistics = release[SufficientStatistics]
     scaled = design.scaled or statistics.xtx_sd > 0  # noise is alike in all entries: in other units it is not
     return solve(statistics.xtx, statistics.xty, ridge=statistics.ridge, scaled=scaled)
 
 
 def linear_marginals(release: Release, *, design: Design) -> Fit:
-    """DD-SSP: X'X and X'y from released pairwise marginals (Paper 0, Algorithm 1), then the normal equations."""
-    assert release.marginals is not None
-    return solve(*design.moments(release.marginals), scaled=design.scaled)
+    """X'X and X'y from released pairwise marginals (DD-SSP, Algorithm 1), then the normal equations."""
+    return solve(*design.moments(release[Marginals].tables), scaled=design.scaled)
 
 
 def linear_rows(release: Release, *, design: Design, rng: np.random.Generator) -> Fit:
-    """Least squares on released synthetic rows (Paper 0, AIM-Synth), or on rows drawn from released bins."""
+    """Least squares on released synthetic rows (AIM-Synth of DD-SSP), or on rows drawn from released bins."""
     return solve(*second_moments(*training_rows(release, design, rng)), scaled=design.scaled)
 
 

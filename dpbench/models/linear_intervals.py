@@ -8,9 +8,9 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
-from dpbench.errors import NoEstimateError, UserError
-from dpbench.mechanisms.release import Release, SufficientStatistics
+from dpbench.errors import NoEstimateError, UserError, check_part
 from dpbench.models.fit import Fit
+from dpbench.releases import Release, SufficientStatistics
 
 
 def linear_statistics_intervals(release: Release, *, design: Design, level: float = 0.95, expected_rows: int) -> Fit:
@@ -38,10 +38,8 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
     """
     from scipy.special import stdtrit
 
-    statistics, p = release.statistics, len(design.columns)
-    assert statistics is not None
-    if not 0 < level < 1:
-        raise UserError(f"linear_statistics_intervals: level must lie between 0 and 1, both excluded, not {level}")
+    statistics, p = release[SufficientStatistics], len(design.columns)
+    check_part("linear_statistics_intervals: level", level)
     if expected_rows <= p:
         raise UserError(
             f"linear_statistics_intervals: expected_rows must be greater than {p}, the number of coefficients, not "

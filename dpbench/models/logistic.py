@@ -1,4 +1,4 @@
-"""Logistic regression from what a release offers: marginals, sufficient statistics, or rows (Paper 0, section 3.3).
+"""Logistic regression from what a release offers: marginals, sufficient statistics, or rows (DD-SSP, section 3.3).
 
 Labels y are -1 or +1, P(y = +1 | x) = 1 / (1 + exp(-x'theta)), and phi(s) = -log(1 + exp(-s)) is the log-likelihood
 of one row at s = y x'theta.
@@ -14,20 +14,22 @@ from scipy.special import expit
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release
-from dpbench.models.chebyshev import chebyshev_coefficients
+from dpbench.errors import UserError, check_positive
+from dpbench.models.estimators import trained
 from dpbench.models.fit import Fit
 from dpbench.models.linear import linear_marginals, linear_statistics
+from dpbench.models.polynomials import polynomial_coefficients
+from dpbench.models.rows import labelled_rows
+from dpbench.releases import Release, SyntheticRows
 
 
 def logistic_marginals(
     release: Release, *, design: Design, radius: float = 6.0, construction: str = "interpolation"
 ) -> Fit:
-    """DD-SSP: the maximiser of the degree-2 log-likelihood of released pairwise marginals (Paper 0, Proposition 3.4).
+    """The maximiser of the degree-2 log-likelihood of released pairwise marginals (DD-SSP, Proposition 3.4).
 
     n b0 + b1 theta'X'y + b2 theta'X'X theta is largest at theta = -b1 / (2 b2) (X'X)^-1 X'y, b = (b0, b1, b2) being
-    `chebyshev_coefficients(phi, 2, radius, construction)`. phi(s) = s/2 - log(2 cosh(s/2)), and the second term is
+    `polynomial_coefficients(phi, 2, radius, construction)`. phi(s) = s/2 - log(2 cosh(s/2)), and the second term is
     even, so that b1 = 1/2, and by hand (an interpolation meets phi at 0 and at +-r = radius cos(pi/6))
 
         interpolation   b0 = -log 2,       b1 = 1/2,  b2 = -log(cosh(r/2)) / r^2
@@ -51,7 +53,7 @@ def logistic_statistics(
 
 def _scaled(least_squares: Fit, design: Design, radius: float, construction: str) -> Fit:
     check_labels(design)
-    b = chebyshev_coefficients(phi, 2, radius, construction)
+    b = polynomial_coefficients(phi, 2, radius, construction)
     scale = -b[1] / (2 * b[2])
     chosen = {"construction": construction, "radius": radius, "b": b.tolist(), "scale": float(scale)}
     return replace(
@@ -62,7 +64,7 @@ def _scaled(least_squares: Fit, design: Design, radius: float, construction: str
 def logistic_rows(
     release: Release, *, design: Design, ridge: float = 1e-8, tolerance: float = 1e-10, iterations: int = 100
 ) -> Fit:
-    """Maximum likelihood on released rows, but for a tiny ridge (Paper 0, AIM-Synth; 'public' on the real rows).
+    """Maximum likelihood on released rows, but for a tiny ridge (AIM-Synth of DD-SSP; 'public' on the real rows).
 
     The theta of least `logistic_loss`, by scikit-learn's LogisticRegression (Newton's method from 0, each step by a
     Cholesky factor of the Hessian). `ridge` makes it unique and finite where maximum likelihood is not: with collinear
@@ -75,10 +77,9 @@ def logistic_rows(
     """
     from sklearn.linear_model import LogisticRegression
 
-    assert release.rows is not None
     check_labels(design)
-    check_settings("logistic_rows", ridge, tolerance, iterations)
-    X, y = design.encode(release.rows)
+    check_positive("logistic_rows", ridge=ridge, tolerance=tolerance, iterations=iterations)
+    X, y = design.encode(release[SyntheticRows].table)
     if abs(y.sum()) == len(y):  # scikit-learn refuses one label; the loss of (-x, -y) is that of (x, y)
         X, y = np.vstack([X, -X]), np.concatenate([y, -y])
     solver = LogisticRegression(
@@ -91,6 +92,45 @@ def logistic_rows(
     norm, steps = float(np.abs(gradient).max()), int(solver.n_iter_[0])
     notes = {"converged": norm <= tolerance, "iterations": steps, "gradient_norm": norm, "loss": value, "ridge": ridge}
     return Fit(theta, notes=notes)
+
+
+def logistic_lbfgs(
+    release: Release,
+    *,
+    design: Design,
+    rng: np.random.Generator,
+    C: float | None = 1.0,
+    iterations: int = 10_000,
+    share: float = 1.0,
+) -> Fit:
+    """Logistic regression of released rows by L-BFGS, as scikit-learn does it (Zhou et al. 2024, excess risk, 5).
+
+    The theta of least ||w||_2^2 / 2 + C sum_i log(1 + exp(-y_i x_i'theta)), w being theta without the intercept; C =
+    None is maximum likelihood. The paper's code has the default of scikit-learn, C = 1, at most 10,000 `iterations`,
+    and the codes of the attributes for features (`design.categorical=ordinal`, `+design.scaled=false`), on whose units
+    the penalty depends. It trains on a random 80 % of the synthetic rows (`share`).
+
+    Of several levels it is the multinomial one, which predicts a level and has no coefficients.
+
+    Raises `UserError` for a target that is no class or a parameter out of range, `NoEstimateError` if the rows have one
+    label only.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    if not design.several:
+        check_labels(design)
+    if not (C is None or C > 0) or iterations < 1:
+        raise UserError(f"logistic_lbfgs: C and iterations must be greater than 0, not {C} and {iterations}")
+    X, y = labelled_rows(release, design, rng, share=share)
+    features = X[:, :-1] if design.intercept else X
+    solver = LogisticRegression(C=np.inf if C is None else C, max_iter=iterations, fit_intercept=design.intercept)
+    with warnings.catch_warnings(action="ignore"):  # the notes say what a warning would
+        if design.several:
+            return trained(solver, X, y, design)
+        solver.fit(features, y)
+    theta: Floats = np.append(solver.coef_[0], solver.intercept_) if design.intercept else solver.coef_[0]
+    steps = int(solver.n_iter_[0])
+    return Fit(theta, notes={"rows": len(y), "converged": steps < iterations, "iterations": steps, "C": C})
 
 
 def phi(s: Floats) -> Floats:
@@ -117,13 +157,4 @@ def check_labels(design: Design) -> None:
         raise UserError(
             "logistic regression needs a categorical target of two levels, or a numeric one of just two values; "
             f"{target.name!r} is numeric, of {target.size} bins"
-        )
-
-
-def check_settings(model: str, ridge: float, tolerance: float, iterations: int) -> None:
-    """Raises `UserError` for a setting of an iterative fit that is not positive."""
-    if not (ridge > 0 and tolerance > 0 and iterations > 0):
-        raise UserError(
-            f"{model}: ridge, tolerance and iterations must each be greater than 0, "
-            f"not {ridge:g}, {tolerance:g} and {iterations}"
         )

@@ -1,4 +1,4 @@
-"""Logistic regression of degree 4 from released 4-way marginals (Paper 0, appendix F.3)."""
+"""Logistic regression of degree 4 from released 4-way marginals (DD-SSP, appendix F.3)."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, inv
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design, marginal
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release
-from dpbench.models.chebyshev import chebyshev_coefficients
+from dpbench.errors import UserError, check_positive
 from dpbench.models.fit import Fit
 from dpbench.models.linear import RELATIVE_RANK_TOLERANCE
 from dpbench.models.logistic import check_labels, phi
+from dpbench.models.polynomials import polynomial_coefficients
+from dpbench.releases import Marginals, Release
 
 MB = 2**20
 ARMIJO = 1e-4  # Nocedal and Wright (2006), section 3.1
@@ -35,13 +35,13 @@ def logistic_marginals_degree4(
 ) -> Fit:
     """DD-SSP of degree 4: the maximum of sum_i sum_{m <= 4} b_m (y_i x_i'theta)^m over the region where it is concave.
 
-    The sums are exact functions of the 4-way marginals; b is `chebyshev_coefficients(phi, 4, radius, construction)`.
+    The sums are exact functions of the 4-way marginals; b is `polynomial_coefficients(phi, 4, radius, construction)`.
 
-    **Source** Paper 0, appendix F.3; the sums from marginals as in F.1.
+    **Source** DD-SSP, appendix F.3; the sums from marginals as in F.1.
     **Privacy** Post-processing of the release.
     **Shapes** X'X (p, p), X'y (p,), sum_i x_i^(x4) (p, p, p, p), which may have `max_moments_mb` MB; theta (p,).
     **Departures** 1. sum_i y_i x_i^(x3) is not computed: phi(s) - s/2 is even, so that b3 = 0 by either construction.
-    2. b4 > 0, so that the objective grows without bound, and the print does not say which theta is meant. Its Hessian
+    2. b4 > 0, so that the objective grows without bound, and the paper does not say which theta is meant. Its Hessian
     2 b2 X'X + 12 b4 sum_i (x_i'theta)^2 x_i x_i' is negative semidefinite on a convex region about 0 (b2 < 0, and
     sum_i (x_i'theta)^2 (x_i'v)^2 is convex in theta, if the marginals are those of a table or a model), which holds
     every local maximum. The fit is the maximum over this region: the local maximum if there is one (`local_maximum` in
@@ -54,23 +54,20 @@ def logistic_marginals_degree4(
 
     Raises `UserError` for a target that is not -1 and +1, marginals that are missing or moments over the limit.
     """
-    assert release.marginals is not None
+    marginals = release[Marginals].tables
     check_labels(design)
-    if not (tolerance > 0 and iterations > 0):
-        raise UserError(
-            f"logistic_marginals_degree4: tolerance and iterations must be above 0, not {tolerance:g} and {iterations}"
-        )
-    b = chebyshev_coefficients(phi, 4, radius, construction)
+    check_positive("logistic_marginals_degree4", tolerance=tolerance, iterations=iterations)
+    b = polynomial_coefficients(phi, 4, radius, construction)
     _check_size(len(design.columns), max_moments_mb)
-    xtx, xty = design.moments(release.marginals)
-    n = float(marginal(release.marginals, ()))
+    xtx, xty = design.moments(marginals)
+    n = float(marginal(marginals, ()))
     values, vectors = np.linalg.eigh(xtx / n)
     kept = values > RELATIVE_RANK_TOLERANCE * max(values[-1], 0.0)
     if not kept.any():
         raise ValueError("X'X has no positive eigenvalue: the noise is larger than all of the signal")
     # theta = V u makes the mean of (x'theta)^2 equal to u'u
     V = vectors[:, kept] / np.sqrt(values[kept])
-    h, K = V.T @ xty / n, fourth_moments(design, release.marginals) / n
+    h, K = V.T @ xty / n, fourth_moments(design, marginals) / n
     for _ in range(4):
         K = np.tensordot(K, V, axes=(0, 0))
     u, steps, converged = concave_maximum(b, h, K, tolerance, iterations)
@@ -93,7 +90,7 @@ def logistic_marginals_degree4(
 
 
 def fourth_moments(design: Design, marginals: Mapping[Clique, Floats]) -> Floats:
-    """sum_i x_i^(x4) (p, p, p, p) from the 4-way marginals of the features (Paper 0, appendix F.1).
+    """sum_i x_i^(x4) (p, p, p, p) from the 4-way marginals of the features (DD-SSP, appendix F.1).
 
     The block of attributes j, k, l, q is A_j (x) A_k (x) A_l (x) A_q applied to the marginal of the distinct ones.
 

@@ -1,4 +1,4 @@
-"""Poisson regression from what a release offers: marginals, sufficient statistics, or rows (Paper 0, appendix F.2).
+"""Poisson regression from what a release offers: marginals, sufficient statistics, or rows (DD-SSP, appendix F.2).
 
 The target y is a count with mean exp(x'theta): the log link. `Design` scales a numeric target to [-1, 1]; here that is
 undone, so that X'y and y are counts.
@@ -15,12 +15,11 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release
-from dpbench.models.chebyshev import chebyshev_coefficients
+from dpbench.errors import UserError, check_positive
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
-from dpbench.models.logistic import check_settings
+from dpbench.models.polynomials import polynomial_coefficients
+from dpbench.releases import Marginals, Release, SufficientStatistics, SyntheticRows
 
 LARGEST_CENTER = 700  # beyond, exp overflows
 
@@ -36,7 +35,7 @@ def poisson_marginals(
     """DD-SSP: the maximiser of the degree-2 Poisson log-likelihood of released pairwise marginals.
 
     With s_i = x_i'theta, exp(s) is near e^c (c0 + c1 (s - c) + c2 (s - c)^2) on [c - radius, c + radius], where c is
-    `center` and (c0, c1, c2) are `chebyshev_coefficients(exp, 2, radius, construction)`. c2 > 0, and
+    `center` and (c0, c1, c2) are `polynomial_coefficients(exp, 2, radius, construction)`. c2 > 0, and
 
         sum_i y_i s_i - e^c (c0 + c1 (s_i - c) + c2 (s_i - c)^2)
 
@@ -44,7 +43,7 @@ def poisson_marginals(
 
         2 c2 X'X theta' = e^-c X'y - c1 X'1.
 
-    **Source** Paper 0, appendix F.2.
+    **Source** DD-SSP, appendix F.2.
     **Privacy** Post-processing of the release.
     **Shapes** X'X (p, p); X'y (p,) of counts; X'1 (p,), the column of X'X that belongs to the intercept.
     **Departures** 1. F.2 names [-6, 6] as an example (`center=0 radius=6`). No polynomial of degree 2 follows exp
@@ -52,15 +51,14 @@ def poisson_marginals(
     default is an interval that the counts call for: its center is the logarithm of the released mean count
     (`center=None`), so that the polynomial is near exp for means from 0.61 to 1.65 times it. Where the features say
     nothing, the fitted mean is exp((1 - c1) / (2 c2)) of the true one: 3% low at radius 0.5, 11% at 1. Where noise has
-    taken the released mean out of the range of the counts, the center is the printed one, 0.
+    taken the released mean out of the range of the counts, the center is the published one, 0.
     2. `models.linear.solve` says how a singular X'X is solved.
 
     Raises `UserError` for a target that is not a count, a design without intercept, a radius or a center out of range,
     or an unknown construction.
     """
-    assert release.marginals is not None
     check_counts(design)
-    return _maximiser(*design.moments(release.marginals), 0.0, design, radius, center, construction)
+    return _maximiser(*design.moments(release[Marginals].tables), 0.0, design, radius, center, construction)
 
 
 def poisson_statistics(
@@ -72,9 +70,8 @@ def poisson_statistics(
     construction: str = "interpolation",
 ) -> Fit:
     """`poisson_marginals` from released sufficient statistics: (X'X + ridge I)^-1 in place of (X'X)^-1."""
-    assert release.statistics is not None
     check_counts(design)
-    given = release.statistics
+    given = release[SufficientStatistics]
     return _maximiser(given.xtx, given.xty, given.ridge, design, radius, center, construction)
 
 
@@ -85,7 +82,7 @@ def _maximiser(
         raise UserError("poisson_marginals and poisson_statistics need design.intercept=true: they read X'1 off X'X")
     if center is not None and not abs(center) <= LARGEST_CENTER:
         raise UserError(f"center must lie between {-LARGEST_CENTER} and {LARGEST_CENTER}, not {center:g}")
-    b = chebyshev_coefficients(np.exp, 2, radius, construction)
+    b = polynomial_coefficients(np.exp, 2, radius, construction)
     ones = xtx[:, -1]
     counts = design.target_scale * xty + _middle(design) * ones
     mean = float(counts[-1] / ones[-1])
@@ -110,10 +107,10 @@ def poisson_rows(
     """
     from sklearn.linear_model import PoissonRegressor
 
-    assert release.rows is not None
-    check_settings("poisson_rows", ridge, tolerance, iterations)
-    y = counts_of(design, release.rows)
-    X, _ = design.encode(release.rows)
+    table = release[SyntheticRows].table
+    check_positive("poisson_rows", ridge=ridge, tolerance=tolerance, iterations=iterations)
+    y = counts_of(design, table)
+    X, _ = design.encode(table)
     solver = PoissonRegressor(
         alpha=ridge, fit_intercept=False, solver="newton-cholesky", tol=tolerance, max_iter=iterations
     )
@@ -147,11 +144,10 @@ def counts_of(design: Design, table: Table) -> Floats:
 
 def check_counts(design: Design) -> None:
     """Raises `UserError` for a target that is not a count: listed whole numbers of at least 0."""
-    target = design.domain[design.target]
-    if not (target.discrete_values and all(value >= 0 and value.is_integer() for value in target.values)):
+    if not design.counted:
         raise UserError(
             f"Poisson regression needs a target of listed whole numbers of at least 0, such as "
-            f"{{values: {{from: 0, to: 9}}}}, which {target.name!r} is not"
+            f"{{values: {{from: 0, to: 9}}}}, which {design.target!r} is not"
         )
 
 

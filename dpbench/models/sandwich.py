@@ -8,11 +8,11 @@ from statistics import NormalDist
 import numpy as np
 
 from dpbench.data.encode import Design, second_moments
-from dpbench.errors import UserError
-from dpbench.mechanisms.release import Release
+from dpbench.errors import check_part
 from dpbench.models.fit import Fit
 from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, solve, units
 from dpbench.models.rows import training_rows
+from dpbench.releases import Release
 
 
 def linear_rows_sandwich(release: Release, *, design: Design, rng: np.random.Generator, level: float = 0.9) -> Fit:
@@ -28,8 +28,7 @@ def linear_rows_sandwich(release: Release, *, design: Design, rng: np.random.Gen
 
     Raises `UserError` for a level outside (0, 1).
     """
-    if not 0 < level < 1:
-        raise UserError(f"linear_rows_sandwich: level must lie between 0 and 1, both excluded, not {level}")
+    check_part("linear_rows_sandwich: level", level)
     X, y = training_rows(release, design, rng)
     fit = solve(*second_moments(X, y), scaled=design.scaled)
     unit = units(X.T @ X, design.scaled)

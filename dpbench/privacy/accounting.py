@@ -1,27 +1,27 @@
 """Conversions between (eps, delta)-DP, zCDP and Gaussian DP, and what a ledger has spent.
 
-`tight` conversions are the least that is true; `paper` ones are the published closed forms.
+A conversion gives the least that is true.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dpbench.errors import UserError
-from dpbench.privacy.budget import Event, Ledger, RandomSearch
+from dpbench.errors import check_known
+from dpbench.privacy.events import Claimed, Event, Gaussian, Laplace, ObjectivePerturbation
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
-from dpbench.privacy.projections import projection_epsilon
-from dpbench.privacy.renyi import random_search_epsilon
+from dpbench.privacy.projections import Projection, projection_epsilon
+from dpbench.privacy.renyi import RandomSearch, random_search_epsilon, renyi_epsilon
 from dpbench.privacy.root import root
 
-CALIBRATIONS = ("tight", "paper")
 SOLVER_DELTA = 1e-3  # of delta: for the Gaussian noise beside a perturbed objective
-OF_ITS_OWN = ("objective", "claimed", "projection")  # kinds that compose with nothing, or with little
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
-    """The exact delta(eps) of a mu-Gaussian-DP mechanism (Dong, Roth, Su 2019, Corollary 1; Paper 1, Prop. 2.1(i)).
+    """The exact delta(eps) of a mu-Gaussian-DP mechanism (Dong, Roth, Su 2019, Corollary 1; BinAgg, Prop. 2.1(i)).
 
     Phi(-eps/mu + mu/2) - e^eps Phi(-eps/mu - mu/2).
     """
@@ -71,24 +71,19 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     return math.exp(min(log, 0.0))
 
 
-def zcdp_epsilon(rho: float, delta: float, calibration: str = "tight") -> float:
-    """The eps of rho-zCDP at delta; `paper`: rho + 2 sqrt(rho log(1/delta)) (Bun and Steinke 2016, Prop. 1.3)."""
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The least eps at which `zcdp_delta(rho, eps)` is at most delta."""
     if math.isinf(rho):
         return math.inf
-    if calibration == "paper":
-        return rho + 2 * math.sqrt(rho * math.log(1 / delta))
     if zcdp_delta(rho, 0.0) <= delta:
         return 0.0
     return root(lambda epsilon: zcdp_delta(rho, epsilon) - delta, 0.0, 1.0, rising=False)
 
 
-def zcdp_rho(epsilon: float, delta: float, calibration: str = "tight") -> float:
-    """The largest rho for which `zcdp_epsilon(rho, delta, calibration) <= epsilon`."""
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest rho for which `zcdp_epsilon(rho, delta) <= epsilon`."""
     if math.isinf(epsilon):
         return math.inf
-    if calibration == "paper":
-        log = math.log(1 / delta)
-        return (epsilon / (math.sqrt(log + epsilon) + math.sqrt(log))) ** 2
     return root(lambda rho: zcdp_delta(rho, epsilon) - delta, 0.0, 1.0, rising=True)
 
 
@@ -139,8 +134,9 @@ def spent(ledger: Ledger, delta: float) -> Spent:
     Without a filter the noise must have been fixed beforehand, and all events compose. Gaussian ones do exactly,
     mu^2 = sum 1/multiplier^2. With others the smallest of three true bounds is taken: Gaussian DP (`Event.mu`), zCDP
     (`Event.rho`), both for a sampled Gaussian as if all rows took part, and a privacy loss distribution (see
-    `pld.composed_epsilon`). An objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a
-    claim stand alone, but a projection may have Laplace events beside it, and an objective Gaussian ones.
+    `pld.composed_epsilon`). With a curve of Renyi DP it is the Renyi DP of all events (`renyi.renyi_epsilon`). An
+    objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a claim stand alone, but a
+    projection may have Laplace events beside it, and an objective Gaussian ones.
 
     Raises `ValueError` for one of these among other events: their composition is not known here.
     """
@@ -154,49 +150,48 @@ def spent(ledger: Ledger, delta: float) -> Spent:
 
 
 def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
-    if any(isinstance(event, RandomSearch) or event.kind in OF_ITS_OWN for event in ledger.events):
-        return Spent(_epsilon_of_its_own(ledger, delta), delta, math.inf, None)
-    events = [event for event in ledger.events if isinstance(event, Event)]
+    events = ledger.events
+    alone = [event for event in events if event.beside is not None]
+    if alone:
+        rest = [event for event in events if event.beside is None]
+        return Spent(_epsilon_alone(alone[0], [*alone[1:], *rest], delta), delta, math.inf, None)
     rho = math.fsum(event.count * event.rho for event in events)
     mu = math.sqrt(math.fsum(event.count * event.mu**2 for event in events))
     sampled = any(event.rate < 1 for event in events)
     bounds = [gaussian_epsilon(mu, delta)]
-    if sampled or any(event.kind != "gaussian" for event in events):
+    if sampled or not all(isinstance(event, Gaussian) for event in events):
         bounds.append(zcdp_epsilon(rho, delta))
         if tractable(events, min(bounds)):
             bounds.append(composed_epsilon(events, delta))
+        if math.isinf(min(bounds)):
+            bounds.append(renyi_epsilon(events, delta))
     return Spent(min(bounds), delta, rho, None if sampled or math.isinf(mu) else mu)
 
 
-def _epsilon_of_its_own(ledger: Ledger, delta: float) -> float:
+def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
     """eps of one random search or claim, of one projection with Laplace events, or of one objective with Gaussian ones.
 
     By basic composition. A projection whose condition fails with probability at most its delta costs the eps of the
     Laplace events and its own at the rest of delta; an objective costs the eps of the Gaussian events at `SOLVER_DELTA`
     of delta and its own at the rest.
     """
-    known = [event for event in ledger.events if isinstance(event, RandomSearch) or event.kind in OF_ITS_OWN]
-    rest = [event for event in ledger.events if isinstance(event, Event) and event.kind not in OF_ITS_OWN]
-    first = known[0]
-    kind = first.kind if isinstance(first, Event) else ""
-    repeated = isinstance(first, Event) and first.count > 1 and kind != "projection"
-    beside = {"projection": {"laplace"}, "objective": {"gaussian"}}.get(kind, set())
-    if len(known) > 1 or repeated or any(event.kind not in beside or event.rate < 1 for event in rest):
+    if not all(isinstance(other, event.beside or ()) and other.rate == 1 for other in rest):
         raise ValueError("an objective, a random search, a claim or a projection cannot be composed with other events")
-    if isinstance(first, RandomSearch):
-        return random_search_epsilon(first, delta)
-    if first.kind == "objective":
-        part = SOLVER_DELTA * delta if rest else 0.0
-        return objective_epsilon(first.multiplier, first.offset, delta - part) + spent(Ledger(rest), part).epsilon
-    if first.kind == "claimed":
-        return 1 / first.multiplier if first.delta <= delta else math.inf
-    if first.delta >= delta:
-        return math.inf
-    tested = math.fsum(event.count / event.multiplier for event in rest)
-    return tested + projection_epsilon(first.multiplier, first.count, delta - first.delta)
+    match event:
+        case RandomSearch():
+            return random_search_epsilon(event, delta)
+        case ObjectivePerturbation():
+            part = SOLVER_DELTA * delta if rest else 0.0
+            own = objective_epsilon(event.multiplier, event.offset, delta - part)
+            return own + spent(Ledger(rest), part).epsilon
+        case Claimed():
+            return event.epsilon if event.delta <= delta else math.inf
+        case Projection() if event.delta < delta:
+            tested = math.fsum(other.count / other.multiplier for other in rest if isinstance(other, Laplace))
+            return tested + projection_epsilon(event.multiplier, event.projections, delta - event.delta)
+    return math.inf
 
 
-def check_calibration(calibration: str) -> None:
-    """`UserError` unless `calibration` is one of `CALIBRATIONS`."""
-    if calibration not in CALIBRATIONS:
-        raise UserError(f"calibration must be one of {', '.join(CALIBRATIONS)}, not {calibration!r}")
+def check_calibration(calibration: str, *more: str) -> None:
+    """`UserError` unless `calibration` is "tight", "paper" or one of `more`."""
+    check_known("calibration", calibration, ("tight", "paper", *more))

@@ -1,18 +1,21 @@
-"""The least noise for a budget where no closed form gives it: sampled Gaussians, and random searches over them."""
+"""The least noise for a budget where no closed form gives it: sampled Gaussians, random searches, Laplace noise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
 from dpbench.errors import UserError
-from dpbench.privacy.accounting import gaussian_mu
-from dpbench.privacy.budget import Event, RandomSearch
+from dpbench.privacy.accounting import gaussian_mu, spent
+from dpbench.privacy.batches import BatchGaussian
+from dpbench.privacy.events import Gaussian, Laplace
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import LARGEST_EPSILON, LEAST_MULTIPLIER, MOST_EVENTS, composed_delta
-from dpbench.privacy.renyi import gaussian_rdp, random_search_epsilon, random_search_orders
+from dpbench.privacy.renyi import RandomSearch, random_search_epsilon, random_search_orders
 
 Plan = tuple[float, int]  # the sampling rate of a run of DP-SGD and the number of its steps
 PRECISION = 1e-4  # relative, of a multiplier; it is rounded up
@@ -47,10 +50,26 @@ def sampled_multiplier(epsilon: float, delta: float, rate: float, count: int) ->
         return math.sqrt(count) / mu
 
     def excess(multiplier: float) -> float:
-        least = composed_delta([Event("gaussian", "", 1.0, multiplier, count, rate)], epsilon)
+        least = composed_delta([Gaussian("", 1.0, multiplier, count, rate)], epsilon)
         return math.log(max(least, 1e-300) / delta)
 
     return _least(excess, _central_limit(mu, rate, count), f"epsilon = {epsilon:g} and delta = {delta:g}")
+
+
+@lru_cache(maxsize=512)
+def least_multiplier(epsilon: float, delta: float, event: Laplace | BatchGaussian) -> float:
+    """The least multiplier, but for `PRECISION`, with which `event` is (eps, delta)-DP by `accounting.spent`.
+
+    It is at least `LEAST_MULTIPLIER`. Raises `UserError` for an infinite eps, or if there is none.
+    """
+    check_finite(epsilon)
+
+    def excess(multiplier: float) -> float:
+        cost = spent(Ledger([replace(event, multiplier=multiplier)]), delta).epsilon
+        return math.log(max(cost, 1e-300) / epsilon)
+
+    guess = event.rate * math.sqrt(event.count) / gaussian_mu(epsilon, delta)
+    return _least(excess, guess, f"epsilon = {epsilon:g} and delta = {delta:g}")
 
 
 @lru_cache(maxsize=64)
@@ -73,7 +92,7 @@ def search_multipliers(
         )
 
     def search(multiplier: float) -> RandomSearch:
-        return RandomSearch("", eta, gamma, ((Event("gaussian", "", 1.0, multiplier),),))
+        return RandomSearch("", eta, gamma, ((Gaussian("", 1.0, multiplier),),))
 
     asked = f"epsilon = {epsilon:g} and delta = {delta:g} in a random search with E[K] = {search(1.0).mean:.3g}"
     whole = _least(lambda m: random_search_epsilon(search(m), delta) - epsilon, 1 / gaussian_mu(epsilon, delta), asked)
@@ -82,7 +101,7 @@ def search_multipliers(
 
     def steps(rate: float, count: int) -> float:
         def excess(multiplier: float) -> float:
-            rdp = gaussian_rdp(Event("gaussian", "", 1.0, multiplier, count, rate), orders)
+            rdp = Gaussian("", 1.0, multiplier, count, rate).rdp(orders)
             return math.log((rdp / orders).max() / (mu**2 / 2))
 
         return math.sqrt(count) / mu if rate == 1 else _least(excess, _central_limit(mu, rate, count), asked)
@@ -93,7 +112,7 @@ def search_multipliers(
 def check_finite(epsilon: float) -> None:
     """`UserError` for an infinite eps."""
     if math.isinf(epsilon):
-        raise UserError("DP-SGD needs a finite epsilon; use a large one, such as 1e3, to see its limit")
+        raise UserError("this mechanism needs a finite epsilon; use a large one, such as 1e3, to see its limit")
 
 
 def _central_limit(mu: float, rate: float, count: int) -> float:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpbench.data.domain import Floats
-from dpbench.privacy import tape
-from dpbench.privacy.budget import Event, Ledger, RandomSearch
+from dpbench.data.domain import Codes, Floats
+from dpbench.privacy import events, tape
+from dpbench.privacy.batches import BatchGaussian
+from dpbench.privacy.events import Event
+from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.projections import Projection
+from dpbench.privacy.renyi import RandomSearch
 from dpbench.privacy.tape import Rows
 
 T = TypeVar("T")
@@ -28,10 +32,8 @@ def gaussian(
 
     `sensitivity` bounds the l2 norm of the change of the whole `value` between neighbours.
     """
-    event = Event("gaussian", label, sensitivity, multiplier)
-    ledger.record(event)
-    exact = np.asarray(value, dtype=float)
-    return _answer(rng, event, exact, lambda: exact + rng.normal(0.0, multiplier * sensitivity, size=exact.shape))
+    event = events.Gaussian(label, sensitivity, multiplier)
+    return _told(rng, ledger, event, value, lambda x: x + rng.normal(0.0, multiplier * sensitivity, size=x.shape))
 
 
 def sampled_gaussian(
@@ -53,32 +55,70 @@ def sampled_gaussian(
     `sensitivity` bounds the l2 norm of what one sampled row adds to the query. A step's query is computed when the step
     is asked for, so that it may depend on the answers before.
     """
-    event = Event("gaussian", label, sensitivity, multiplier, count, rate)
-    ledger.record(event)
-
-    def step() -> Floats:
-        rows = tape.sample(n, draw) if rate < 1 else slice(None)
-        exact = query(rows)
-
-        def noisy() -> Floats:
-            return exact + rng.normal(0.0, multiplier * sensitivity, size=exact.shape)
-
-        return _answer(rng, event, exact, noisy, rows=rows, n=n)
+    event = events.Gaussian(label, sensitivity, multiplier, count, rate)
 
     def draw() -> Rows:
         return rng.choice(n, rng.binomial(n, rate), replace=False)
 
-    return (step() for _ in range(count))
+    return _steps(rng, ledger, event, n, query, draw)
+
+
+def batch_gaussian(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    n: int,
+    query: Callable[[Rows], Floats],
+    *,
+    sensitivity: float,
+    multiplier: float,
+    batch: int,
+    replacement: bool,
+    count: int,
+    label: str,
+) -> Iterator[Floats]:
+    """`count` steps, each query(rows of a batch) with noise: `batch` of n rows drawn uniformly, perhaps repeatedly.
+
+    Neighbours replace one record. The noise is N(0, (multiplier * sensitivity)^2) in each entry, where `sensitivity`
+    bounds the l2 norm of the change of the query where the batch holds another row in one place. As in
+    `sampled_gaussian` a step's query may depend on the answers before.
+    """
+    event = BatchGaussian(label, sensitivity, multiplier, n, batch, replacement, count)
+    return _steps(rng, ledger, event, n, query, lambda: rng.choice(n, batch, replace=replacement))
+
+
+def _steps(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    event: events.Gaussian | BatchGaussian,
+    n: int,
+    query: Callable[[Rows], Floats],
+    draw: Callable[[], Rows],
+) -> Iterator[Floats]:
+    """The noisy answers of an event, whose samples of n rows are what `draw` returns; all rows, as a slice, at rate 1.
+
+    A batch is drawn at any rate: it may hold a row more than once.
+    """
+    ledger.record(event)
+    whole = isinstance(event, events.Gaussian) and event.rate == 1
+
+    def step() -> Floats:
+        rows = slice(None) if whole else tape.sample(n, draw)
+        exact = query(rows)
+
+        def noisy() -> Floats:
+            return exact + rng.normal(0.0, event.multiplier * event.sensitivity, size=exact.shape)
+
+        return tape.answer(rng, event.label, event, exact, noisy, rows=rows, n=n)
+
+    return (step() for _ in range(event.count))
 
 
 def laplace(
     rng: np.random.Generator, ledger: Ledger, value: ArrayLike, *, sensitivity: float, multiplier: float, label: str
 ) -> Floats:
     """value + Laplace(multiplier * sensitivity) in each entry: (1/multiplier)-DP; `sensitivity` is in the l1 norm."""
-    event = Event("laplace", label, sensitivity, multiplier)
-    ledger.record(event)
-    exact = np.asarray(value, dtype=float)
-    return _answer(rng, event, exact, lambda: exact + rng.laplace(0.0, multiplier * sensitivity, size=exact.shape))
+    event = events.Laplace(label, sensitivity, multiplier)
+    return _told(rng, ledger, event, value, lambda x: x + rng.laplace(0.0, multiplier * sensitivity, size=x.shape))
 
 
 def tree_laplace(
@@ -88,11 +128,15 @@ def tree_laplace(
 
     A record changes the counts of one call by 1 at most, in the l1 norm. The ledger holds one event of this epsilon
     however often the function is called: the caller's algorithm must be epsilon-DP whatever the depth of its tree, as
-    PrivTree is (Zhang et al. 2016; Paper 1, section C).
+    PrivTree is (Zhang et al. 2016; BinAgg, section C).
     """
-    event = Event("pure", label, 1.0, 1 / epsilon)
+    event = events.PureDP(label, epsilon)
     ledger.record(event)
-    return lambda counts: _answer(rng, event, counts, lambda: counts + rng.laplace(0.0, scale, size=counts.shape))
+
+    def noisy(counts: Floats) -> Floats:
+        return tape.answer(rng, label, event, counts, lambda: counts + rng.laplace(0.0, scale, size=counts.shape))
+
+    return noisy
 
 
 def projection(
@@ -112,9 +156,8 @@ def projection(
     (multiplier * sensitivity)^2 I, but for the probability `failure`; `projections.projection_epsilon` says what that
     costs.
     """
-    event = Event("projection", label, sensitivity, multiplier, count, delta=failure)
-    ledger.record(event)
-    return _answer(rng, event, gram, lambda: rng.normal(size=(count, len(gram))) @ np.linalg.cholesky(gram).T)
+    event = Projection(label, sensitivity, multiplier, count, failure)
+    return _told(rng, ledger, event, gram, lambda M: rng.normal(size=(count, len(M))) @ np.linalg.cholesky(M).T)
 
 
 def exponential_mechanism(
@@ -124,11 +167,40 @@ def exponential_mechanism(
 
     Drawn in log space as the largest of the scores with Gumbel noise. `sensitivity` bounds the change of any score.
     """
-    event = Event("exponential", label, sensitivity, 2 / epsilon)
-    ledger.record(event)
-    exact = np.asarray(scores, dtype=float)
-    logits = exact * (epsilon / (2 * sensitivity))
-    return _answer(rng, event, exact, lambda: int(np.argmax(logits + rng.gumbel(size=logits.shape))))
+    event, scale = events.ExponentialMechanism(label, sensitivity, epsilon), epsilon / (2 * sensitivity)
+    return _told(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.gumbel(size=x.shape))))
+
+
+def exponential_mechanisms(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    scores: ArrayLike,
+    *,
+    count: int,
+    replacement: bool = False,
+    sensitivity: float,
+    epsilon: float,
+    label: str,
+) -> Codes:
+    """`count` indices by as many exponential mechanisms, the scores being the same for all.
+
+    Without replacement each is drawn from those that are left. They are the largest of the scores with Gumbel noise,
+    in their order (Durfee and Rogers 2019), so that noise is drawn once.
+    """
+    event, scale = events.ExponentialMechanism(label, sensitivity, epsilon, count), epsilon / (2 * sensitivity)
+
+    def draw(x: Floats) -> Codes:
+        logits = x * scale  # of perhaps a million queries: worked on in place
+        if replacement:
+            logits -= logits.max()
+            steps = np.cumsum(np.exp(logits, out=logits), out=logits)
+            places: Codes = np.searchsorted(steps, rng.random(count) * steps[-1], side="right")
+            return places.clip(max=len(x) - 1)  # the product may be rounded up to the last step
+        logits += rng.gumbel(size=x.shape)
+        largest: Codes = np.argpartition(logits, len(x) - count)[len(x) - count :]
+        return largest[np.argsort(-logits[largest])]
+
+    return _told(rng, ledger, event, scores, draw)
 
 
 def permute_and_flip(
@@ -138,11 +210,8 @@ def permute_and_flip(
 
     Equal in law to the largest of the scores with exponential noise (Ding et al. 2021).
     """
-    event = Event("permute_and_flip", label, sensitivity, 2 / epsilon)
-    ledger.record(event)
-    exact = np.asarray(scores, dtype=float)
-    logits = exact * (epsilon / (2 * sensitivity))
-    return _answer(rng, event, exact, lambda: int(np.argmax(logits + rng.exponential(size=logits.shape))))
+    event, scale = events.PermuteAndFlip(label, sensitivity, epsilon), epsilon / (2 * sensitivity)
+    return _told(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.exponential(size=x.shape))))
 
 
 def perturbed_minimiser(
@@ -162,9 +231,11 @@ def perturbed_minimiser(
     `gradient` is that of the objective without b, a function of theta. `sensitivity` bounds the l2 norm of the gradient
     of one record's loss; `accounting.objective_epsilon` says what the whole costs if theta is the exact minimiser.
     """
-    event = Event("objective", label, sensitivity, multiplier, offset=offset)
+    event = events.ObjectivePerturbation(label, sensitivity, multiplier, offset)
     ledger.record(event)
-    return _answer(rng, event, gradient, lambda: minimise(rng.normal(0.0, multiplier * sensitivity, size=size)))
+    return tape.answer(
+        rng, label, event, gradient, lambda: minimise(rng.normal(0.0, multiplier * sensitivity, size=size))
+    )
 
 
 def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearch) -> int:
@@ -172,7 +243,7 @@ def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearc
     runs independent, and release no more than the one with the best private score.
     """
     ledger.record(search)
-    return _answer(rng, search, None, lambda: _draw_number(rng, search))
+    return tape.answer(rng, search.label, search, None, lambda: _draw_number(rng, search))
 
 
 def _draw_number(rng: np.random.Generator, search: RandomSearch) -> int:
@@ -188,15 +259,12 @@ def _draw_number(rng: np.random.Generator, search: RandomSearch) -> int:
 
 def claimed(ledger: Ledger, epsilon: float, delta: float, *, label: str) -> None:
     """Enter the (epsilon, delta) that a third party's code claims of its own noise, which we cannot verify."""
-    ledger.record(Event("claimed", label, 1.0, 1 / epsilon, delta=delta))
+    ledger.record(events.Claimed(label, epsilon, delta))
 
 
 def unperturbed(ledger: Ledger, value: ArrayLike, *, label: str) -> Floats:
     """The value itself, with its infinite cost in the ledger: for the non-private reference."""
-    event = Event("exact", label, 1.0, 0.0)
-    ledger.record(event)
-    exact = np.asarray(value, dtype=float)
-    return _answer(None, event, exact, lambda: exact)
+    return _told(None, ledger, events.Exact(label), value, lambda exact: exact)
 
 
 def unpaid(value: ArrayLike, *, label: str) -> Floats:
@@ -205,14 +273,10 @@ def unpaid(value: ArrayLike, *, label: str) -> Floats:
     return tape.answer(None, label, None, exact, lambda: exact)
 
 
-def _answer(
-    rng: np.random.Generator | None,
-    event: Event | RandomSearch,
-    asked: Any,
-    draw: Callable[[], T],
-    *,
-    rows: Rows | None = None,
-    n: int = 0,
+def _told(
+    rng: np.random.Generator | None, ledger: Ledger, event: Event, value: ArrayLike, draw: Callable[[Floats], T]
 ) -> T:
-    """The one way out: whatever is told of the private rows is drawn, recorded or replayed here."""
-    return tape.answer(rng, event.label, event, asked, draw, rows=rows, n=n)
+    """What `draw` makes of the value, once the event is in the ledger."""
+    ledger.record(event)
+    exact = np.asarray(value, dtype=float)
+    return tape.answer(rng, event.label, event, exact, lambda: draw(exact))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from dpbench.privacy.budget import Event
+from dpbench.privacy.batches import BatchGaussian
+from dpbench.privacy.events import Event, Gaussian
 
-Part = tuple[str, float, float]  # gaussian, laplace or pure; multiplier; rate
 INTERVAL = 1e-4  # of the grid of privacy losses; the default of dp-accounting
 LARGEST_EPSILON = 50.0  # a distribution on a grid of this interval takes memory in proportion
 RELATIVE_INTERVAL = 0.1  # the same beside the standard deviation of one step: eps comes out up to 0.1% too large
@@ -19,7 +19,7 @@ LEAST_MULTIPLIER = 0.2  # of sampled Gaussians: below, no central limit is near,
 
 def tractable(events: Sequence[Event], epsilon: float) -> bool:
     """Whether a distribution of these events, of which `epsilon` is a bound at hand, can be had and is of use."""
-    sampled = [event for event in events if event.rate < 1]
+    sampled = [event for event in events if isinstance(event, (Gaussian, BatchGaussian)) and event.rate < 1]
     if not sampled:
         return epsilon <= LARGEST_EPSILON
     few = sum(event.count for event in events) <= MOST_EVENTS
@@ -49,48 +49,35 @@ def central_limit_mu(events: Sequence[Event]) -> float:
 
 
 def _squared_mu(event: Event) -> float:
-    return 2 * event.rho if event.rate == 1 else event.rate**2 * math.expm1(1 / event.multiplier**2)
+    if isinstance(event, Gaussian) and event.rate < 1:
+        return event.rate**2 * math.expm1(1 / event.multiplier**2)
+    if isinstance(event, BatchGaussian):  # no more than if the record were in each batch
+        return min(event.rate**2 * math.expm1(1 / event.multiplier**2), 1 / event.multiplier**2)
+    return 2 * event.rho
 
 
 def _composed(events: Sequence[Event]) -> Any:
-    """The privacy loss distribution of all events."""
-    parts: dict[Part, int] = {}
-    rho = math.fsum(event.count * event.rho for event in events if event.kind == "gaussian" and event.rate == 1)
+    parts: dict[Event, int] = {}
+    rho = math.fsum(event.count * event.rho for event in events if _all_rows(event))
     if rho > 0:
-        parts["gaussian", 1 / math.sqrt(2 * rho), 1.0] = 1
+        parts[Gaussian("", 1.0, 1 / math.sqrt(2 * rho))] = 1
     for event in events:
-        if event.kind != "gaussian" or event.rate < 1:
-            part = _part(event)
-            parts[part] = parts.get(part, 0) + event.count
+        if not _all_rows(event):
+            parts[event.once] = parts.get(event.once, 0) + event.count
     interval = INTERVAL
     if any(event.rate < 1 for event in events):
         interval = RELATIVE_INTERVAL * central_limit_mu(events) / math.sqrt(sum(parts.values()))
     return _distribution(tuple(parts.items()), interval)
 
 
-def _part(event: Event) -> Part:
-    if event.kind in ("gaussian", "laplace", "pure"):
-        return event.kind, event.multiplier, event.rate
-    return "pure", event.multiplier / 2, 1.0
+def _all_rows(event: Event) -> bool:
+    return isinstance(event, Gaussian) and event.rate == 1
 
 
 @lru_cache(maxsize=16)
-def _distribution(parts: tuple[tuple[Part, int], ...], interval: float) -> Any:
+def _distribution(parts: tuple[tuple[Event, int], ...], interval: float) -> Any:
     """The distribution of dp-accounting of all parts, each so many times."""
-    whole, *others = (_single(part, interval).self_compose(count) for part, count in parts)
+    whole, *others = (event.loss(interval).self_compose(count) for event, count in parts)
     for other in others:
         whole = whole.compose(other)
     return whole
-
-
-def _single(part: Part, interval: float) -> Any:
-    """The distribution of one event."""
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    kind, multiplier, rate = part
-    if kind == "gaussian":
-        return pld.from_gaussian_mechanism(multiplier, sampling_prob=rate, value_discretization_interval=interval)
-    if kind == "laplace":
-        return pld.from_laplace_mechanism(multiplier, value_discretization_interval=interval)
-    pure = pld.common.DifferentialPrivacyParameters(1 / multiplier, 0.0)
-    return pld.from_privacy_parameters(pure, value_discretization_interval=interval)

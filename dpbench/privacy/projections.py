@@ -1,10 +1,27 @@
-"""What a random projection of the rows costs: its exact delta(eps), and the least regularisation for a budget."""
+"""Random projections of the rows: their exact delta(eps), and the least regularisation for a budget."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
+from dpbench.privacy.events import Event, Laplace
 from dpbench.privacy.root import root
+
+
+@dataclass(frozen=True)
+class Projection(Event):
+    """`projections` Gaussian combinations of the rows of [A; w I], w = multiplier * sensitivity.
+
+    `sensitivity` bounds the l2 norm of a row of A. `delta`: the probability with which the condition of
+    `projection_delta` fails.
+    """
+
+    kind, norm, beside = "projection", "l2", (Laplace,)
+    sensitivity: float
+    multiplier: float
+    projections: int
+    delta: float = 0.0
 
 
 def projection_delta(epsilon: float, multiplier: float, count: int) -> float:

@@ -6,7 +6,7 @@ import math
 
 
 def pure_mu(epsilon: float) -> float:
-    """The least mu for which eps-DP implies mu-Gaussian DP (Liu et al. 2022, Theorem 5.1; Paper 1, Prop. 2.1(ii)).
+    """The least mu for which eps-DP implies mu-Gaussian DP (Liu et al. 2022, Theorem 5.1; BinAgg, Prop. 2.1(ii)).
 
     mu = -2 Phi^-1(1 / (1 + e^eps)) = 2 sqrt 2 erf^-1(tanh(eps / 2)) <= sqrt(pi / 2) eps.
 

@@ -7,8 +7,10 @@ A record is added or removed (`add_remove`), or replaced by another (`replace`).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.polynomial import Polynomial
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
@@ -75,6 +77,41 @@ def of_least_eigenvalue(design: Design) -> float:
     lambda_min(M) <= lambda_min(M + xx') <= lambda_min(M) + ||x||^2 (Weyl), M being what two neighbours have in common.
     """
     return design.x_bound**2
+
+
+def of_monomials(
+    radius: float, plain: Sequence[float], relation: str, *, times_y: Sequence[float] = (), largest: float = 0.0
+) -> float:
+    """The l2 sensitivity of all sqrt(p_m) t_m(x) and sqrt(q_m) y t_m(x), m = 1, ..., M: p = `plain`, q = `times_y`.
+
+    t_m(x) holds the monomials of degree m, each times the root of its multinomial coefficient, so that t_m(x).t_m(z) =
+    (x.z)^m; ||x||_2 <= R = `radius` and 0 <= y <= `largest` (Kulkarni et al. 2021, Lemmas 3.4.1, 3.4.2 and section 9.4,
+    where p_m and q_m are the variance of the noise of t_1 over that of the term). Of one record, which is added or
+    removed, it is the root of sum_m (p_m + q_m y^2) R^2m at the largest y. Of two, with t = x.z,
+
+        sum_m p_m (||x||^2m + ||z||^2m - 2 t^m) + q_m (y^2 ||x||^2m + w^2 ||z||^2m - 2 y w t^m)
+
+    is for any t largest where both norms are R, and convex in y and in w: both are at their ends. What is left is a
+    polynomial of t on [-R^2, R^2]. All t there are attained by vectors of two entries or more.
+
+    The lemmas' formulas take y = w = `largest` and let t leave the interval. They agree with this for noise of one
+    scale in all terms and R = 1. For other scales Lemma 3.4.2 can be too small: a record of y = 0 and one of the
+    largest y can differ more.
+
+    >>> round(of_monomials(1.0, [1, 1], "replace") ** 2, 6), round(of_monomials(1.0, [1] * 6, "replace") ** 2, 2)
+    (4.5, 12.73)
+    """
+    p, q = (np.array([*given, *[0.0] * (max(len(plain), len(times_y)) - len(given))]) for given in (plain, times_y))
+    powers = radius ** (2.0 * np.arange(1, len(p) + 1))
+    if relation == "add_remove":
+        return math.sqrt(float((p + q * largest**2) @ powers))
+
+    def squared(y: float, w: float) -> float:
+        common = Polynomial([0.0, *(p + q * y * w)])
+        t = np.clip([*np.real(common.deriv().trim().roots()), -np.inf, np.inf], -(radius**2), radius**2)
+        return float((2 * p + q * (y**2 + w**2)) @ powers - 2 * common(t).min())
+
+    return math.sqrt(max(squared(largest, largest), squared(largest, 0.0)))
 
 
 def _peaks(design: Design, target: bool) -> Floats:

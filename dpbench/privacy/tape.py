@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbench.privacy.budget import Event, RandomSearch
+from dpbench.privacy.events import Event
 
 Rows = slice | NDArray[np.int64]
 T = TypeVar("T")
@@ -36,7 +36,7 @@ class Entry:
     """
 
     label: str
-    event: Event | RandomSearch | None
+    event: Event | None
     asked: Any
     told: Any
     rows: Rows | None
@@ -109,7 +109,7 @@ def sample(n: int, draw: Callable[[], Rows]) -> Rows:
 def answer(
     rng: np.random.Generator | None,
     label: str,
-    event: Event | RandomSearch | None,
+    event: Event | None,
     asked: Any,
     draw: Callable[[], T],
     *,
@@ -135,7 +135,7 @@ def answer(
     return deepcopy(told)
 
 
-def _check_same(entry: Entry, label: str, event: Event | RandomSearch | None, asked: Any) -> None:
+def _check_same(entry: Entry, label: str, event: Event | None, asked: Any) -> None:
     if (label, event) != (entry.label, entry.event):
         raise ReplayError(f"{entry.event or entry.label!r} was recorded, and now it is {event or label!r}")
     if not callable(asked) and np.shape(asked) != np.shape(entry.asked):

@@ -1,23 +1,23 @@
-"""The report of a paper: figures over several experiments, and tables of what it prints beside what was found."""
+"""The report of a paper: figures over several experiments, and tables of what it publishes beside what was found."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpbench.config import Paper
-from dpbench.report.figures import draw_figure
-from dpbench.report.metric_by_setting import settings_of
-from dpbench.report.published import write_published
-from dpbench.report.remarks import as_text
-from dpbench.report.results import Results, frame_of, notes_on, titles_of
-from dpbench.report.series import shown
-from dpbench.report.style import save_figure
-from dpbench.report.table_kinds import is_table, write_table
-from dpbench.report.tables import write_tables
-from dpbench.report.verdicts import write_verdicts
+from dpbench.report.build import draw_one, draw_table, missing
+from dpbench.report.claims.published import write_published
+from dpbench.report.claims.verdicts import write_verdicts
+from dpbench.report.footnotes import as_text
+from dpbench.report.forked import forked
+from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
+from dpbench.report.frames.series import ordered, shown
+from dpbench.report.kinds import is_table
+from dpbench.report.tables.cells import write_tables
 
 
 def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[Path]:
@@ -28,48 +28,45 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[
     same trials give the same bytes.
     """
     by_name = {one.experiment.name: one for one in results}
-    paths = []
-    for spec in paper.report["figures"]:
-        if is_table(spec):
-            paths += _write_table(paper, spec, by_name, folder / "tables")
-            continue
-        chosen = [_concerned(by_name[name], spec, paper.report["labels"]) for name in spec.get("experiments") or []]
-        if not chosen or any(one.trials for one in chosen):
-            paths += _write_figure(paper.report, spec, chosen, folder)
-    paths += write_published(paper, results, folder / "tables")
-    return [*paths, *write_verdicts(paper, by_name, folder / "tables")]
+    named = [one for one in results if one.experiment.name in paper.experiments]
+    calls = [partial(_draw_spec, paper, spec, by_name, folder) for spec in paper.report["figures"]]
+    calls += [partial(write_published, paper, named, folder / "tables")]
+    calls += [partial(write_verdicts, paper, by_name, folder / "tables")]
+    return [path for paths in forked(calls) for path in paths]
+
+
+def _draw_spec(paper: Paper, spec: Mapping[str, Any], by_name: Mapping[str, Results], folder: Path) -> list[Path]:
+    """One figure or table of the paper."""
+    labels = ordered(paper.report["labels"], spec.get("show"))
+    chosen = [by_name[name] for name in spec.get("experiments") or []]
+    published = (paper.published.get("tables") or {}).get(spec.get("published"), {})
+    if is_table(spec):
+        titled = {"panels": paper.report["panels"], **spec}
+        return draw_table(chosen, labels, titled, folder, notes_on(chosen), published)
+    chosen = [_concerned(one, spec, labels) for one in chosen]
+    if chosen and not any(one.trials for one in chosen):
+        return []
+    return _draw(paper, labels, {**spec, "published": published}, chosen, folder)
 
 
 def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Results:
     """The experiment as a figure sees it: not run, if none of its trials has the figure's metric and labels."""
-    if "metric" not in spec:
+    if "metric" not in spec or not one.trials:
         return one
-    frame, _ = shown(frame_of([one], settings_of(spec)), labels, spec.get("show"))
+    methods = one.rows.settings[["mechanism", "model"]]
+    frame, _ = shown(one.rows.scores.join(methods, on="setting"), labels, spec.get("show"))
     return one if (frame["metric"] == spec["metric"]).any() else replace(one, trials=())
 
 
-def _write_table(paper: Paper, spec: Mapping[str, Any], results: Mapping[str, Results], folder: Path) -> list[Path]:
-    """The table of `spec`, beside what the published file has of it."""
-    chosen = [results[name] for name in spec.get("experiments") or []]
-    published = (paper.published.get("tables") or {}).get(spec.get("published"), {})
-    trials = [trial for one in chosen for trial in one.trials]
-    told = {"panels": paper.report["panels"], **spec}
-    return write_table(trials, paper.report["labels"], told, published, folder, notes_on(chosen))
-
-
-def _write_figure(
-    report: Mapping[str, Any], spec: Mapping[str, Any], chosen: Sequence[Results], folder: Path
+def _draw(
+    paper: Paper, labels: Mapping[str, str], spec: Mapping[str, Any], chosen: Sequence[Results], folder: Path
 ) -> list[Path]:
-    """The figure and, if it shows a metric against epsilon, its numbers as a table."""
-    name, labels, titles = str(spec["name"]), report["labels"], titles_of(chosen, report["panels"])
-    frame, absent = shown(frame_of(chosen, settings_of(spec)), labels, spec.get("show"))
-    told = [str(spec.get("caption") or ""), *notes_on(chosen)]
-    notes = as_text([*told, f"Methods not run: {'; '.join(absent)}" if absent else ""])
-    figure, drawn = draw_figure(frame, labels, {"panels": titles, **spec}, notes)
-    if drawn.empty:
-        return []
-    paths = save_figure(figure, drawn, folder / "figures", name)
-    if spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
+    """A figure and, if it shows a metric against epsilon, its numbers as a table."""
+    titles, notes = titles_of(chosen, paper.report["panels"]), notes_on(chosen)
+    paths = draw_one(chosen, labels, {"panels": titles, **spec}, folder, notes)
+    if paths and spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
+        frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
         titled = frame.assign(dataset=frame["dataset"].replace(titles))
-        paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", name, notes)
+        told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent)])
+        paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), told)
     return paths

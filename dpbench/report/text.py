@@ -41,6 +41,17 @@ def number(value: float) -> str:
     return format(value, ".6g")
 
 
+def span(values: Iterable[float], digits: int = 3) -> str:
+    """One number, or the smallest and the largest, to so many digits; nothing for none.
+
+    >>> span([0.4801, 16.02]), span([200, 200]), span([])
+    ('0.48 to 16', '200', '')
+    """
+    found = list(values)
+    ends = [number(float(f"{value:.{digits}g}")) for value in (min(found), max(found))] if found else []
+    return " to ".join(dict.fromkeys(ends))
+
+
 def mean_and_error(mean: float, se: float) -> str:
     """The mean to the second digit of its standard error; four digits where the error is 0 or unknown (NaN).
 

@@ -47,7 +47,7 @@ def adult(node: Node) -> dict[str, Any]:
 
 @pytest.fixture
 def adult_hd() -> Path:
-    """The folder of the file that paper 0 starts from."""
+    """The folder of the file that DD-SSP starts from."""
     for folder in os.environ.get("DPBENCH_DATA_MIRRORS", "").split(os.pathsep):
         if folder and (Path(folder) / "adult_hd" / "adult.csv.gz").is_file():
             return Path(folder) / "adult_hd"

@@ -1,4 +1,4 @@
-"""Files of codes: their format on made-up rows, and the real ones of paper 0's authors where a mirror has them."""
+"""Files of codes: their format on made-up rows, and the authors' real ones of three papers where a mirror has them."""
 
 import gzip
 import hashlib
@@ -9,11 +9,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpbench.data.coded import load_coded
+from dpbench.config import composed
+from dpbench.data.coded import PARTS, load_coded, load_part
+from dpbench.data.encode import Design
 from dpbench.data.fetch import verify
-from dpbench.data.load import check, declared_domain, load_dataset
+from dpbench.data.load import card, check, declared_domain, load_dataset
 from dpbench.data.source import sources_of
+from dpbench.data.table import count_test_rows
 from dpbench.errors import UserError
+from dpbench.inference.queries import QueryWorkload
+from dpbench.mechanisms.workload import cliques_of
 
 # Nobody's rows.
 FIRST, SECOND = "sex,age,job\n1,0,2\n0,3,0\n", "age,job,sex\n2,1,1\n"
@@ -55,11 +60,11 @@ def test_files_follow_one_another_with_their_columns_in_the_declared_order(made_
     [
         ("age,job\n2,1\n", r"not those declared.*\['sex'\]"),
         ("age,sex,job,pay\n2,1,1,0\n", r"not those declared.*\['pay'\]"),
-        ("age,sex,job\n4,1,1\n", r"column 'age' must hold the integers 0 \.\. 3"),
-        ("age,sex,job\n0,-1,1\n", r"column 'sex' must hold the integers 0 \.\. 1"),
-        ("age,sex,job\n0,1,1.5\n", "column 'job'"),
-        ("age,sex,job\n0,1,\n", "column 'job'"),
-        ("age,sex,job\n0,m,1\n", "column 'sex'"),
+        ("age,sex,job\n4,1,1\n", r"'age' must hold the integers 0 \.\. 3, .*1 of 1 rows do not, such as row 1: 4"),
+        ("age,sex,job\n0,-1,1\n", r"'sex' must hold the integers 0 \.\. 1, .*row 1: -1"),
+        ("age,sex,job\n0,1,1\n0,1,1.5\n", r"column 'job' .* row 2: 1\.5"),
+        ("age,sex,job\n0,1,\n", "column 'job' .* row 1: nan"),
+        ("age,sex,job\n0,m,1\n", "column 'sex' .* row 1: m"),
     ],
 )
 def test_files_that_do_not_fit(made_up, text, reason):
@@ -72,7 +77,81 @@ def test_no_files(made_up):
         load_coded(made_up())
 
 
-# --- California 2018, coded by the authors of paper 0 -------------------------------------------------------
+def test_a_first_column_without_a_name_numbers_the_rows(made_up):
+    numbered = load_dataset(made_up(",sex,age,job\n7,1,0,2\n9,0,3,0\n"))
+    assert numbered.codes.tolist() == load_dataset(made_up(FIRST)).codes.tolist()
+
+
+def test_private_and_public_parts_share_no_row_and_leave_none_out(made_up):
+    ages = "age,sex,job\n" + "".join(f"{i % 4},{i // 4 % 2},{i // 8}\n" for i in range(24))
+    config = made_up(ages)
+    private, public, every = (load_part({**config, "part": part}) for part in PARTS)
+    assert sorted([*private.codes.tolist(), *public.codes.tolist()]) == sorted(every.codes.tolist())
+    assert len(private) > 3 * len(public) > 0
+    with pytest.raises(UserError, match=r"unknown dataset\.part 'privat'; did you mean 'private'"):
+        load_part({**config, "part": "privat"})
+
+
+# --- Adult, coded by the authors of private query release ---------------------------------------------------
+
+STAR = {"degree": 3, "max_cells": 48_842, "marginals": 64}
+
+
+@pytest.mark.parametrize(
+    ("name", "rows", "workload", "marginals", "queries", "above"),
+    [  # the paper, Figure 1 and F.6; "approximately 20k" in section 3.1; those of ADULT (reduced) are ours
+        ("adult_queries", 43_944, 3, 286, 334_128, (487, 181)),
+        ("adult_queries_reduced", 43_944, 3, 35, 14_955, (39, 7)),
+        ("adult_queries_public", 4_869, 3, 286, 334_128, None),
+        ("adult_queries_public_reduced", 4_869, 3, 35, 19_687, None),
+        ("adult_star", 48_842, STAR, 64, 458_996, (71, 28)),
+    ],
+)
+def test_the_queries_of_a_paper(node, name, rows, workload, marginals, queries, above):
+    """Numbers of queries, and of those whose answer is above 0.1 and above 0.2."""
+    config = real(node(name))
+    table = load_dataset(config)
+    asked = QueryWorkload(table.domain.sizes, cliques_of(table.domain, workload))
+    assert (len(table), len(asked.cliques), len(asked)) == (rows, marginals, queries)
+    assert config["card"]["rows"] == rows and config["test_rows"] == 0
+    answers = asked.of_rows(table.codes)
+    assert above is None or (np.sum(answers > 0.1), np.sum(answers > 0.2)) == above
+
+
+def test_the_experiment_on_adult_star_asks_the_queries_of_the_paper(node):
+    """The draw depends on the order of the attributes, which is the alphabet's in a run: so they are listed."""
+    parts = composed(["experiment=queries_adult_star"])
+    drawn = [list(clique) for clique in cliques_of(declared_domain(node("adult_star")), STAR)]
+    asked = [*(parts["mechanism"][name] for name in ("zero", "dualquery", "aim")), *parts["metric"].values()]
+    assert all(part["workload"] == drawn for part in asked) and len(asked) == 6
+
+
+def test_sizes_of_the_authors_adult(node):
+    for name, stem in (("adult_queries", "adult_gem/adult"), ("adult_star", "adult_orig/adult_orig")):
+        sizes = declared_domain({**real(node(name)), "drop": []}).sizes
+        assert sizes == json.loads(beside(f"{stem}-domain.json").read_text())
+
+
+def test_levels_of_the_authors_adult_are_those_of_uci(node, adult):
+    """Each level of UCI's files is as frequent, but for the 29 repeated rows; of all attributes, by their names."""
+    ours, uci = load_dataset(real({**node("adult_queries"), "part": "all"})), load_dataset(adult)
+    for attribute in ours.domain.attributes:
+        name = attribute.name
+        if name in uci.domain.names and not attribute.numeric and not name.startswith("capital"):
+            known = uci.domain[name].levels or [f"{value:g}" for value in uci.domain[name].values]
+            there = dict(zip(known, np.bincount(uci.column(name)), strict=True))
+            here = np.bincount(ours.column(name), minlength=attribute.size)
+            assert all(0 <= there[level] - count <= 29 for level, count in zip(attribute.levels, here, strict=True))
+    for name, edges in (("age_10", np.arange(0, 101, 10)), ("hours-per-week", np.arange(0, 101, 10))):
+        there = np.histogram(uci.numbers[name.removesuffix("_10")], edges)[0]
+        assert np.all(np.abs(there - np.bincount(ours.column(name), minlength=10)) <= 29)
+    gain, ends = uci.numbers["capital-gain"], {"0": (0, 0), "50000 and more": (50_000, 100_000)}
+    for code, level in enumerate(ours.domain["capital-gain"].levels):
+        first, last = ends.get(level) or map(int, level.split("-"))
+        assert abs(np.sum((gain >= first) & (gain <= last)) - np.sum(ours.column("capital-gain") == code)) <= 29
+
+
+# --- California 2018, coded by the authors of DD-SSP -------------------------------------------------------
 
 
 def real(config):
@@ -84,9 +163,9 @@ def real(config):
 
 def beside(file: str) -> Path:
     for folder in os.environ.get("DPBENCH_DATA_MIRRORS", "").split(os.pathsep):
-        if folder and (Path(folder) / "ddssp" / file).is_file():
-            return Path(folder) / "ddssp" / file
-    pytest.skip(f"ddssp/{file} is in no folder of DPBENCH_DATA_MIRRORS")
+        if folder and (Path(folder) / file).is_file():
+            return Path(folder) / file
+    pytest.skip(f"{file} is in no folder of DPBENCH_DATA_MIRRORS")
 
 
 @pytest.mark.parametrize(
@@ -101,7 +180,7 @@ def test_authors_rows_and_sizes(node, name, stem, rows):
     config = real(node(name))
     assert f"{rows:,} rows" in check(config)
     assert config["card"]["rows"] == rows
-    assert declared_domain(config).sizes == json.loads(beside(f"{stem}-domain.json").read_text())
+    assert declared_domain(config).sizes == json.loads(beside(f"ddssp/{stem}-domain.json").read_text())
 
 
 def test_hours_are_hours(node):
@@ -124,6 +203,93 @@ def test_labels_mean_what_they_say(node):
 def test_mobility_is_the_authors_unsplit_file(node):
     import pandas as pd
 
-    table, whole = load_dataset(real(node("acsmobility_ca"))), pd.read_csv(beside("ACSmobility.csv.gz"))
+    table, whole = load_dataset(real(node("acsmobility_ca"))), pd.read_csv(beside("ddssp/ACSmobility.csv.gz"))
     theirs = whole[list(table.domain.names)].to_numpy()
     assert np.array_equal(table.codes[np.lexsort(table.codes.T)], theirs[np.lexsort(theirs.T)])
+
+
+# --- coded by Zhou et al. (2024) ---------------------------------------------------------------------------
+
+TABLE_1 = {
+    "adult_risk": (48_842, 14),
+    "churn": (3_859, 16),
+    "compas": (7_214, 9),
+    "dutch": (60_420, 12),
+    "heart": (303, 14),
+    "law": (20_798, 12),
+}
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_rows_and_attributes_are_those_of_table_1(node, name):
+    config = real(node(name))
+    table = load_dataset(config)
+    rows = len(table) - count_test_rows(0.2, len(table)) if name == "churn" else len(table)  # of it, the training rows
+    assert (rows, len(table.domain.names)) == TABLE_1[name]
+    assert config["card"]["rows"] == len(table)
+    theirs = beside(f"excess_risk/{name.removesuffix('_risk')}_domain.json")
+    assert list(table.domain.sizes.items()) == list(json.loads(theirs.read_text()).items())
+
+
+@pytest.mark.parametrize("name", TABLE_1)
+def test_declared_levels_are_those_that_occur_which_is_not_paid_for(node, name):
+    config = real(node(name))
+    table = load_dataset(config)
+    for attribute in table.domain.attributes:
+        assert np.bincount(table.column(attribute.name), minlength=attribute.size).all()
+    assert "those that occur" in config["unpaid"]
+    assert "not paid for: the levels" in card(config)
+
+
+@pytest.mark.parametrize(
+    ("name", "targets"),
+    [
+        ("adult_risk", ["income>50K", "sex"]),
+        ("dutch", ["occupation", "prev_residence_place", "sex"]),
+        ("law", ["pass_bar", "race", "fulltime"]),
+        ("churn", ["Churn Value"]),
+        ("compas", ["two_year_recid"]),
+        ("heart", ["output"]),
+    ],
+)
+def test_targets_of_table_2_and_figure_5_are_labels(node, name, targets):
+    assert node(name)["target"] == targets[0]
+    for target in targets:
+        domain = declared_domain({**node(name), "target": target})
+        assert Design(domain, target).binary
+
+
+def test_adults_relationship_has_six_levels_and_is_no_label(node):
+    with pytest.raises(UserError, match=r"'relationship' is categorical and has 6; .*: age, .*sex, .*income>50K"):
+        Design(declared_domain({**node("adult_risk"), "target": "relationship"}), "relationship")
+
+
+def test_adult_risk_is_uci_adult_in_other_bins(node, adult):
+    theirs, ours = load_dataset(real(node("adult_risk"))), load_dataset({**adult, "drop": ["education"]})
+    numbers = dict(ours.numbers)
+    for name, upper in {"fnlwgt": 1_500_000, "capital-gain": 100_000, "capital-loss": 5_000}.items():
+        lower = 10_000 if name == "fnlwgt" else 0
+        numbers[name] = (numbers[name] - lower) * 100 // (upper + 1 - lower)
+    assert theirs.domain.names == ours.domain.names
+    for name in theirs.domain.names:
+        _, codes = np.unique(numbers.get(name, ours.column(name)), return_inverse=True)
+        assert np.array_equal(theirs.column(name), codes)
+    same = [name for name in ours.domain.names if np.array_equal(theirs.column(name), ours.column(name))]
+    assert same == [name for name in ours.domain.names if name not in numbers or name == "education-num"]
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "attribute", "shares"),
+    [
+        ("churn", "Churn Value", "Contract", [0.148, 0.045, 0.470]),
+        ("compas", "two_year_recid", "sex", [0.473, 0.357]),
+        ("dutch", "occupation", "sex", [0.327, 0.626]),
+        ("heart", "output", "exng", [0.696, 0.232]),
+        ("law", "pass_bar", "race", [0.723, 0.921]),
+    ],
+)
+def test_shares_behind_what_the_comments_say_of_codes(node, name, target, attribute, shares):
+    """Customers leave month-to-month contracts, men return to prison, angina goes with a diseased heart, and so on."""
+    table = load_dataset(real(node(name)))
+    ones = [table.column(target)[table.column(attribute) == code].mean() for code in range(len(shares))]
+    assert ones == pytest.approx(shares, abs=0.001)

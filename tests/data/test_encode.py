@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.encode import Design, pairs, second_moments, singles
+from dpbench.data.encode import Design, marginal, pairs, second_moments
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 
@@ -36,7 +36,7 @@ def designs(draw):
     ]
     two_levels = st.just(Attribute.categorical("y", ["no", "yes"]))
     features.insert(draw(st.integers(0, size)), draw(st.one_of(numeric("y", least=2), two_levels)))
-    encoding = draw(st.sampled_from(["reduced_one_hot", "one_hot"]))
+    encoding = draw(st.sampled_from(["reduced_one_hot", "one_hot", "ordinal"]))
     return Design(Domain(tuple(features)), "y", intercept=draw(st.booleans()), categorical=encoding)
 
 
@@ -57,7 +57,9 @@ def by_hand(design, table):
             return 1.0
         name, _, level = column.partition("=")
         code, attribute = row[design.domain.index(name)], design.domain[name]
-        return float(attribute.levels[code] == level) if level else scaled(attribute, code)
+        if attribute.numeric:
+            return scaled(attribute, code)
+        return float(attribute.levels[code] == level) if level else float(code)
 
     X = np.array([[entry(row, column) for column in design.columns] for row in table.codes])
     codes, target = table.column(design.target), design.domain[design.target]
@@ -117,6 +119,7 @@ def test_columns():
     assert Design(domain, "y").columns == ("c=q", "c=r", "n", "(intercept)")
     full = Design(domain, "y", intercept=False, categorical="one_hot")
     assert full.columns == ("c=p", "c=q", "c=r", "one=only", "n")
+    assert Design(domain, "y", categorical="ordinal").columns == ("c", "one", "n", "(intercept)")
     assert Design(domain, "n").columns == ("c=q", "c=r", "y", "(intercept)")
 
 
@@ -152,16 +155,13 @@ def test_marginals_of_three_serve_as_well():
     table = Table(domain, np.random.default_rng(0).integers(0, 3, size=(20, 3)))
     triple = table.marginal(("a", "b", "y"))
     given_tables = {("a", "b", "y"): triple}
-    single = singles(domain, given_tables)
-    assert all(np.array_equal(single[name], table.marginal((name,))) for name in domain.names)
+    assert all(np.array_equal(marginal(given_tables, (name,)), table.marginal((name,))) for name in domain.names)
 
 
 def test_a_given_single_comes_before_the_sums():
-    domain = Domain((Attribute.categorical("a", "xy"), Attribute.categorical("b", "xy")))
     noisy = {("a", "b"): np.array([[1.0, 2], [3, 4]]), ("a",): np.array([5.0, 5.0])}
-    single = singles(domain, noisy)
-    assert single["a"].tolist() == [5, 5]
-    assert single["b"].tolist() == [4, 6]
+    assert marginal(noisy, ("a",)).tolist() == [5, 5]
+    assert marginal(noisy, ("b",)).tolist() == [4, 6]
 
 
 def test_what_is_missing_is_named():
@@ -171,7 +171,7 @@ def test_what_is_missing_is_named():
     del both["a", "b"]
     with pytest.raises(UserError, match=r"no marginal of \(a, b\)"):
         Design(domain, "y").moments(both)
-    with pytest.raises(UserError, match="no marginal with a"):
+    with pytest.raises(UserError, match=r"no marginal of \(a\)"):
         Design(domain, "y").moments({("b", "y"): both["b", "y"]})
 
 
@@ -207,3 +207,12 @@ def test_an_exact_design_in_own_units_uses_the_rows_numbers_and_the_declared_bou
     scaled = Design(domain, "y", exact=True)
     assert scaled.encode(table)[0].tolist() == [[1, -0.875, 1], [0, 0.75, 1]] and scaled.target_scale == 5
     assert design.target_scale == 1
+
+
+def test_of_several_levels_y_is_the_code_if_classes_are_asked_for():
+    domain = Domain((Attribute.categorical("c", "abc"), Attribute.binned("n", 0, 1, 2)))
+    rows = Table(domain, np.array([[2, 0], [0, 1], [1, 1]]))
+    design = Design(domain, "c", classes=True)
+    assert design.encode(rows)[1].tolist() == [2.0, 0.0, 1.0] and design.several and not design.binary
+    assert not Design(domain, "n", classes=True).several
+    assert Design(Domain((Attribute.categorical("c", "ab"), domain["n"])), "c", classes=True).binary

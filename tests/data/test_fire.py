@@ -109,7 +109,7 @@ def mirror():
     pytest.skip("fire/fire-domain.json is in no folder of DPBENCH_DATA_MIRRORS")
 
 
-def test_real_fire_is_table_1_of_paper_0(fire, mirror):
+def test_real_fire_is_table_1_of_dd_ssp(fire, mirror):
     table = load_dataset(fire)
     assert table.codes.shape == (305_119, 15)
     theirs = json.loads((mirror / "fire" / "fire-domain.json").read_text())
@@ -118,7 +118,7 @@ def test_real_fire_is_table_1_of_paper_0(fire, mirror):
     assert "305,119 rows x 15 attributes" in check(fire)
 
 
-def test_real_fire_holds_the_test_rows_of_paper_0(fire, mirror):
+def test_real_fire_holds_the_test_rows_of_dd_ssp(fire, mirror):
     if not (mirror / "ddssp" / "fire_test.csv").is_file():
         pytest.skip("ddssp/fire_test.csv is in no folder of DPBENCH_DATA_MIRRORS")
     theirs = np.loadtxt(mirror / "ddssp" / "fire_test.csv", delimiter=",", skiprows=1, dtype=np.int64)

@@ -100,7 +100,7 @@ def test_identity_holds_all_that_changes_the_rows_and_no_path(node):
     assert json.loads(json.dumps(first)) == first
     assert fingerprint({**TOY, "rows": 5}) != first
     assert fingerprint({**TOY, "card": {"title": "t"}, "offline": True, "alternative": "other"}) == first
-    assert fingerprint({**TOY, "public": True, "test_rows": 0.2}) == first
+    assert fingerprint({**TOY, "public": True, "test_rows": 0.2, "unpaid": "levels"}) == first
     assert fingerprint({**TOY, "drop": ["b"]}) != first
     adult = node("adult")
     pinned = fingerprint(adult)

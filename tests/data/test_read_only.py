@@ -1,11 +1,10 @@
 """A mechanism of one's own that writes into its rows changes nothing for the others."""
 
-import json
-
 import numpy as np
 import pytest
 
 from dpbench.cli import main
+from dpbench.grid.store import Store
 
 WRITES = {
     "codes": "train.codes[:] = 0",
@@ -21,7 +20,7 @@ def vandal(train, budget, rng, *, design):
 
 
 def scores(folder):
-    trials = [json.loads(path.read_text()) for path in folder.glob("grid/trials/*.json")]
+    trials = [trial.to_dict() for trial in Store(folder, "grid").all_trials()]
     return {
         (trial["key"]["release"]["mechanism"]["name"], trial["key"]["release"]["repetition"]): (
             trial["status"],
@@ -48,7 +47,14 @@ def test_writing_into_the_rows_is_an_error_and_changes_no_other_trial(what, tmp_
         f"vandal:\n  _target_: vandal_{what}.vandal\n  _offers_: [statistics]\n"
     )
     line = ["dataset=csv", "dataset.path=my.csv", "dataset.domain=my.yaml", "dataset.target=grade", "jobs=1"]
-    line += ["model=[linear_statistics]", "metric=[mse]", "repetitions=2", "+design.exact=true", "limits=smoke"]
+    line += [
+        "model=[linear_statistics]",
+        "metric=[mse]",
+        "repetitions=2",
+        "+design.exact=true",
+        "sample=smoke",
+        "limits=smoke",
+    ]
     assert main(["run", *line, "mechanism=[exact]", "results=alone"]) == 0
     assert main(["run", *line, "mechanism=[vandal,exact]", "--config-dir", str(own), "results=together"]) == 1
     capsys.readouterr()

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -146,7 +147,7 @@ def test_a_smaller_training_part_is_the_start_of_a_larger():
 
 @pytest.mark.parametrize(("train_rows", "test_rows"), [(0, 5), (5, 40), (5, 41), (5, 0.99)])
 def test_no_part_is_empty(train_rows, test_rows):
-    with pytest.raises(UserError, match=r"40 rows cannot be split.*limits\.test_rows"):
+    with pytest.raises(UserError, match=r"40 rows cannot be split.*sample\.test_rows"):
         split(random_table(), np.random.default_rng(0), train_rows=train_rows, test_rows=test_rows)
 
 
@@ -167,3 +168,35 @@ def test_how_many_rows_are_for_testing(test_rows, rows, expected):
     table = Table(Domain((Attribute.categorical("id", range(rows)),)), np.arange(rows)[:, None])
     parts = split(table, np.random.default_rng(0), train_rows=50_000, test_rows=test_rows)
     assert (len(parts.train), len(parts.test)) == (rows - expected, expected)
+
+
+def test_public_rows_come_after_the_others_and_leave_them_as_they_are():
+    table = random_table()
+    plain = split(table, np.random.default_rng(7), train_rows=10, test_rows=5)
+    parts = split(table, np.random.default_rng(7), train_rows=10, test_rows=5, public_rows=8)
+    more = split(table, np.random.default_rng(7), train_rows=18, test_rows=5)
+    assert plain.public is None
+    assert np.array_equal(parts.train.codes, plain.train.codes)
+    assert np.array_equal(parts.test.codes, plain.test.codes)
+    assert np.array_equal(parts.public.codes, more.train.codes[10:])
+    with pytest.raises(UserError, match=r"35 public rows.*sample\.public_rows"):
+        split(table, np.random.default_rng(7), train_rows=10, test_rows=5, public_rows=35)
+
+
+def test_public_rows_are_set_aside_from_the_training_rows_where_there_are_no_others():
+    table = random_table()
+    plain = split(table, np.random.default_rng(7), train_rows=100, test_rows=5)
+    parts = split(table, np.random.default_rng(7), train_rows=100, test_rows=5, public_rows=8)
+    assert np.array_equal(parts.test.codes, plain.test.codes)
+    assert np.array_equal(np.concatenate([parts.train.codes, parts.public.codes]), plain.train.codes)
+    assert len(parts.public) == 8
+
+
+def test_the_protocol_of_the_authors_shows_a_mechanism_the_test_rows_too():
+    table = random_table()
+    parts = split(table, np.random.default_rng(7), train_rows=30, test_rows=10)
+    assert parts.seen is parts.train
+    leaked = replace(parts, protocol="authors")
+    assert sorted(map(tuple, leaked.seen.codes)) == sorted(map(tuple, table.codes))
+    assert sorted(leaked.seen.numbers["b"]) == sorted(table.numbers["b"])
+    assert leaked.train is parts.train and leaked.test is parts.test

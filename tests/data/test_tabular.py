@@ -242,24 +242,24 @@ def test_a_table_of_ones_own_keeps_a_fifth_for_testing(own, rows, train, test, t
     settings = [f"dataset.{key}={config[key]}" for key in ("path", "domain", "target")]
     experiment = compose(["dataset=csv", *settings, "mechanism=[exact]"])
     plan = make_plan(experiment)
-    assert plan.releases[0].key["split"] == {"train_rows": 50_000, "test_rows": [0.2, 1000]}
+    assert plan.releases[0].key.split == {"train_rows": 50_000, "test_rows": [0.2, 1000]}
     (tmp_path / "plan.jsonl").write_text("".join(plan.lines()))
-    asked = read_plan(tmp_path / "plan.jsonl").releases[0].key["split"]
+    asked = read_plan(tmp_path / "plan.jsonl").releases[0].key.split
     parts = split(load_dataset(config), np.random.default_rng(0), **asked)
     assert (len(parts.train), len(parts.test)) == (train, test)
 
 
-def test_the_data_of_paper_0_keep_its_thousand(node):
+def test_the_data_of_dd_ssp_keep_its_thousand(node):
     for name in ("adult", "adult_synth", "fire", "taxi", "acsincome_linear_ca"):
-        assert compose([f"dataset={name}"]).limits.test_rows == 1000
-    assert compose(["dataset=adult", "limits.test_rows=0.3"]).limits.test_rows == 0.3
-    assert compose(["dataset=csv", "dataset.target=age", "limits.test_rows=[0.3,50]"]).limits.test_rows == [0.3, 50]
+        assert compose([f"dataset={name}"]).sample.test_rows == 1000
+    assert compose(["dataset=adult", "sample.test_rows=0.3"]).sample.test_rows == 0.3
+    assert compose(["dataset=csv", "dataset.target=age", "sample.test_rows=[0.3,50]"]).sample.test_rows == [0.3, 50]
 
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "[0.2]", "[2,1000]", "[0.2,0]", "[0.2,1.5]", "true", "[0.2,true]", "a"])
 def test_bad_test_rows(given):
-    with pytest.raises(UserError, match=r"limits\.test_rows must be a whole number of at least 0, a part of the rows"):
-        compose(["dataset=adult", f"limits.test_rows={given}"])
+    with pytest.raises(UserError, match=r"sample\.test_rows must be a whole number of at least 0, a part of the rows"):
+        compose(["dataset=adult", f"sample.test_rows={given}"])
 
 
 # --- shipped -----------------------------------------------------------------------------------------------------

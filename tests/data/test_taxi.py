@@ -118,7 +118,7 @@ def test_without_files(node):
         load_dataset({**node("taxi"), "sources": []})
 
 
-def test_both_fleets_have_one_domain_with_the_attributes_of_paper_0(node):
+def test_both_fleets_have_one_domain_with_the_attributes_of_dd_ssp(node):
     domain = declared_domain(node("taxi"))
     assert domain == declared_domain(node("taxi_yellow"))
     assert node("taxi")["target"] == node("taxi_yellow")["target"] == "total_amount"

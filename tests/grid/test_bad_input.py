@@ -1,4 +1,4 @@
-"""One message, exit code 2, no traceback, for what the user can mend."""
+"""Invalid input: one message, exit code 2, no traceback."""
 
 import pytest
 
@@ -31,7 +31,7 @@ from dpbench.cli import main
         (["repetitions=10000000"], "at most 100,000"),
         (["jobs=1000000"], "jobs must be a whole number of at least 1 and at most 1,024"),
         (["limits.memory_mb=1e18"], "limits.memory_mb must be greater than 0 and at most 100,000,000"),
-        (["repetitions=100000"], "trials, and 200,000 at most"),
+        (["repetitions=100000", f"epsilon={[i / 10 for i in range(1, 30)]}"], "trials, and 2,000,000 at most"),
         (["+sweep.seed=" + str(list(range(600))).replace(" ", "")], "600 points, and 500 at most"),
         (["seed=" + "9" * 4500], "the settings cannot be read"),
         (["seed=0x" + "f" * 900], "seed"),
@@ -57,20 +57,26 @@ from dpbench.cli import main
         (["name='${title}'", "title='${name}'"], "leads to itself"),
         (["+epsilonn=1"], "unknown setting 'epsilonn'; did you mean 'epsilon'?"),
         (["+design.slope=1"], "unknown setting of design 'slope'"),
-        (["calibration=[loose]"], "calibration must be one of tight, paper"),
+        (["calibration=[loose]"], "unknown calibration 'loose'; Known: authors, paper, tight"),
         (["dataset.target=height"], "unknown target 'height'"),
         (["model=[logistic_statistics]"], "logistic_statistics: for a target of two levels, which 'grade' is not"),
         (["metric=[auc]"], "choose dataset.target among sex"),
         (["mechanism=[adassp]", "model=[linear_rows]"], "mechanisms that offer bins or rows: aim"),
         (["mechanism=[aim]", "mechanism.aim.max_model_mb=1e-5"], "the limit is 1e-05 MB"),
         (["model=[]"], "at least one model"),
-        (["design.categorical=ordinal"], "unknown encoding 'ordinal'"),
+        (["design.categorical=dummy"], "unknown encoding 'dummy'"),
         (["design.slope=1"], "design.slope"),
         (["name=../escape"], "name must consist of"),
-        (["limits.test_rows=400"], "cannot be split"),
-        (["limits.test_rows=-1"], "limits.test_rows must be a whole number of at least 0"),
-        (["limits.test_rows=0"], "limits.test_rows=0 leaves mse, mse_unit, r2 without test rows"),
-        (["+sweep={limits.train_rows:100}"], "sweep must map settings to lists"),
+        (["sample.test_rows=400"], "cannot be split"),
+        (["sample.test_rows=-1"], "sample.test_rows must be a whole number of at least 0"),
+        (["sample.test_rows=0"], "sample.test_rows=0 leaves mse, mse_unit, r2 without test rows"),
+        (["sample.public_rows=-1"], "sample.public_rows must be a whole number of at least 0"),
+        (["+sweep={sample.train_rows:100}"], "sweep must map settings to lists"),
+        (["limits.train_rows=10"], "limits.train_rows is now called sample.train_rows"),
+        (["+limits.test_rows=10"], "limits.test_rows is now called sample.test_rows"),
+        (["+sweep={limits.train_rows:[10]}"], "limits.train_rows is now called sample.train_rows"),
+        (["+mechanism.adassp.rows=${limits.train_rows}"], "limits.train_rows is now called sample.train_rows"),
+        (["sample=null"], "sample=null: a group takes the name of one of its configs, such as sample=full"),
         (["mu=[0]"], "mu must be greater than 0"),
         (["delta=n**1"], "such as n**-1.1"),
         (["epsilon=[0.1"], "cannot be read"),
@@ -129,6 +135,11 @@ OWN = {
     "yaml": ("experiment/own.yaml", "# @package _global_\na: [", "own.yaml, line 2"),
     "package": ("experiment/own.yaml", "name: own", 'must begin with the line "# @package _global_"'),
     "override": ("experiment/own.yaml", "# @package _global_\ndefaults:\n  - dataset: adult", "override /dataset: "),
+    "folder": (
+        "experiment/own.yaml",
+        "# @package _global_\ndefaults:\n  - linreg_adult",
+        "must say '- /experiment/dd_ssp/linreg_adult'",
+    ),
     "bomb": (
         "experiment/own.yaml",
         "a: &a [1, 1]\n"

@@ -1,6 +1,7 @@
 """What is stored is what was computed: by the code, from the rows and under the salt that the plan names."""
 
 import json
+import lzma
 import os
 from pathlib import Path
 
@@ -12,12 +13,14 @@ from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.table import split
 from dpbench.grid import seeds
-from dpbench.grid.identity import seed_key
+from dpbench.grid.records import ReleaseKey
+from dpbench.grid.releases import read_release
+from dpbench.grid.store import Store
 
 OWN = '''
 import numpy as np
 from dpbench.data.encode import Design
-from dpbench.mechanisms.release import Release
+from dpbench.releases import Release
 from dpbench.mechanisms.ssp import ssp
 
 def mine(train, budget, rng, *, design: Design) -> Release:
@@ -46,22 +49,23 @@ def run(bench, own, *more):
 
 def release_of(bench, mechanism):
     """The record and the arrays of the first stored release of a mechanism."""
-    for path in sorted((bench.results / "releases").glob("*/release.json")):
-        record = json.loads(path.read_text())
-        if record["key"]["mechanism"]["name"] == mechanism:
-            with np.load(path.with_name("arrays.npz")) as arrays:
-                return record, dict(arrays)
+    store = Store(bench.results, "grid")
+    for identity, entry in sorted(store.releases.scan().items()):
+        stored = read_release(store, identity, entry.place)
+        if stored.record["key"]["mechanism"]["name"] == mechanism:
+            data, arrays = stored.release.to_parts()
+            return {**stored.record, "release": data}, arrays
     raise AssertionError(mechanism)
 
 
 def recovered(bench, generator, record, arrays):
     """X'X of an AdaSSP release less the noise that this generator would have added."""
-    statistics, p = record["release"]["statistics"], len(arrays["xty"])
+    statistics, p = record["release"]["statistics"], len(arrays["statistics.xty"])
     generator.normal()  # of the smallest eigenvalue
     noise = np.zeros((p, p))
     upper = np.triu_indices(p)
     noise[upper] = generator.normal(0.0, statistics["xtx_sd"], size=len(upper[0]))
-    return arrays["xtx"] - noise - np.triu(noise, 1).T
+    return arrays["statistics.xtx"] - noise - np.triu(noise, 1).T
 
 
 def true_moments(bench, record):
@@ -81,9 +85,10 @@ def test_the_noise_of_a_private_release_cannot_be_subtracted(bench, public):
     who lacks the salt."""
     assert bench.run("mechanism=[adassp]", f"dataset.public={str(public).lower()}", "repetitions=1") == 0
     record, arrays = release_of(bench, "adassp")
-    attacked = recovered(bench, seeds.noise_generator(seed_key(record["key"]), public=True), record, arrays)
+    seed = ReleaseKey.from_dict(record["key"]).noise_seed()
+    attacked = recovered(bench, seeds.noise_generator(seed, public=True), record, arrays)
     assert np.allclose(attacked, true_moments(bench, record), atol=1e-6) == public
-    mine = recovered(bench, seeds.noise_generator(seed_key(record["key"]), public=public), record, arrays)
+    mine = recovered(bench, seeds.noise_generator(seed, public=public), record, arrays)
     assert np.allclose(mine, true_moments(bench, record), atol=1e-6)  # the attack is right, the salt is what it lacks
 
 
@@ -155,12 +160,11 @@ def test_status_names_results_of_other_code_and_an_option_accepts_them(bench, ow
     assert "more than one version of the code" in tables
 
 
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"id": 1}'])
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"id": 1}', "\0" * 500])
 def test_a_damaged_trial_is_told_and_computed_again(bench, capsys, caplog, content):
     assert bench.run() == 0
     expected = bench.trials()
-    victim = sorted((bench.results / "grid" / "trials").glob("*.json"))[0]
-    victim.write_text(content)
+    victim = bench.edit_trial(lambda line: f"{content}\n")
     assert main(["status", f"results={bench.results}"]) == 0
     assert "1 left" in capsys.readouterr().out
     assert bench.run() == 0
@@ -169,13 +173,46 @@ def test_a_damaged_trial_is_told_and_computed_again(bench, capsys, caplog, conte
     assert bench.trials() == expected
 
 
-def test_edited_scores_are_not_believed(bench, capsys):
+def test_a_trial_that_was_damaged_is_told_until_it_is_computed_again(bench, caplog):
+    assert bench.run() == 0
+    bench.edit_trial(lambda line: line.replace('"done"', '"fine"'))
+    assert main(["status", f"results={bench.results}"]) == 0
+    assert "is damaged" in caplog.text
+    assert bench.run() == 0
+    caplog.clear()
+    assert main(["status", f"results={bench.results}"]) == 0
+    assert not caplog.text
+
+
+def test_results_of_versions_before_the_logs_are_read_and_continued(bench, capsys, caplog):
+    assert bench.run("repetitions=2") == 0
+    before = bench.trials()
+    bench.as_earlier_versions()
+    assert bench.trials() == before
+    assert bench.run("repetitions=2") == 0
+    assert "0 ran now" in capsys.readouterr().out.splitlines()[-1]
+    damaged, gone, *_ = sorted((bench.results / "grid" / "trials").iterdir())
+    damaged.write_text(damaged.read_text()[:-300])
+    gone.unlink()
+    assert bench.run("repetitions=3") == 0
+    assert "4 ran now" in capsys.readouterr().out.splitlines()[-1]
+    assert f"{damaged.name} is damaged" in caplog.text
+    after = bench.trials()
+    assert {identity: after[identity] for identity in before} == before
+    releases = Store(bench.results, "grid").releases.scan()
+    assert len(releases) == 2, "the releases of the first two repetitions are read, not made again"
+
+
+def test_edited_scores_are_rejected(bench, capsys):
     assert bench.run() == 0
     expected = bench.trials()
-    victim = sorted((bench.results / "grid" / "trials").glob("*.json"))[0]
-    trial = json.loads(victim.read_text())
-    trial["scores"][0]["value"] = 0.001
-    victim.write_text(json.dumps(trial, indent=1, sort_keys=True))
+
+    def edit(line):
+        trial = json.loads(line)
+        trial["scores"][0]["value"] = 0.001
+        return json.dumps(trial, sort_keys=True) + "\n"
+
+    bench.edit_trial(edit)
     assert bench.run() == 0
     assert bench.trials() == expected
 
@@ -183,20 +220,22 @@ def test_edited_scores_are_not_believed(bench, capsys):
 def test_a_release_swapped_for_anothers_is_made_again(bench):
     assert bench.run() == 0
     expected = bench.trials()
-    one, two, *_ = sorted((bench.results / "releases").iterdir())
+    bench.as_earlier_versions()
+    one, two, *_ = sorted(path for path in (bench.results / "releases").iterdir() if path.is_dir())
     os.rename(one, bench.folder / "aside")
     os.rename(two, one)
     os.rename(bench.folder / "aside", two)
-    for path in (bench.results / "grid" / "trials").glob("*.json"):
-        path.unlink()
+    bench.drop_trials()
     assert bench.run() == 0
     assert bench.trials() == expected
 
 
 def test_what_was_not_paid_for_stands_in_the_release(bench):
-    assert bench.run("+dataset.bounds=data", "delta=n**-1.1", "mechanism=[adassp]", "repetitions=1") == 0
+    declared = "+dataset.unpaid=the levels that occur"
+    assert bench.run("+dataset.bounds=data", declared, "delta=n**-1.1", "mechanism=[adassp]", "repetitions=1") == 0
     record, _ = release_of(bench, "adassp")
     inputs = record["release"]["nonprivate_inputs"]
+    assert "the levels that occur" in inputs
     assert any("bounds of the attributes" in text for text in inputs)
     assert any("delta" in text and "n**-1.1" in text for text in inputs)
     (trial,) = bench.trials().values()
@@ -220,7 +259,7 @@ def test_the_export_of_private_results_holds_no_text_of_errors(bench, own, capsy
     assert run(bench, own, "repetitions=1") == 1
     settings = bench.settings("--config-dir", str(own), "mechanism=[mine]", "repetitions=1")
     assert main(["figures", *settings, "name=grid"]) == 0
-    export = (bench.results / "grid" / "trials.jsonl").read_text()
+    export = lzma.decompress((bench.results / "grid" / "trials.jsonl.xz").read_bytes()).decode()
     assert "ValueError" in export
     assert "Alice" not in export
     assert str(Path(bench.folder)) not in export

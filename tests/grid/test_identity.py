@@ -3,7 +3,8 @@
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.grid.identity import code_of, dataset_key, question, verify_code, verify_data
+from dpbench.grid.identity import code_of, dataset_key, verify_code, verify_data
+from dpbench.grid.records import PartKey
 from dpbench.grid.seeds import SALT
 from dpbench.targets import FOLDER
 
@@ -78,7 +79,7 @@ def test_a_relative_import_is_followed(folder):
 
 
 def test_a_plan_of_other_code_is_refused(own):
-    part = {"name": "mine", "target": "mine.mine", "code": code(own)}
+    part = PartKey("mine", "mine.mine", {}, code(own))
     verify_code(part)
     (own / "deep.py").write_text("more = 2\n")
     with pytest.raises(UserError, match="is not that of the plan"):
@@ -117,20 +118,3 @@ def test_data_that_changed_after_the_plan_are_refused(config, tmp_path):
     (tmp_path / "my.csv").write_text("age\n1\n3\n")
     with pytest.raises(UserError, match="its sources changed after the plan was made"):
         verify_data(config, key)
-
-
-def test_results_of_other_code_answer_the_same_question():
-    part = {"name": "m", "target": "t", "parameters": {"a": 1}}
-
-    def trial(code, **settings):
-        release = {"mechanism": {**part, "code": code}, "seed": 0, **settings}
-        metrics = {"mse": {"target": "u", "parameters": {}, "code": code}}
-        return {"release": release, "model": {**part, "code": code}, "design": {}, "metrics": metrics}
-
-    assert question(trial("x")) == question(trial("y")) != question(trial("x", seed=1))
-    before = trial("x")  # as it was stored when code was no part of a key
-    for old in (before["release"]["mechanism"], before["model"]):
-        old.pop("code")
-        old["version"] = 1
-    before["metrics"] = {"mse": "u"}
-    assert question(before) == question(trial("x"))

@@ -1,17 +1,20 @@
 """Each stored release has noise of its own, of the size that its ledger says."""
 
-import json
-
 import numpy as np
 from scipy import stats
+
+from dpbench.grid.releases import read_release
+from dpbench.grid.store import Store
+from dpbench.releases import SufficientStatistics
 
 
 def stored(results):
     """Key, X'X and the standard deviation of its noise, of every release."""
-    for folder in sorted((results / "releases").iterdir()):
-        record = json.loads((folder / "release.json").read_text())
-        with np.load(folder / "arrays.npz") as arrays:
-            yield record["key"], arrays["xtx"], record["release"]["statistics"]["xtx_sd"]
+    store = Store(results, "grid")
+    for identity, entry in sorted(store.releases.scan().items()):
+        release = read_release(store, identity, entry.place)
+        statistics = release.release[SufficientStatistics]
+        yield release.record["key"], statistics.xtx, statistics.xtx_sd
 
 
 def test_no_two_releases_share_their_noise(bench):

@@ -21,35 +21,36 @@ def plan(*overrides: str):
 
 def test_the_main_job_has_the_papers_axes():
     made = plan()
-    methods = [(item.key["mechanism"]["name"], item.key["budget"]["epsilon"]) for item in made.releases]
-    assert methods.count(("exact", "inf")) == 5
+    methods = [(item.key.mechanism.name, item.key.budget.epsilon) for item in made.releases]
+    assert methods.count(("exact", float("inf"))) == 5
     for epsilon in (0.05, 0.1, 0.5, 1.0, 2.0):
-        for name in ("ssp", "adassp", "aim", "mst", "aim_mixture"):
+        assert methods.count(("adassp", epsilon)) == 15  # and that of the public code
+        for name in ("ssp", "aim", "mst", "aim_mixture"):
             assert methods.count((name, epsilon)) == 10  # both calibrations x 5 repetitions
         for name in ("dpsgd", "dpsgd_optimistic", "dpsgd_advanced", "dpsgd_random"):
             assert methods.count((name, epsilon)) == 5
-    assert {item.key["budget"]["delta"] for item in made.releases} == {1e-5}
-    assert len(made.trial_ids) == len(set(made.trial_ids)) == 505
+    assert {item.key.budget.delta for item in made.releases} == {1e-5}
+    assert len(made.trial_ids) == len(set(made.trial_ids)) == 530
 
 
 def test_metrics_that_no_release_of_a_mechanism_can_have_are_left_out():
     (item,) = plan("mechanism=[dpsgd]", "epsilon=1", "repetitions=1").releases
-    assert sorted(item.trials[0].key["metrics"]) == ["coefficient_distance", "mse", "mse_unit", "r2"]
+    assert [metric.name for metric in item.trials[0].metrics] == ["coefficient_distance", "mse", "mse_unit", "r2"]
 
 
 def test_one_aim_release_serves_both_of_its_models():
     (item,) = plan("mechanism=[aim]", "epsilon=1", "repetitions=1", "calibration=tight").releases
-    assert [trial.key["model"]["name"] for trial in item.trials] == ["linear_marginals", "linear_rows"]
+    assert [trial.fit.model.name for trial in item.trials] == ["linear_marginals", "linear_rows"]
 
 
 def test_a_release_that_takes_no_design_is_shared_by_targets():
     one, two = (
-        {item.id for item in plan("mechanism=[aim]", f"dataset.target={target}").releases}
+        {item.key.id for item in plan("mechanism=[aim]", f"dataset.target={target}").releases}
         for target in ("education-num", "age")
     )
     assert one == two
     one, two = (
-        {item.id for item in plan("mechanism=[adassp]", f"dataset.target={target}").releases}
+        {item.key.id for item in plan("mechanism=[adassp]", f"dataset.target={target}").releases}
         for target in ("education-num", "age")
     )
     assert not one & two
@@ -59,7 +60,7 @@ def test_what_changes_a_result_changes_the_identity_and_nothing_else_does():
     base = set(plan().trial_ids)
     for same in ("jobs=2", "results=elsewhere", "limits.seconds=7", "title=other", "shards=3"):
         assert set(plan(same).trial_ids) == base, same
-    for other in ("seed=1", "delta=1e-6", "limits.train_rows=100", "design.intercept=false"):
+    for other in ("seed=1", "delta=1e-6", "sample.train_rows=100", "design.intercept=false"):
         assert not set(plan(other).trial_ids) & base, other
     assert base < set(plan("repetitions=6").trial_ids)
     assert base > set(plan("epsilon=[0.1,1]").trial_ids)
@@ -88,11 +89,11 @@ def test_keys_hold_no_path(tmp_path):
         "dataset.target=a",
     ]
     made = make_plan(compose(settings))
-    assert str(tmp_path) not in str([(item.key, item.trials) for item in made.releases])
+    assert str(tmp_path) not in str(made.releases)
 
 
 def test_a_plan_comes_back_from_its_file(tmp_path):
-    made = plan("limits=smoke")
+    made = plan("sample=smoke", "limits=smoke")
     (tmp_path / "plan.jsonl").write_text("".join(made.lines()))
     assert read_plan(tmp_path / "plan.jsonl") == made
 
@@ -121,21 +122,27 @@ def test_generators_differ_by_axis_and_value_only():
 
 
 def test_a_sweep_adds_up_the_grids_of_its_points():
-    whole = compose([*LINREG, "mechanism=[adassp]", "+sweep={limits.train_rows:[100,200],dataset:[adult,adult_synth]}"])
+    whole = compose([*LINREG, "mechanism=[adassp]", "+sweep={sample.train_rows:[100,200],dataset:[adult,adult_synth]}"])
     parts = [
-        plan("mechanism=[adassp]", f"limits.train_rows={rows}", f"dataset={name}", "dataset.target=education-num")
+        plan("mechanism=[adassp]", f"sample.train_rows={rows}", f"dataset={name}", "dataset.target=education-num")
         for rows in (100, 200)
         for name in ("adult", "adult_synth")
     ]
     made = make_plan(whole)
     assert made.trial_ids == [identity for part in parts for identity in part.trial_ids]
     assert [setting.dataset["name"] for setting in made.settings] == ["adult", "adult_synth"] * 2
-    assert {made.settings[item.setting].limits.train_rows for item in made.releases} == {100, 200}
+    assert {item.key.split["train_rows"] for item in made.releases} == {100, 200}
 
 
 def test_points_share_the_releases_that_do_not_depend_on_the_setting():
-    made = plan("mechanism=[exact,adassp]", "epsilon=1", "repetitions=1", "+sweep={mechanism.adassp.failure:[0.1,0.2]}")
-    assert [item.key["mechanism"]["name"] for item in made.releases] == [
+    made = plan(
+        "mechanism=[exact,adassp]",
+        "epsilon=1",
+        "repetitions=1",
+        "calibration=[tight,paper]",
+        "+sweep={mechanism.adassp.failure:[0.1,0.2]}",
+    )
+    assert [item.key.mechanism.name for item in made.releases] == [
         "exact",
         "adassp",
         "adassp",
@@ -145,18 +152,37 @@ def test_points_share_the_releases_that_do_not_depend_on_the_setting():
 
 
 def test_a_setting_on_the_line_pins_the_axis_of_a_sweep():
-    pinned = plan("mechanism=[adassp]", "+sweep={limits.train_rows:[100,200]}", "limits.train_rows=300")
-    assert pinned.trial_ids == plan("mechanism=[adassp]", "limits.train_rows=300").trial_ids
+    pinned = plan("mechanism=[adassp]", "+sweep={sample.train_rows:[100,200]}", "sample.train_rows=300")
+    assert pinned.trial_ids == plan("mechanism=[adassp]", "sample.train_rows=300").trial_ids
 
 
 def test_mu_and_a_power_of_n_stand_for_epsilon_and_delta():
     (item,) = plan("mechanism=[adassp]", "calibration=tight", "repetitions=1", "mu=1", "delta=n**-1.1").releases
-    budget = item.key["budget"]
-    assert budget["delta"] == pytest.approx(47842**-1.1)  # of the 48,842 rows 1,000 are for testing
-    assert gaussian_mu(budget["epsilon"], budget["delta"]) == pytest.approx(1, abs=1e-8)
-    (item,) = plan("mechanism=[exact]", "repetitions=1", "delta=n**-1", "limits.train_rows=1000").releases
-    assert item.key["budget"]["delta"] == 0.001
+    budget = item.key.budget
+    assert budget.delta == pytest.approx(47842**-1.1)  # of the 48,842 rows 1,000 are for testing
+    assert gaussian_mu(budget.epsilon, budget.delta) == pytest.approx(1, abs=1e-8)
+    (item,) = plan("mechanism=[exact]", "repetitions=1", "delta=n**-1", "sample.train_rows=1000").releases
+    assert item.key.budget.delta == 0.001
     (item,) = plan(
-        "mechanism=[exact]", "repetitions=1", "delta=n**-1", "limits.test_rows=0.2", "metric=[rel_mse]"
+        "mechanism=[exact]", "repetitions=1", "delta=n**-1", "sample.test_rows=0.2", "metric=[rel_mse]"
     ).releases
-    assert item.key["budget"]["delta"] == pytest.approx(1 / 39073, rel=1e-9)
+    assert item.key.budget.delta == pytest.approx(1 / 39073, rel=1e-9)
+
+
+def test_a_target_of_several_levels_is_for_classifiers_that_say_so():
+    settings = ("dataset.target=race", "+design.classes=true", "mechanism=[exact_table,aim]")
+    some = ("model=[logistic_lbfgs,xgboost_classifier]", "metric=[accuracy,row_marginals_error]")
+    assert plan(*settings, *some).releases
+    with pytest.raises(UserError, match="linear_rows, auc: "):
+        plan(*settings, "model=[logistic_lbfgs,linear_rows]", "metric=[accuracy,auc]")
+    with pytest.raises(UserError, match="binagg: "):
+        plan("dataset.target=race", "+design.classes=true", "mechanism=[binagg]", *some)
+
+
+def test_points_of_other_targets_or_models_have_their_own_trials_on_a_release_that_they_share():
+    settings = ("mechanism=[aim]", "model=[linear_rows]", "epsilon=1", "repetitions=1", "calibration=tight")
+    (both,) = plan(*settings, "+sweep={dataset.target:[education-num,age]}").releases
+    (one,), (two,) = (plan(*settings, f"dataset.target={target}").releases for target in ("education-num", "age"))
+    assert [trial.id for trial in both.trials] == [one.trials[0].id, two.trials[0].id]
+    (same,) = plan(*settings, "+sweep={limits.seconds:[7,8]}").releases
+    assert len(same.trials) == 1

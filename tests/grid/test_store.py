@@ -1,15 +1,15 @@
-"""Stored files: sealed by a checksum, believed only if they are whole and what their name says."""
+"""Stored files: sealed by a checksum, read only if they are whole and what their name says."""
 
 import json
 import logging
 
-import numpy as np
 import pytest
 
-from dpbench.grid.seeds import digest
+from dpbench.grid.records import FitKey, PartKey, ReleaseKey, Trial, TrialKey
+from dpbench.grid.sealed import sealed
 from dpbench.grid.store import Store
-from dpbench.mechanisms.release import Release, SufficientStatistics
-from dpbench.privacy.budget import Budget, Event, Ledger
+from dpbench.metrics.evaluation import Score
+from dpbench.privacy.budget import Budget
 
 
 @pytest.fixture
@@ -19,100 +19,113 @@ def store(tmp_path):
     return store
 
 
+def release_key(name):
+    return ReleaseKey({"name": "csv"}, {"train_rows": 9}, 0, 0, PartKey(name, "m", {}, "1"), Budget(1.0))
+
+
 def trial(identity, value=0.5):
-    return {"id": identity, "status": "done", "scores": [{"name": "mse", "value": value}]}
+    key = TrialKey(FitKey(release_key("ssp"), PartKey("linear", "m", {}, "1"), {}), ())
+    vars(key)["id"] = identity
+    return Trial(identity, key.release.id, key, "grid", "done", scores=(Score("mse", value, "", "lower"),))
 
 
-@pytest.fixture
-def release(small_domain):
-    statistics = SufficientStatistics(np.eye(2), np.ones(2), 1.0, 1.0)
-    return Release(small_domain, Budget(1.0), Ledger([Event("gaussian", "x", 1.0, 2.0)]), statistics)
+def fresh(store):
+    """The store as another process sees it."""
+    return Store(store.root, store.name)
 
 
-def put(store, release, name):
-    key = {"mechanism": {"name": name}}
-    store.write_release(digest(key), release, {"id": digest(key), "key": key})
-    return digest(key)
+def line_of(store):
+    """The file of the trials, and where the line of the last one starts."""
+    (path,) = store.trials_folder.iterdir()
+    return path, path.read_text().rstrip("\n").rindex("\n") + 1
 
 
 def test_a_trial_comes_back_and_is_plain_json(store):
-    store.write_trial(trial("a"))
-    assert store.trial_ids() == {"a"}
-    assert store.read_trial("a") == trial("a")
-    stored = json.loads((store.trials_folder / "a.json").read_text())
-    assert stored.pop("checksum")
-    assert stored == trial("a")
+    for name in "ab":
+        store.write_trial(trial(name))
+    for one in (store, fresh(store)):
+        assert [*one.all_trials()] == [trial("a"), trial("b")]
+        assert one.read_trial(trial("a").key) == trial("a")
+    path, start = line_of(store)
+    stored = json.loads(path.read_text()[start:])
+    assert (stored["id"], stored["status"], stored["scores"][0]["value"]) == ("b", "done", 0.5)
 
 
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda text: "",
-        lambda text: "[]",
-        lambda text: "{}",
-        lambda text: text[: len(text) // 2],
+        lambda text: "\n",
+        lambda text: "[]\n",
+        lambda text: "{}\n",
+        lambda text: text[: len(text) // 2] + "\n",
         lambda text: text.replace("0.5", "0.4"),
         lambda text: text.replace("done", "fail"),
+        lambda text: text.replace('"of"', '"if"'),
         lambda text: text + "\n",
     ],
 )
-def test_a_trial_file_that_was_changed_is_told_and_counts_as_none(store, caplog, damage):
+def test_a_trial_that_was_changed_is_told_and_counts_as_none(store, caplog, damage):
     store.write_trial(trial("a"))
     store.write_trial(trial("b"))
-    path = store.trials_folder / "a.json"
-    path.write_text(damage(path.read_text()))
+    path, start = line_of(store)
+    text = path.read_text()
+    path.write_text(text[:start] + damage(text[start:]))
+    other = fresh(store)
     with caplog.at_level(logging.WARNING):
-        assert store.trial_ids() == {"b"}
-        assert store.trial_ids() == {"b"}
+        left = {"a"} if text[start:] not in path.read_text() else {"a", "b"}
+        assert other.trials.scan().keys() == left
+        assert other.trials.scan().keys() == left
     assert len(caplog.records) == 1
-    assert "a.json is damaged" in caplog.text
-    assert store.read_trial("a") is None
-    assert [found["id"] for found in store.all_trials()] == ["b"]
+    assert f"{path.name} is damaged" in caplog.text
+    assert {found.id for found in other.all_trials()} == left
 
 
-def test_a_trial_under_the_name_of_another_is_not_believed(store):
+def test_damage_to_what_trials_share_is_damage_to_each(store, caplog):
+    for name in "ab":
+        store.write_trial(trial(name))
+    (path,) = store.trials_folder.iterdir()
+    path.write_text(path.read_text().replace("train_rows", "grain_rows", 1))
+    assert not fresh(store).trials.scan()
+    assert "is damaged" in caplog.text
+
+
+def test_damage_that_shows_only_when_a_trial_is_read_is_told(store, caplog):
     store.write_trial(trial("a"))
-    (store.trials_folder / "a.json").rename(store.trials_folder / "b.json")
-    assert store.read_trial("b") is None
+    other = fresh(store)
+    assert "a" in other.trials.scan()
+    path, _ = line_of(store)
+    path.write_text(path.read_text().replace("0.5", "0.4"))
+    assert other.read_trial(trial("a").key) is None
+    assert "is damaged" in caplog.text
+    assert "a" not in other.trials.scan()
 
 
-def test_a_release_comes_back_with_arrays_that_cannot_be_written_to(store, release):
-    identity = put(store, release, "ssp")
-    back, record = store.read_release(identity)
-    assert np.array_equal(back.statistics.xtx, np.eye(2))
-    assert record == {"id": identity, "key": {"mechanism": {"name": "ssp"}}}
-    with pytest.raises(ValueError, match="read-only"):
-        back.statistics.xtx[0, 0] = 7
+def test_a_trial_that_is_stored_again_stands_for_the_first_whichever_file_it_is_in(store):
+    store.write_trial(trial("a", 0.5))
+    for value in (0.6, 0.7):
+        other = fresh(store)
+        other.trials.scan()
+        other.write_trial(trial("a", value))
+        assert [one.scores[0].value for one in fresh(store).all_trials()] == [value]
 
 
-@pytest.mark.parametrize("name", ["release.json", "arrays.npz"])
-def test_a_release_with_a_damaged_file_counts_as_none(store, release, name):
-    identity = put(store, release, "ssp")
-    path = store.release_folder(identity) / name
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(content)
-    assert store.read_release(identity) is None
+def test_a_trial_of_an_earlier_version_is_named_and_counts_as_none(store, caplog):
+    record = trial("a").to_dict()
+    record["fit"] = record.pop("notes")
+    (store.trials_folder / "a.json").write_text(sealed(record))
+    assert [*store.all_trials()] == []
+    assert "earlier version" in caplog.text
 
 
-def test_a_release_swapped_for_anothers_is_not_believed(store, release):
-    one, two = put(store, release, "ssp"), put(store, release, "adassp")
-    folders = store.release_folder(one), store.release_folder(two)
-    folders[0].rename(folders[0].with_name("aside"))
-    folders[1].rename(folders[0])
-    folders[0].with_name("aside").rename(folders[1])
-    assert store.read_release(one) is None
-    arrays = folders[0] / "arrays.npz"
-    assert arrays.exists()
-
-
-def test_arrays_swapped_for_anothers_are_not_believed(store, release, small_domain):
-    one = put(store, release, "ssp")
-    other = Release(
-        small_domain, release.budget, release.ledger, SufficientStatistics(2 * np.eye(2), np.ones(2), 1.0, 1.0)
-    )
-    two = put(store, other, "adassp")
-    arrays = [store.release_folder(identity) / "arrays.npz" for identity in (one, two)]
-    arrays[0].write_bytes(arrays[1].read_bytes())
-    assert store.read_release(one) is None
-    assert store.read_release(two) is not None
+def test_files_of_one_trial_are_read_and_a_damaged_one_is_told(store, caplog):
+    for name in "abc":
+        (store.trials_folder / f"{name}.json").write_text(sealed(trial(name).to_dict()))
+    cut = store.trials_folder / "b.json"
+    cut.write_text(cut.read_text()[:-100])
+    (store.trials_folder / "c.json").write_text("")
+    assert [*store.all_trials()] == [trial("a")]
+    assert "b.json is damaged" in caplog.text and "c.json is damaged" in caplog.text
+    store.write_trial(trial("b"))
+    caplog.clear()
+    assert [*fresh(store).all_trials()] == [trial("a"), trial("b")]
+    assert "b.json" not in caplog.text

@@ -1,20 +1,19 @@
 """Sweeps, simulated rows and trials without an estimate, as a user of `dpbench run` sees them."""
 
-import json
-
 from dpbench.cli import main
+from dpbench.grid.store import Store
 
 PAPER = ["design.intercept=false", "+design.scaled=false", "+design.exact=true", "mu=[1]", "delta=n**-1.1"]
 
 
 def trials(folder):
-    return [json.loads(path.read_text()) for path in (folder / "grid" / "trials").glob("*.json")]
+    return [trial.to_dict() for trial in Store(folder, "grid").all_trials()]
 
 
 def test_a_sweep_over_the_number_of_simulated_rows(tmp_path):
     settings = ["dataset=simulation", "mechanism=[exact]", "model=[linear_statistics]", "metric=[coefficient_error]"]
-    sweep = ["+sweep={limits.train_rows:[100,10000]}", "dataset.target_bounds=[-10,20]", "repetitions=5", "jobs=2"]
-    assert main(["run", *settings, *PAPER, *sweep, "limits.test_rows=0", f"results={tmp_path}"]) == 0
+    sweep = ["+sweep={sample.train_rows:[100,10000]}", "dataset.target_bounds=[-10,20]", "repetitions=5", "jobs=2"]
+    assert main(["run", *settings, *PAPER, *sweep, "sample.test_rows=0", f"results={tmp_path}"]) == 0
     errors = {100: [], 10000: []}
     for trial in trials(tmp_path):
         errors[trial["key"]["release"]["split"]["train_rows"]].append(trial["scores"][0]["value"])
@@ -25,7 +24,7 @@ def test_a_sweep_over_the_number_of_simulated_rows(tmp_path):
 
 def test_where_the_noise_leaves_nothing_the_trial_says_so_and_is_no_failure(tmp_path, capsys):
     settings = ["dataset=simulation", "mechanism=[binagg]", "model=[bin_regression]", "metric=[coefficient_error]"]
-    line = ["run", *settings, *PAPER, "limits.train_rows=20", "limits.test_rows=0", "repetitions=2", "jobs=1"]
+    line = ["run", *settings, *PAPER, "sample.train_rows=20", "sample.test_rows=0", "repetitions=2", "jobs=1"]
     assert main([*line, f"results={tmp_path}"]) == 0
     assert "2 of them have no estimate" in capsys.readouterr().out
     found = trials(tmp_path)
@@ -46,7 +45,7 @@ def test_bounds_read_off_the_rows_are_named_in_the_trial(tmp_path):
     own = ["dataset=csv", f"dataset.path={tmp_path}/my.csv", f"dataset.domain={tmp_path}/my.yaml", "dataset.target=y"]
     for bounds in ("data", "declared"):
         folder = tmp_path / bounds
-        assert main([*line, *own, f"+dataset.bounds={bounds}", "limits.test_rows=10", f"results={folder}"]) == 0
+        assert main([*line, *own, f"+dataset.bounds={bounds}", "sample.test_rows=10", f"results={folder}"]) == 0
         (trial,) = trials(folder)
         taken = [name for name in trial["nonprivate_inputs"] if "bounds" in name]
         assert len(taken) == (bounds == "data")

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from dpbench.inference import Measurement, estimate, layout
+from dpbench.inference import JunctionTree, Measurement, layout
 from dpbench.inference.blocks import Triple, spread, summed_axes
 from dpbench.inference.layout import best_groups
 from dpbench.inference.oracle import Oracle
@@ -33,7 +33,7 @@ def test_all_marginals_equal_the_joint(layouts):
         cliques = [(n,) for n in sizes] + random_cliques(rng, list(sizes), int(rng.integers(0, 9)), [2, 2, 3])
         noisy = [rng.normal(50, 30, [sizes[n] for n in c]) for c in cliques]
         sigma = float(rng.choice([3, 10]))
-        model = estimate(sizes, [Measurement(c, v, sigma) for c, v in zip(cliques, noisy, strict=True)])
+        model = JunctionTree().estimate(sizes, [Measurement(c, v, sigma) for c, v in zip(cliques, noisy, strict=True)])
         joint = brute_joint(model)
         asked = [c for k in range(5) for c in itertools.combinations(sizes, k)]
         answers = model.answer(asked)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.optimize import nnls
 
-from dpbench.inference import InferenceError, Measurement, ModelTooLarge, estimate
+from dpbench.inference import InferenceError, JunctionTree, Measurement
 from dpbench.inference.measurements import fold, loss_of
+from dpbench.inference.mixture import ProductMixture
 
 from .helpers import marginal, measure, random_cliques, random_sizes, skewed_joint
 
@@ -18,7 +19,7 @@ def test_exact_measurements_of_a_tree_are_reproduced():
     rng = np.random.default_rng(10)
     sizes = {"a": 4, "b": 3, "c": 5}
     joint = rng.dirichlet(np.full(60, 2.0)).reshape(4, 3, 5) * 1000
-    model = estimate(sizes, measure(joint, sizes, [("a", "b"), ("b", "c")], 1e-3, rng), tolerance=1e-3)
+    model = JunctionTree(tolerance=1e-3).estimate(sizes, measure(joint, sizes, [("a", "b"), ("b", "c")], 1e-3, rng))
     for clique in (("a", "b"), ("b", "c"), ("b",)):
         np.testing.assert_allclose(model.answer([clique])[clique], marginal(joint, list(sizes), clique), atol=0.01)
 
@@ -31,7 +32,7 @@ def test_loss_is_the_least_of_all_distributions():
         names = list(sizes)
         cliques = [(n,) for n in names] + random_cliques(rng, names, 5, [2, 2, 3])
         ms = measure(skewed_joint(rng, sizes, 300.0), sizes, cliques, 15.0, rng)
-        model = estimate(sizes, ms, tolerance=1e-6, iterations=20_000)
+        model = JunctionTree(tolerance=1e-6, iterations=20_000).estimate(sizes, ms)
         shape = tuple(sizes.values())
         cells = np.eye(int(np.prod(shape))).reshape(-1, *shape)
         rows = [np.stack([marginal(c, names, m.clique).ravel() for c in cells], axis=1) / m.sigma for m in ms]
@@ -61,12 +62,12 @@ def test_folding_keeps_differences_of_the_loss():
 
 def test_total_is_the_minimum_variance_unbiased_one():
     ms = [Measurement(("a",), np.array([10.0, 20.0]), 2.0), Measurement(("b",), np.array([9.0, 9.0, 9.0]), 1.0)]
-    model = estimate({"a": 2, "b": 3}, ms)
+    model = JunctionTree().estimate({"a": 2, "b": 3}, ms)
     assert model.total == pytest.approx((30 / 8 + 27 / 3) / (1 / 8 + 1 / 3))
 
 
 def test_unmeasured_attributes_are_uniform_and_independent():
-    model = estimate({"a": 2, "b": 3, "c": 4}, [Measurement(("a",), np.array([30.0, 10.0]), 0.1)])
+    model = JunctionTree().estimate({"a": 2, "b": 3, "c": 4}, [Measurement(("a",), np.array([30.0, 10.0]), 0.1)])
     answers = model.answer([("a", "c"), ("b",)])
     np.testing.assert_allclose(answers["a", "c"], np.array([[7.5] * 4, [2.5] * 4]), atol=0.05)
     np.testing.assert_allclose(answers["b",], model.total / 3)
@@ -77,10 +78,11 @@ def test_warm_start_ends_at_the_same_estimate_whatever_its_cliques():
     sizes = {"a": 4, "b": 3, "c": 5, "d": 2}
     joint = skewed_joint(rng, sizes, 2000.0)
     ms = measure(joint, sizes, [("a",), ("a", "b"), ("b", "c"), ("c", "d")], 10.0, rng)
-    cold = estimate(sizes, ms, tolerance=1e-5, iterations=20_000)
+    cold = JunctionTree(tolerance=1e-5, iterations=20_000).estimate(sizes, ms)
     others = [ms[:2], ms[1:3], measure(joint, sizes, [("a", "c", "d")], 10.0, rng), []]
     for other in others:
-        warm = estimate(sizes, ms, warm_start=estimate(sizes, other), tolerance=1e-5, iterations=20_000)
+        start = JunctionTree().estimate(sizes, other)
+        warm = JunctionTree(tolerance=1e-5, iterations=20_000).estimate(sizes, ms, warm_start=start)
         assert warm.loss == pytest.approx(cold.loss, rel=1e-3)
         np.testing.assert_allclose(warm.answer([("a", "b")])["a", "b"], cold.answer([("a", "b")])["a", "b"], atol=1.0)
 
@@ -91,7 +93,7 @@ def test_sigma_of_any_scale_gives_finite_answers(sigma):
     sizes = {"a": 5, "b": 4, "c": 3}
     joint = skewed_joint(rng, sizes, 500.0)
     ms = [Measurement(m.clique, m.values, sigma) for m in measure(joint, sizes, [("a", "b"), ("b", "c")], 3.0, rng)]
-    model = estimate(sizes, [*ms, Measurement(("a",), joint.sum(axis=(1, 2)), 1.0)])
+    model = JunctionTree().estimate(sizes, [*ms, Measurement(("a",), joint.sum(axis=(1, 2)), 1.0)])
     tables = model.answer([("a", "b"), ("a", "c")])
     assert model.iterations <= 1000
     assert all(np.all(np.isfinite(t)) and t.sum() == pytest.approx(model.total) for t in tables.values())
@@ -100,7 +102,7 @@ def test_sigma_of_any_scale_gives_finite_answers(sigma):
 @pytest.mark.parametrize("value", [-50.0, 0.0])
 def test_marginals_below_or_at_zero_give_the_least_total(value):
     ms = [Measurement(("a", "b"), np.full((3, 2), value), 1.0), Measurement(("a",), np.full(3, value), 2.0)]
-    model = estimate({"a": 3, "b": 2}, ms)
+    model = JunctionTree().estimate({"a": 3, "b": 2}, ms)
     assert model.total == 1.0
     np.testing.assert_allclose(model.answer([("a", "b")])["a", "b"], 1 / 6, atol=1e-6)
 
@@ -115,7 +117,7 @@ def test_one_level_and_ten_thousand_levels():
         Measurement(("one",), np.array([50_000.0]), 5.0),
     ]
     # The tolerance is per cell: 20,000 noisy cells would let the two precise ones drift by several sigma.
-    model = estimate(sizes, ms, tolerance=1e-3)
+    model = JunctionTree(tolerance=1e-3).estimate(sizes, ms)
     answers = model.answer([("one", "wide"), ("two",)])
     assert answers["one", "wide"].shape == (1, 10_000)
     np.testing.assert_allclose(answers["two",], truth.sum(axis=0), atol=60)
@@ -133,29 +135,29 @@ def test_bad_input_is_refused_in_words():
         (Measurement(("a",), np.ones(2), 1e-200), "between 1e-60 and 1e"),
     ]:
         with pytest.raises(InferenceError, match=words):
-            estimate(sizes, [good, bad])
+            JunctionTree().estimate(sizes, [good, bad])
     with pytest.raises(InferenceError, match="no attributes"):
-        estimate({}, [])
+        JunctionTree().estimate({}, [])
     with pytest.raises(InferenceError, match="size 0"):
-        estimate({"a": 0}, [])
+        JunctionTree().estimate({"a": 0}, [])
     with pytest.raises(InferenceError, match="at least 1"):
-        estimate(sizes, [good], iterations=0)
+        JunctionTree(iterations=0).estimate(sizes, [good])
     with pytest.raises(InferenceError, match="must be > 0"):
-        estimate(sizes, [good], tolerance=0.0)
+        JunctionTree(tolerance=0.0).estimate(sizes, [good])
     with pytest.raises(InferenceError, match="warm start has sizes"):
-        estimate(sizes, [good], warm_start=estimate({"a": 3}, []))
-    with pytest.raises(ModelTooLarge, match=r"needs 76.3 MB, over the limit of 10 MB"):
-        wide = {"p": 10_000, "q": 1_000}
-        estimate(wide, [Measurement(("p", "q"), np.zeros((10_000, 1_000)), 1.0)], max_mb=10)
+        JunctionTree().estimate(sizes, [good], warm_start=JunctionTree().estimate({"a": 3}, []))
+    with pytest.raises(InferenceError, match="must be a MarkovModel, not a MixtureModel"):
+        JunctionTree().estimate(sizes, [good], warm_start=ProductMixture(2).estimate(sizes, [good]))
 
 
 PROGRAM = """
 import numpy as np
-from dpbench.inference import Measurement, estimate
+from dpbench.inference import Measurement, JunctionTree
 rng = np.random.default_rng(16)
 sizes = dict(a=5, b=4, c=6, d=3)
 cliques = [("a",), ("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]
-model = estimate(sizes, [Measurement(c, rng.normal(20, 30, [sizes[n] for n in c]), 5.0) for c in cliques])
+ms = [Measurement(c, rng.normal(20, 30, [sizes[n] for n in c]), 5.0) for c in cliques]
+model = JunctionTree().estimate(sizes, ms)
 print(model.cliques, model.iterations, model.loss.hex(), model.answer([("b", "d")])["b", "d"].sum(axis=1).tolist())
 print(model.sample(200, rng).sum(axis=0).tolist())
 """

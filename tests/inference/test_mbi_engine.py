@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from dpbench.inference import estimate
+from dpbench.inference import InferenceError, JunctionTree
+from dpbench.inference.mixture import ProductMixture
 
 from .helpers import measure, random_cliques, random_sizes, skewed_joint
 
 pytest.importorskip("mbi")
-from dpbench.inference import mbi_engine
+from dpbench.inference.mbi_engine import Mbi
 
 
 def compare(sizes, measurements, iterations):
-    theirs = mbi_engine.estimate(sizes, measurements, iterations=iterations)
-    ours = estimate(sizes, measurements, tolerance=1e-6, iterations=20_000)
+    theirs = Mbi(iterations=iterations).estimate(sizes, measurements)
+    ours = JunctionTree(tolerance=1e-6, iterations=20_000).estimate(sizes, measurements)
     assert ours.total == pytest.approx(theirs.total)
     assert ours.size_mb == theirs.size_mb
     assert ours.loss <= theirs.loss * (1 + 1e-3)
@@ -45,3 +46,16 @@ def test_random_models():
         sizes = random_sizes(rng, 5, 6)
         cliques = [(n,) for n in sizes] + random_cliques(rng, list(sizes), 5, [2, 2, 3, 4])
         compare(sizes, measure(skewed_joint(rng, sizes, 3000.0), sizes, cliques, 15.0, rng), 6000)
+
+
+def test_an_earlier_model_is_a_warm_start_and_one_of_another_engine_is_refused():
+    """From the minimum, 50 steps stay at it; from nothing they do not reach it."""
+    rng = np.random.default_rng(22)
+    sizes = {"a": 4, "b": 3, "c": 5}
+    cliques = [("a", "b"), ("b", "c")]
+    ms = measure(skewed_joint(rng, sizes, 1000.0), sizes, cliques, 5.0, rng)
+    best = JunctionTree(tolerance=1e-6, iterations=5000).estimate(sizes, ms)
+    warm = Mbi(iterations=50).estimate(sizes, ms, warm_start=best)
+    assert warm.loss <= best.loss * (1 + 1e-4) < Mbi(iterations=50).estimate(sizes, ms).loss
+    with pytest.raises(InferenceError, match="must be a MarkovModel, not a MixtureModel"):
+        Mbi().estimate(sizes, ms, warm_start=ProductMixture(2).estimate(sizes, ms))

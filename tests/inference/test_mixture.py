@@ -7,9 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from dpbench.inference import InferenceError, Measurement, ModelTooLarge
+from dpbench.inference import InferenceError, JunctionTree, Measurement
 from dpbench.inference.measurements import fold
-from dpbench.inference.mixture import adam, estimate, model_mb, objective
+from dpbench.inference.mixture import ProductMixture, adam, objective
 
 from .helpers import marginal, measure, random_cliques, random_sizes, skewed_joint
 
@@ -47,7 +47,7 @@ def test_the_loss_and_the_answers_are_those_of_the_mixture_by_definition():
     rng = np.random.default_rng(1)
     sizes = {"a": 3, "b": 4, "c": 2}
     ms = measure(skewed_joint(rng, sizes, 500.0), sizes, [("a",), ("a", "b"), ("a", "b", "c"), ("a", "b")], 9.0, rng)
-    model = estimate(sizes, ms, components=3, iterations=60)
+    model = ProductMixture(components=3, iterations=60).estimate(sizes, ms)
     joint = np.einsum("ka,kb,kc->abc", *model.products.values()) * model.total / 3
     for clique, table in model.answer([("b",), ("a", "c"), ("a", "b", "c")]).items():
         np.testing.assert_allclose(table, marginal(joint, list(sizes), clique))
@@ -61,7 +61,7 @@ def test_pairs_of_a_mixture_are_recovered():
     sizes = {"a": 4, "b": 3, "c": 5, "d": 2}
     joint = mixed_joint(rng, sizes, 3, 1000.0)
     ms = [Measurement(c, marginal(joint, list(sizes), c), 1.0) for c in pairs(list(sizes))]
-    model = estimate(sizes, ms, tolerance=1e-5, iterations=5000)
+    model = ProductMixture(tolerance=1e-5, iterations=5000).estimate(sizes, ms)
     for clique, table in model.answer([*pairs(list(sizes)), ("c",)]).items():
         np.testing.assert_allclose(table, marginal(joint, list(sizes), clique), atol=0.5)
 
@@ -74,7 +74,7 @@ def test_a_dependence_that_was_measured_is_in_the_rows():
     names = ["a", "b", "c"]
     sizes = dict(zip(names, joint.shape, strict=True))
     ms = [Measurement(r, marginal(joint, names, r), 5.0) for r in (("a", "b"), ("a", "b", "c"))]
-    model = estimate(sizes, ms, iterations=3000)
+    model = ProductMixture(iterations=3000).estimate(sizes, ms)
     rows = model.sample(20_000, np.random.default_rng(0))
     counts = np.zeros(joint.shape)
     np.add.at(counts, tuple(rows.T), 1)
@@ -88,7 +88,7 @@ def test_what_was_not_measured_stays_near_independence():
     """Two marginals only: the first logits' noise averages out over the components; so does an unknown attribute's."""
     sizes = {"a": 4, "b": 5, "unknown": 3}
     ms = [Measurement(("a",), np.array([400.0, 300, 200, 100]), 10.0), Measurement(("b",), np.full(5, 200.0), 10.0)]
-    model = estimate(sizes, ms)
+    model = ProductMixture().estimate(sizes, ms)
     pair = model.answer([("a", "b")])["a", "b"]
     assert np.abs(pair - np.outer([0.4, 0.3, 0.2, 0.1], np.full(5, 200))).sum() < 0.03 * 1000
     np.testing.assert_allclose(model.answer([("unknown",)])["unknown",], 1000 / 3, rtol=0.05)
@@ -97,7 +97,7 @@ def test_what_was_not_measured_stays_near_independence():
 def test_it_starts_from_the_one_way_marginals():
     """Before any step: each within a tenth, also where it is measured in a pair alone, and a cell below 0 near 0."""
     counts = np.array([[300.0, 100, -5], [200, 400, 5]])
-    start = estimate({"a": 2, "b": 3}, [Measurement(("a", "b"), counts, 5.0)], iterations=1)
+    start = ProductMixture(iterations=1).estimate({"a": 2, "b": 3}, [Measurement(("a", "b"), counts, 5.0)])
     answers = start.answer([("a",), ("b",)])
     np.testing.assert_allclose(answers["a",], [395, 605], rtol=0.1)
     np.testing.assert_allclose(answers["b",][:2], [500, 500], rtol=0.1)
@@ -110,7 +110,7 @@ def test_random_answers_are_nonnegative_and_of_the_total_of_the_measurements():
         sizes = random_sizes(rng, 5, 6)
         cliques = random_cliques(rng, list(sizes), 6, [1, 2, 2, 3])
         ms = measure(skewed_joint(rng, sizes, 300.0), sizes, cliques, 30.0, rng)
-        model = estimate(sizes, ms, iterations=100)
+        model = ProductMixture(iterations=100).estimate(sizes, ms)
         assert model.total == pytest.approx(fold(sizes, ms).total)
         for clique, table in model.answer([(), *((n,) for n in sizes), *cliques, tuple(sizes)]).items():
             assert table.shape == tuple(sizes[n] for n in clique)
@@ -120,7 +120,7 @@ def test_random_answers_are_nonnegative_and_of_the_total_of_the_measurements():
 
 @pytest.mark.parametrize("values", [np.full((3, 2), -50.0), np.zeros((3, 2))])
 def test_marginals_below_or_at_zero_give_the_least_total(values):
-    model = estimate({"a": 3, "b": 2}, [Measurement(("a", "b"), values, 1.0)])
+    model = ProductMixture().estimate({"a": 3, "b": 2}, [Measurement(("a", "b"), values, 1.0)])
     assert model.total == 1.0
     assert np.isfinite(model.answer([("a", "b")])["a", "b"]).all()
 
@@ -131,11 +131,11 @@ def test_a_warm_start_is_no_worse_than_where_it_starts():
     sizes = {"a": 4, "b": 3, "c": 5}
     joint = skewed_joint(rng, sizes, 1000.0)
     ms = measure(joint, sizes, [("a",), ("b",), ("c",), ("a", "b")], 5.0, rng)
-    model = estimate(sizes, ms, iterations=2000, tolerance=1e-6)
+    model = ProductMixture(iterations=2000, tolerance=1e-6).estimate(sizes, ms)
     for iterations in (1, 3, 200):
-        assert estimate(sizes, ms, warm_start=model, iterations=iterations).loss <= model.loss
+        assert ProductMixture(iterations=iterations).estimate(sizes, ms, warm_start=model).loss <= model.loss
     more = [*ms, *measure(joint, sizes, [("b", "c")], 5.0, rng)]
-    cold, warm = estimate(sizes, more), estimate(sizes, more, warm_start=model)
+    cold, warm = ProductMixture().estimate(sizes, more), ProductMixture().estimate(sizes, more, warm_start=model)
     assert warm.iterations < cold.iterations
     assert warm.loss < 1.1 * cold.loss
 
@@ -149,39 +149,40 @@ def test_steps_end_by_the_gain_of_the_last_fifty():
 
 def test_its_size_is_that_of_its_components_whatever_is_measured():
     sizes = {"p": 10_000, "q": 10_000}
-    assert model_mb(sizes, [("p", "q")]) == model_mb(sizes, []) == 100 * 20_000 * 8 / 2**20
+    assert ProductMixture().smallest_mb(sizes) == 100 * 20_000 * 8 / 2**20
     small = {"a": 2, "b": 3}
-    model = estimate(small, [Measurement(("a", "b"), np.ones((2, 3)), 1.0)], components=7)
-    assert model.size_mb == model_mb(small, [], components=7)
+    model = ProductMixture(components=7).estimate(small, [Measurement(("a", "b"), np.ones((2, 3)), 1.0)])
+    assert model.size_mb == ProductMixture(7).smallest_mb(small)
     assert model.cliques == (("a", "b"),)
 
 
 def test_bad_input_is_refused_in_words():
     sizes, good = {"a": 2, "b": 3}, Measurement(("a",), np.array([1.0, 2.0]), 1.0)
     with pytest.raises(InferenceError, match="unknown attribute 'z'"):
-        estimate(sizes, [Measurement(("z",), np.ones(2), 1.0)])
+        ProductMixture().estimate(sizes, [Measurement(("z",), np.ones(2), 1.0)])
     with pytest.raises(InferenceError, match="no attributes"):
-        estimate({}, [])
+        ProductMixture().estimate({}, [])
     for settings in ({"iterations": 0}, {"components": 0}):
         with pytest.raises(InferenceError, match="at least 1"):
-            estimate(sizes, [good], **settings)
+            ProductMixture(**settings).estimate(sizes, [good])
     with pytest.raises(InferenceError, match="must be > 0"):
-        estimate(sizes, [good], tolerance=0.0)
-    for other in (estimate({"a": 2}, [good]), estimate(sizes, [good], components=7)):
+        ProductMixture(tolerance=0.0).estimate(sizes, [good])
+    for other in (ProductMixture().estimate({"a": 2}, [good]), ProductMixture(components=7).estimate(sizes, [good])):
         with pytest.raises(InferenceError, match="the warm start has"):
-            estimate(sizes, [good], warm_start=other)
-    with pytest.raises(ModelTooLarge, match=r"100 products need 8.39 MB, over the limit of 8 MB"):
-        estimate({"p": 11_000}, [], max_mb=8)
+            ProductMixture().estimate(sizes, [good], warm_start=other)
+    with pytest.raises(InferenceError, match="must be a MixtureModel, not a MarkovModel"):
+        ProductMixture().estimate(sizes, [good], warm_start=JunctionTree().estimate(sizes, [good]))
 
 
 PROGRAM = """
 import numpy as np
 from dpbench.inference import Measurement
-from dpbench.inference.mixture import estimate
+from dpbench.inference.mixture import ProductMixture
 rng = np.random.default_rng(16)
 sizes = dict(a=5, b=4, c=6, d=3)
 cliques = [("a",), ("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")]
-model = estimate(sizes, [Measurement(c, rng.normal(20, 30, [sizes[n] for n in c]), 5.0) for c in cliques])
+ms = [Measurement(c, rng.normal(20, 30, [sizes[n] for n in c]), 5.0) for c in cliques]
+model = ProductMixture().estimate(sizes, ms)
 print(model.logits.tobytes().hex(), model.loss.hex(), model.sample(200, rng).tobytes().hex())
 """
 
@@ -202,7 +203,7 @@ def test_the_same_bytes_in_every_process():
 
 def test_other_seeds_start_elsewhere():
     ms = [Measurement(("a", "b"), np.arange(6.0).reshape(2, 3), 1.0)]
-    a, b = (estimate({"a": 2, "b": 3}, ms, seed=seed) for seed in (0, 1))
+    a, b = (ProductMixture(seed=seed).estimate({"a": 2, "b": 3}, ms) for seed in (0, 1))
     assert not np.array_equal(a.logits, b.logits)
 
 
@@ -216,7 +217,7 @@ def test_against_the_mixture_of_mbi():
     cliques = [*((n,) for n in sizes), ("a", "b"), ("b", "c"), ("a", "c"), ("b", "c", "d")]
     ms = measure(skewed_joint(rng, sizes, 1000.0), sizes, cliques, 5.0, rng)
     domain = mbi.Domain.fromdict(sizes)
-    ours = estimate(sizes, ms, components=20, tolerance=1e-4)
+    ours = ProductMixture(components=20, tolerance=1e-4).estimate(sizes, ms)
     with jax.enable_x64(True):
         columns = np.split(ours.logits, np.cumsum(list(sizes.values()))[:-1], axis=1)
         twin = extensions.MixtureOfProducts(dict(zip(sizes, columns, strict=True)), domain, ours.total)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpbench.inference import estimate
+from dpbench.inference import JunctionTree
 from dpbench.inference.sampling import rounded_column
 
 from .helpers import measure, random_sizes, skewed_joint
@@ -29,7 +29,7 @@ def test_groups_without_weight_and_no_rows_are_answered():
     rng = np.random.default_rng(6)
     codes = rounded_column(np.zeros((1, 3)), np.zeros(9, dtype=np.int64), rng)
     assert np.bincount(codes, minlength=3).tolist() == [3, 3, 3]
-    model = estimate({"a": 3, "b": 1}, [])
+    model = JunctionTree().estimate({"a": 3, "b": 1}, [])
     assert model.sample(0, rng).shape == (0, 2)
 
 
@@ -38,7 +38,7 @@ def test_rows_have_the_marginals_of_the_model():
     sizes = random_sizes(rng, 6, 6)
     names = list(sizes)
     cliques = [(names[i], names[i + 1]) for i in range(5)]
-    model = estimate(sizes, measure(skewed_joint(rng, sizes, 20_000), sizes, cliques, 20.0, rng))
+    model = JunctionTree().estimate(sizes, measure(skewed_joint(rng, sizes, 20_000), sizes, cliques, 20.0, rng))
     rows = 20_000
     data = model.sample(rows, rng)
     assert data.shape == (rows, 6)
@@ -55,7 +55,7 @@ def test_rows_have_the_marginals_of_the_model():
 
 
 def test_rows_repeat_with_the_seed():
-    model = estimate({"a": 4, "b": 3}, [])
+    model = JunctionTree().estimate({"a": 4, "b": 3}, [])
     first, again = (model.sample(50, np.random.default_rng(8)) for _ in range(2))
     assert np.array_equal(first, again)
     assert not np.array_equal(first, model.sample(50, np.random.default_rng(9)))

@@ -12,20 +12,26 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
+from dpbench.inference import MarkovModel
+from dpbench.inference.mixture import MixtureModel
+from dpbench.mechanisms import aim as AIM
 from dpbench.mechanisms.aim import aim
 from dpbench.privacy.accounting import gaussian_mu, spent, zcdp_rho
 from dpbench.privacy.budget import Budget
+from dpbench.releases import Marginals, SyntheticRows
 
 DELTA = 1e-5
 
 
 def test_a_huge_budget_reproduces_every_pair(small_table):
     release = aim(small_table, Budget(1e6, DELTA), np.random.default_rng(0))
-    for clique, table in release.marginals.items():
+    for clique, table in release[Marginals].tables.items():
         assert np.abs(table - small_table.marginal(clique)).max() < 1, clique
-    assert len(release.rows) == len(small_table)
-    for clique in release.marginals:
-        assert np.abs(release.rows.marginal(clique) - small_table.marginal(clique)).sum() < 0.05 * len(small_table)
+    assert len(release[SyntheticRows].table) == len(small_table)
+    for clique in release[Marginals].tables:
+        assert np.abs(release[SyntheticRows].table.marginal(clique) - small_table.marginal(clique)).sum() < 0.05 * len(
+            small_table
+        )
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
@@ -85,6 +91,37 @@ def test_tight_measures_with_less_noise(small_table):
     assert 0.91 < noise["tight"] / noise["paper"] < 0.93
 
 
+@pytest.mark.parametrize("workload", [2, 4, {"degree": 3, "up_to": True, "max_cells": 60}])
+@pytest.mark.parametrize("engine", ["native", "mixture"])
+def test_scores_and_releases_are_those_of_whole_tables(small_table, monkeypatch, engine, workload):
+    """Where ||h - m||_1 is taken from both tables, cell by cell: the same scores, picks, rows and answers."""
+    own, met = AIM.exponential_mechanism, []
+
+    def seen(rng, ledger, scores, **settings):
+        met[-1].append(scores)
+        return own(rng, ledger, scores, **settings)
+
+    def whole(model, counts, cliques):
+        answers = model.answer(cliques)
+        return {r: float(np.abs(answers[r] - small_table.marginal(r)).sum()) for r in cliques}
+
+    monkeypatch.setattr(AIM, "exponential_mechanism", seen)
+    made = []
+    for kind in (None, MarkovModel, MixtureModel):
+        if kind:
+            monkeypatch.setattr(kind, "distances", whole)
+        met.append([])
+        rng = np.random.default_rng(4)
+        made.append(aim(small_table, Budget(1.0, DELTA), rng, workload=workload, engine=engine, iterations=200))
+    for other, scores in zip(made[1:], met[1:], strict=True):
+        assert [len(s) for s in scores] == [len(s) for s in met[0]]
+        np.testing.assert_allclose(np.concatenate(scores), np.concatenate(met[0]), rtol=1e-9, atol=1e-7)
+        assert other.diagnostics == made[0].diagnostics
+        assert np.array_equal(other[SyntheticRows].table.codes, made[0][SyntheticRows].table.codes)
+        for clique, table in made[0][Marginals].tables.items():
+            assert np.array_equal(other[Marginals].tables[clique], table)
+
+
 def test_better_budgets_answer_better(small_table):
     """Mean over 5 seeds; the errors differ by factors, so that a reversal has odds far below 1e-6."""
 
@@ -95,7 +132,7 @@ def test_better_budgets_answer_better(small_table):
                 [
                     np.abs(t - small_table.marginal(c)).sum()
                     for release in releases
-                    for c, t in release.marginals.items()
+                    for c, t in release[Marginals].tables.items()
                 ]
             )
         )
@@ -147,9 +184,11 @@ def test_same_seed_same_release_in_any_process():
 def test_the_number_of_synthetic_rows_can_be_asked_for(small_table):
     """And does not change the noise."""
     asked, estimated = (aim(small_table, Budget(1.0), np.random.default_rng(0), rows=n) for n in (123, None))
-    assert len(asked.rows) == 123
-    assert len(estimated.rows) == round(estimated.diagnostics["total"])
-    assert all(np.array_equal(asked.marginals[c], estimated.marginals[c]) for c in asked.marginals)
+    assert len(asked[SyntheticRows].table) == 123
+    assert len(estimated[SyntheticRows].table) == round(estimated.diagnostics["total"])
+    assert all(
+        np.array_equal(asked[Marginals].tables[c], estimated[Marginals].tables[c]) for c in asked[Marginals].tables
+    )
 
 
 @pytest.mark.parametrize("engine", ["native", "mixture"])
@@ -191,7 +230,7 @@ def test_odd_tables_give_an_answer():
     for codes in (np.zeros((0, 3), int), np.zeros((50, 3), int)):
         for epsilon in (1e-4, 1.0, 1e5):
             release = aim(Table(domain, codes), Budget(epsilon), np.random.default_rng(0))
-            for table in release.marginals.values():
+            for table in release[Marginals].tables.values():
                 assert np.isfinite(table).all()
                 assert table.min() >= 0
                 assert table.sum() == pytest.approx(release.diagnostics["total"])

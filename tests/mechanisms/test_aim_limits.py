@@ -1,6 +1,7 @@
 """AIM at the edges of what may be asked: a right answer, or one clear message before any noise is drawn."""
 
 import signal
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -8,10 +9,12 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
+from dpbench.inference import Counts
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.workload import cliques_of, closure
 from dpbench.privacy.accounting import gaussian_mu
 from dpbench.privacy.budget import Budget
+from dpbench.releases import Marginals, SyntheticRows
 from dpbench.resources import MEMORY
 
 DELTA = 1e-5
@@ -47,11 +50,11 @@ def table_of(codes, **sizes):
 
 def check(release):
     """Every answer is finite, not negative and sums to the total; so do the rows; and the budget is kept."""
-    for clique, table in release.marginals.items():
+    for clique, table in release[Marginals].tables.items():
         assert np.isfinite(table).all(), clique
         assert table.min() >= 0, clique
         assert table.sum() == pytest.approx(release.diagnostics["total"]), clique
-    assert len(release.rows) >= 1
+    assert len(release[SyntheticRows].table) >= 1
     mu = gaussian_mu(release.budget.epsilon, release.budget.delta)
     assert release.ledger.filter.unit == "mu"
     assert release.ledger.filter.limit == pytest.approx(mu, rel=1e-12)
@@ -76,10 +79,10 @@ def test_an_attribute_of_ten_thousand_levels(epsilon):
     wide = np.minimum(rng.geometric(0.3, 20_000) - 1, 9_999) * 7
     table = table_of(np.stack([wide, wide % 3, rng.integers(0, 2, 20_000)], axis=1), wide=10_000, three=3, two=2)
     release = check(aim(table, Budget(epsilon, DELTA), np.random.default_rng(1), rows=1000))
-    assert release.marginals["wide", "three"].shape == (10_000, 3)
+    assert release[Marginals].tables["wide", "three"].shape == (10_000, 3)
     if epsilon > 1:
         truth = table.marginal(("wide", "three"))
-        assert np.abs(release.marginals["wide", "three"] - truth).max() < 0.02 * len(table)
+        assert np.abs(release[Marginals].tables["wide", "three"] - truth).max() < 0.02 * len(table)
 
 
 def test_ten_thousand_levels_that_no_pair_of_fits_the_limit():
@@ -89,7 +92,7 @@ def test_ten_thousand_levels_that_no_pair_of_fits_the_limit():
     limit = 10_010 * CELL_MB
     release = check(aim(table, Budget(1.0, DELTA), np.random.default_rng(0), max_model_mb=limit, rows=100))
     assert release.diagnostics["model_mb"] <= limit
-    pair = release.marginals["wide", "four"]
+    pair = release[Marginals].tables["wide", "four"]
     independent = np.outer(pair.sum(axis=1), pair.sum(axis=0)) / pair.sum()
     np.testing.assert_allclose(pair, independent, atol=1e-6 * pair.sum())
 
@@ -108,7 +111,11 @@ def test_a_workload_of_which_only_the_singles_fit_is_still_answered(workload):
     limit = 12 * CELL_MB
     release = check(aim(table, Budget(1.0), np.random.default_rng(0), workload=workload, max_model_mb=limit))
     assert release.diagnostics["model_mb"] <= limit
-    assert set(release.marginals) == set(cliques_of(table.domain, workload)) <= set(closure(list(release.marginals)))
+    assert (
+        set(release[Marginals].tables)
+        == set(cliques_of(table.domain, workload))
+        <= set(closure(list(release[Marginals].tables)))
+    )
     assert all(len(r["clique"]) == 1 for r in release.diagnostics["rounds"])
 
 
@@ -119,7 +126,7 @@ def test_a_marginal_of_zeros(epsilon):
         table = table_of(codes, a=4, b=4, c=4)
         release = check(aim(table, Budget(epsilon, DELTA), np.random.default_rng(4)))
         if epsilon == 1e4:
-            for clique, answer in release.marginals.items():
+            for clique, answer in release[Marginals].tables.items():
                 assert np.abs(answer - table.marginal(clique)).max() <= 1.0 + 1e-3 * len(table), clique
 
 
@@ -146,7 +153,7 @@ def test_an_epsilon_so_large_that_sigma_underflows(tiny_table, epsilon):
     """Either sigma is refused, or the answers are the true ones."""
     release = refused_or_right(tiny_table, Budget(epsilon, DELTA))
     if release:
-        for clique, answer in release.marginals.items():
+        for clique, answer in release[Marginals].tables.items():
             assert np.abs(answer - tiny_table.marginal(clique)).max() < 0.01 * len(tiny_table), clique
 
 
@@ -170,7 +177,7 @@ def test_any_number_of_rounds_ends(small_table, rounds):
 
 def test_one_attribute_of_one_level():
     release = check(aim(table_of(np.zeros((90, 1)), one=1), Budget(1.0), np.random.default_rng(8), workload=1))
-    assert release.marginals["one",].shape == (1,)
+    assert release[Marginals].tables["one",].shape == (1,)
     assert abs(release.diagnostics["total"] - 90) < 30
 
 
@@ -179,8 +186,10 @@ def test_a_marginal_over_the_limit_is_answered_but_never_looked_at(monkeypatch, 
     """100 x 100 cells against a limit of 5,000: its counts are not taken, and nobody can select it."""
     rng = np.random.default_rng(10)
     codes = np.stack([rng.integers(0, 100, 900), rng.integers(0, 100, 900), rng.integers(0, 3, 900)], axis=1)
-    counted, marginal = [], Table.marginal
+    counted, marginal, cells = [], Table.marginal, Counts._cells
     monkeypatch.setattr(Table, "marginal", lambda table, r: counted.append(r) or marginal(table, r))
+    named = lambda mask: tuple(name for i, name in enumerate("abc") if mask >> i & 1)  # noqa: E731
+    monkeypatch.setattr(Counts, "_cells", lambda counts, mask: counted.append(named(mask)) or cells(counts, mask))
     own = {"components": 3} if engine == "mixture" else {}
     limit = 5_000 * CELL_MB
     release = check(
@@ -194,8 +203,30 @@ def test_a_marginal_over_the_limit_is_answered_but_never_looked_at(monkeypatch, 
         )
     )
     assert set(counted) == {("a",), ("b",), ("c",), ("a", "c"), ("b", "c")}
-    assert list(release.marginals) == [("a", "b"), ("a", "c"), ("b", "c")]
-    assert release.marginals["a", "b"].shape == (100, 100)
+    assert list(release[Marginals].tables) == [("a", "b"), ("a", "c"), ("b", "c")]
+    assert release[Marginals].tables["a", "b"].shape == (100, 100)
+
+
+def test_more_non_zero_cells_than_memory_holds_are_refused(monkeypatch):
+    """45 pairs of 10,000 cells: 16 bytes for each of the cells that rows may be in, and the places of the rows."""
+    table = table_of(np.random.default_rng(0).integers(0, 100, (9_000, 10)), **{f"x{i}": 100 for i in range(10)})
+    monkeypatch.setenv(MEMORY, "7")
+    words = (
+        "the 55 candidate marginals have up to 8 MB of non-zero cells, the limit is 7 MB: about 47 of them would fit"
+    )
+    refused(table, Budget(1.0), words, answers=False)
+
+
+def test_four_way_marginals_are_never_held_together():
+    """70 marginals of 160,000 cells are 85 MB; the release and the rounds need no more than a few of them."""
+    table = table_of(np.random.default_rng(0).integers(0, 20, (500, 8)) // 4, **{f"x{i}": 20 for i in range(8)})
+    tracemalloc.start()
+    release = check(aim(table, Budget(0.5), np.random.default_rng(0), workload=4, answers=False, max_model_mb=2))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20 * 2**20
+    assert not release[Marginals].tables
+    assert len(release[Marginals].noise) == 8 + len(release.diagnostics["rounds"])
 
 
 def test_a_workload_that_memory_cannot_hold_is_refused(monkeypatch):

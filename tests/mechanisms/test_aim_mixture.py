@@ -9,6 +9,7 @@ from dpbench.errors import UserError
 from dpbench.mechanisms.aim import aim
 from dpbench.privacy.accounting import gaussian_mu, spent
 from dpbench.privacy.budget import Budget
+from dpbench.releases import Marginals, SyntheticRows
 
 DELTA = 1e-5
 
@@ -23,7 +24,9 @@ def chain(n, d, size):
 
 
 def error(table, release):
-    return float(np.mean([np.abs(t - table.marginal(c)).sum() / len(table) for c, t in release.marginals.items()]))
+    return float(
+        np.mean([np.abs(t - table.marginal(c)).sum() / len(table) for c, t in release[Marginals].tables.items()])
+    )
 
 
 def test_a_large_budget_answers_every_pair(small_table):
@@ -31,13 +34,16 @@ def test_a_large_budget_answers_every_pair(small_table):
     release = aim(small_table, Budget(20.0, DELTA), np.random.default_rng(0), engine="mixture")
     assert error(small_table, release) < 0.01
     alone = aim(small_table, Budget(20.0, DELTA), np.random.default_rng(0), engine="mixture", workload=1)
-    ones = {c: t / t.sum() for c, t in alone.marginals.items()}
+    ones = {c: t / t.sum() for c, t in alone[Marginals].tables.items()}
     independent = [
         np.abs(np.outer(ones[a,], ones[b,]) * len(small_table) - small_table.marginal((a, b))).sum()
-        for a, b in release.marginals
+        for a, b in release[Marginals].tables
     ]
     assert np.mean(independent) / len(small_table) > 0.15
-    rows = [np.abs(release.rows.marginal(c) - small_table.marginal(c)).sum() for c in release.marginals]
+    rows = [
+        np.abs(release[SyntheticRows].table.marginal(c) - small_table.marginal(c)).sum()
+        for c in release[Marginals].tables
+    ]
     assert np.mean(rows) < 0.02 * len(small_table)
 
 
@@ -48,7 +54,7 @@ def test_the_budget_is_spent_as_with_any_engine(small_table):
     assert sum(event.mu**2 for event in release.ledger.events) == pytest.approx(cost.mu**2, rel=1e-9)
     assert cost.epsilon <= 0.5 * (1 + 1e-9)
     assert release.diagnostics["engine"] == "mixture"
-    for table in release.marginals.values():
+    for table in release[Marginals].tables.values():
         assert table.sum() == pytest.approx(release.diagnostics["total"])
         assert table.min() >= 0
 
@@ -68,8 +74,8 @@ def test_the_limit_on_the_junction_tree_does_not_bind():
 
 def test_same_seed_same_release(small_table):
     a, b = (aim(small_table, Budget(1.0), np.random.default_rng(2), engine="mixture") for _ in range(2))
-    assert all(a.marginals[c].tobytes() == b.marginals[c].tobytes() for c in a.marginals)
-    assert a.rows.codes.tobytes() == b.rows.codes.tobytes()
+    assert all(a[Marginals].tables[c].tobytes() == b[Marginals].tables[c].tobytes() for c in a[Marginals].tables)
+    assert a[SyntheticRows].table.codes.tobytes() == b[SyntheticRows].table.codes.tobytes()
 
 
 def test_what_cannot_begin_is_refused_before_any_noise(small_table):

@@ -15,6 +15,7 @@ from dpbench.mechanisms import binagg as module
 from dpbench.mechanisms.binagg import ALLOCATIONS, binagg
 from dpbench.privacy.accounting import gaussian_epsilon, spent
 from dpbench.privacy.budget import Budget
+from dpbench.releases import BinSums
 
 DELTA = 1e-5
 BOXES = [(-3.0, 1.0), (2.0, 5.0), (0.0, 100.0)]  # none of them symmetric
@@ -127,14 +128,14 @@ def test_of_a_one_hot_attribute_one_column_counts_unless_centred(monkeypatch, al
     rows = codes + np.column_stack([np.zeros((600, 2)), 4 * rng.random(600) - 3, 8 * rng.random(600) - 1])
     corners = np.stack(np.meshgrid(range(3), range(2), [-3, 1], TARGET), axis=-1).reshape(-1, 4)
     settings = {"theta": 20.0, "widest": "relative", "allocation": allocation}
-    tree = binagg(table_of(design, rows), budget(1e6), np.random.default_rng(0), design=design, **settings).bins
+    tree = binagg(table_of(design, rows), budget(1e6), np.random.default_rng(0), design=design, **settings)[BinSums]
     low, high = design.box
     assert ((tree.upper - tree.lower)[:, low < high] < (high - low)[low < high]).any(axis=0).all()  # every side is cut
     assert largest_moves(monkeypatch, design, rows, corners, **settings) == pytest.approx(np.ones(3), rel=1e-9)
 
 
 def test_published_noise_on_abalone_is_mu_1_80():
-    """Paper 1, D4: three columns for sex and seven numbers are 8 attributes, not 10 features."""
+    """BinAgg, D4: three columns for sex and seven numbers are 8 attributes, not 10 features."""
     domain = declared_domain(compose(["dataset=abalone"]).dataset)
     design = Design(domain, "Rings", intercept=False, categorical="one_hot", scaled=False, exact=True)
     none = Table(domain, np.zeros((0, len(domain.names)), dtype=np.int64))
@@ -152,7 +153,7 @@ def test_the_noise_is_of_the_size_that_the_release_states():
         rows = uniform_rows(200)
         residuals = []
         for seed in range(1500):
-            bins = release_of(rows, seed, **settings).bins
+            bins = release_of(rows, seed, **settings)[BinSums]
             middle = (bins.lower + bins.upper) / 2 * (allocation == "centred")
             exact = rows[:, :3].sum(axis=0) + (bins.counts[:, None] - 200) * middle
             exact_y = rows[:, 3].sum() + (bins.counts - 200) * 3.0 * (allocation == "centred")
@@ -163,7 +164,7 @@ def test_the_noise_is_of_the_size_that_the_release_states():
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_without_noise_the_sums_are_those_of_the_rows_in_the_bins(allocation):
     rows = uniform_rows(800)
-    bins = release_of(rows, asked=budget(1e6), theta=50.0, allocation=allocation).bins
+    bins = release_of(rows, asked=budget(1e6), theta=50.0, allocation=allocation)[BinSums]
     X = rows[:, None, :3]
     inside = ((bins.lower <= X) & (bins.upper > X)).all(axis=2)
     assert len(bins.counts) > 8
@@ -174,7 +175,7 @@ def test_without_noise_the_sums_are_those_of_the_rows_in_the_bins(allocation):
 
 def test_sides_can_be_measured_against_the_box():
     """In its own unit the third feature is by far the widest, and the only one that few rows split."""
-    own, relative = (release_of(uniform_rows(300), widest=widest).bins for widest in ("own_unit", "relative"))
+    own, relative = (release_of(uniform_rows(300), widest=widest)[BinSums] for widest in ("own_unit", "relative"))
     assert (own.upper - own.lower)[:, 1] == pytest.approx(3.0)
     assert (relative.upper - relative.lower)[:, 1].min() < 3.0
 
@@ -182,11 +183,11 @@ def test_sides_can_be_measured_against_the_box():
 def test_bins_with_small_noisy_counts_are_discarded():
     rows = uniform_rows(300)
     every, few = (release_of(rows, theta=-60.0, least_count=least) for least in (2, 20))
-    assert every.bins.counts.min() >= 2
-    assert few.bins.counts.min() >= 20
-    assert every.diagnostics["bins"] == few.diagnostics["bins"] > len(every.bins.counts) > len(few.bins.counts)
+    assert every[BinSums].counts.min() >= 2
+    assert few[BinSums].counts.min() >= 20
+    assert every.diagnostics["bins"] == few.diagnostics["bins"] > len(every[BinSums].counts) > len(few[BinSums].counts)
     none = release_of(rows, least_count=1000)
-    assert none.bins.sums.shape == (0, 3)
+    assert none[BinSums].sums.shape == (0, 3)
 
 
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
@@ -204,7 +205,7 @@ def test_a_feature_with_one_value_costs_nothing(allocation, small_table, small_d
             np.random.default_rng(0),
             design=Design(small_domain, "grade"),
             allocation=allocation,
-        ).bins
+        )[BinSums]
         np.testing.assert_array_equal(with_intercept.sums[:, -1], with_intercept.counts)
 
 
@@ -213,7 +214,7 @@ def test_a_feature_with_one_value_costs_nothing(allocation, small_table, small_d
     [
         ({"ratio": (1, 3, 3)}, "four positive numbers"),
         ({"ratio": (1, 0, 3, 3)}, "four positive numbers"),
-        ({"allocation": "even"}, "proportional, centred"),
+        ({"allocation": "even"}, "centred, proportional"),
         ({"widest": "unit"}, "own_unit, relative"),
         ({"theta": math.nan}, "theta"),
         ({"least_count": 0}, "least_count"),

@@ -14,7 +14,10 @@ from dpbench.mechanisms import _opacus
 from dpbench.mechanisms.dpsgd import Setting, descend, dpsgd
 from dpbench.models.linear import solve
 from dpbench.privacy.accounting import spent
-from dpbench.privacy.budget import Budget, Event, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.events import Gaussian
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Coefficients
 
 DELTA = 1e-5
 ENGINES = [descend, _opacus.descend]
@@ -84,25 +87,11 @@ def test_noise_and_samples_have_the_declared_variance(engine):
     assert abs(thetas.var(ddof=1) / variance - 1) < 5 * math.sqrt(2 / runs)
 
 
-def test_both_engines_have_one_law():
-    """Two-sample Kolmogorov-Smirnov of 300 runs of 10 steps in three directions, level 1e-4 each."""
-    rng = np.random.default_rng(4)
-    X = rng.normal(size=(50, 2))
-    y = np.where(X[:, 0] + rng.normal(size=50) > 0, 1.0, -1.0)
-    setting = Setting(25, 0.4, 5, 2.0, 50)
-    native, opacus = (
-        np.array([run(engine, X, y, setting, loss="logistic", multiplier=1.5, seed=seed) for seed in range(300)])
-        for engine in ENGINES
-    )
-    for direction in ([1, 0], [0, 1], [1, -1]):
-        assert stats.ks_2samp(native @ direction, opacus @ direction).pvalue > 1e-4
-
-
 @pytest.mark.parametrize("engine", ENGINES)
 def test_what_is_drawn_is_in_the_ledger_before_the_first_step(engine):
     ledger = Ledger()
     run(engine, np.ones((8, 1)), np.ones(8), Setting(5, 0.1, 1, 1.0, 20), multiplier=3.0, ledger=ledger)
-    assert ledger.events == (Event("gaussian", "clipped gradients", 1.0, 3.0, 4, 0.25),)
+    assert ledger.events == (Gaussian("clipped gradients", 1.0, 3.0, 4, 0.25),)
 
 
 def test_runs_side_by_side_have_the_law_of_a_run_alone_and_their_ledger_says_that_samples_are_shared():
@@ -119,7 +108,7 @@ def test_runs_side_by_side_have_the_law_of_a_run_alone_and_their_ledger_says_tha
     assert stats.ks_2samp(alone, second).pvalue > 1e-4
     (event,) = ledger.events
     assert (event.multiplier, event.count, event.rate) == (pytest.approx(2 / math.sqrt(2)), 10, 0.2)
-    independent = Ledger([Event("gaussian", "two", 1.0, 2.0, 20, 0.2)])
+    independent = Ledger([Gaussian("two", 1.0, 2.0, 20, 0.2)])
     assert spent(ledger, DELTA).epsilon > spent(independent, DELTA).epsilon
 
 
@@ -129,7 +118,7 @@ def test_a_release_spends_its_budget_and_no_more(epsilon, batch_size, small_tabl
     settings = {**SETTING, "batch_size": batch_size}
     release = dpsgd(small_table, Budget(epsilon, DELTA), np.random.default_rng(0), design=design, **settings)
     assert 0.999 * epsilon <= spent(release.ledger, DELTA).epsilon <= epsilon * (1 + 1e-9)
-    assert release.coefficients.shape == (len(design.columns),)
+    assert release[Coefficients].values.shape == (len(design.columns),)
     assert release.nonprivate_inputs == ()
 
 
@@ -146,7 +135,7 @@ def test_many_steps_without_clipping_and_noise_are_least_squares(small_table, de
     settings = {"batch_size": None, "clip": 1e3, "epochs": 1500, "learning_rate": 0.3, "expected_rows": 3000}
     release = dpsgd(small_table, Budget(1e12, DELTA), np.random.default_rng(0), design=design, **settings)
     exact = solve(*second_moments(*design.encode(small_table))).coefficients
-    assert np.allclose(release.coefficients, exact, atol=1e-2)
+    assert np.allclose(release[Coefficients].values, exact, atol=1e-2)
 
 
 def test_measured_privacy_loss_stays_under_the_claim_and_a_wrong_rate_is_caught():
@@ -173,7 +162,7 @@ def test_measured_privacy_loss_stays_under_the_claim_and_a_wrong_rate_is_caught(
             best = max(best, math.log(max(p - delta, 1e-300) / q))
         return best
 
-    claim = spent(Ledger([Event("gaussian", "x", 1.0, sigma, 4, 0.25)]), delta).epsilon
+    claim = spent(Ledger([Gaussian("x", 1.0, sigma, 4, 0.25)]), delta).epsilon
     assert 0.2 * claim < lower_bound(25, 1) < claim  # 4 steps of rate 1/4
     assert lower_bound(None, 4) > claim  # 4 steps of rate 1
 
@@ -217,8 +206,8 @@ def test_one_seed_gives_one_release(engine, small_table, design):
         dpsgd(small_table, Budget(1.0, DELTA), np.random.default_rng(9), design=design, **SETTING, engine=engine)
         for _ in range(2)
     )
-    assert np.array_equal(one.coefficients, two.coefficients)
-    assert np.isfinite(one.coefficients).all()
+    assert np.array_equal(one[Coefficients].values, two[Coefficients].values)
+    assert np.isfinite(one[Coefficients].values).all()
 
 
 def test_a_logistic_run_ranks_the_labels(small_domain):
@@ -230,4 +219,4 @@ def test_a_logistic_run_ranks_the_labels(small_domain):
     settings = {**SETTING, "learning_rate": 1.0, "epochs": 10, "loss": "logistic"}
     release = dpsgd(table, Budget(2.0, DELTA), np.random.default_rng(0), design=design, **settings)
     X, y = design.encode(table)
-    assert (np.sign(X @ release.coefficients) == y).mean() > 0.9
+    assert (np.sign(X @ release[Coefficients].values) == y).mean() > 0.9

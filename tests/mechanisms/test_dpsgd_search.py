@@ -15,8 +15,10 @@ from dpbench.errors import UserError
 from dpbench.mechanisms.dpsgd import Setting, dpsgd
 from dpbench.mechanisms.dpsgd_search import TUNINGS, _auc, _bounded_loss, dpsgd_search
 from dpbench.privacy.accounting import spent
-from dpbench.privacy.budget import Budget, RandomSearch
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import advanced_composition, sampled_multiplier
+from dpbench.privacy.renyi import RandomSearch
+from dpbench.releases import Coefficients
 
 DELTA = 1e-5
 GRID = {
@@ -43,7 +45,7 @@ def search(table, design, tuning, *, epsilon=1.0, seed=0, **change):
 
 def mean_squared_error(release, table, design):
     X, y = design.encode(table)
-    return np.mean((X @ release.coefficients - y) ** 2)
+    return np.mean((X @ release[Coefficients].values - y) ** 2)
 
 
 def test_the_optimistic_ledger_is_that_of_the_released_run_alone(small_table, design):
@@ -118,7 +120,7 @@ def test_labels_are_searched_by_rank_or_by_brier_score(tuning):
     design = Design(domain, "label")
     release = search(table, design, tuning, epsilon=50.0, loss="logistic", eta=1.0, gamma=0.05)
     X, y = design.encode(table)
-    assert (np.sign(X @ release.coefficients) == y).mean() > 0.9
+    assert (np.sign(X @ release[Coefficients].values) == y).mean() > 0.9
 
 
 def test_the_private_score_has_its_declared_sensitivity(small_table, design):
@@ -133,7 +135,7 @@ def test_the_private_score_has_its_declared_sensitivity(small_table, design):
 @pytest.mark.parametrize("tuning", TUNINGS)
 def test_one_seed_gives_one_release(tuning, small_table, design):
     one, two = (search(small_table, design, tuning, seed=3, gamma=0.3) for _ in range(2))
-    assert np.array_equal(one.coefficients, two.coefficients)
+    assert np.array_equal(one[Coefficients].values, two[Coefficients].values)
     assert one.to_parts()[0] == two.to_parts()[0]
 
 
@@ -145,7 +147,7 @@ def test_a_table_without_rows_or_with_one_class_is_no_error(tuning, loss, small_
     for rows in (0, 30):
         table = Table(domain, np.zeros((rows, 4), dtype=np.int64))
         release = search(table, design, tuning, loss=loss, gamma=0.3)
-        assert np.isfinite(release.coefficients).all()
+        assert np.isfinite(release[Coefficients].values).all()
 
 
 @pytest.mark.parametrize(
@@ -177,7 +179,7 @@ def test_what_cannot_be_run_is_refused_before_any_draw(change, message, small_ta
 
 @pytest.mark.parametrize(("name", "runs"), [("dpgd", 252), ("dpgd_wide", 455)])
 def test_gradient_descent_searches_the_published_grids_on_whole_gradients(name, runs, small_table, design):
-    """Paper 1, Appendix A."""
+    """BinAgg, Appendix A."""
     parameters = {**part_of("mechanism", name).parameters, "expected_rows": len(small_table)}
     budget = Budget(1e3, DELTA)
     release = dpsgd_search(small_table, budget, np.random.default_rng(0), design=design, **parameters)

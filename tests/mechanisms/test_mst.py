@@ -13,11 +13,13 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.inference import Measurement
+from dpbench.inference import JunctionTree, Measurement
 from dpbench.mechanisms import mst as module
-from dpbench.mechanisms.mst import Merge, mst
+from dpbench.mechanisms.fitting import ENGINES
+from dpbench.mechanisms.mst import mst
 from dpbench.privacy.accounting import gaussian_mu, spent, zcdp_rho
 from dpbench.privacy.budget import Budget
+from dpbench.releases import Marginals, SyntheticRows
 
 DELTA = 1e-5
 
@@ -56,13 +58,13 @@ def test_a_huge_budget_gives_the_maximum_spanning_tree_and_reproduces_it(small_t
     best = max(trees, key=lambda edges: sum(dependence(small_table, pair) for pair in edges))
     tree = [tuple(pair) for pair in release.diagnostics["tree"]]
     assert sorted(tree) == sorted(best)
-    assert set(release.marginals) == set(pairs)
+    assert set(release[Marginals].tables) == set(pairs)
     for pair in tree:
-        assert np.abs(release.marginals[pair] - small_table.marginal(pair)).max() < 1, pair
-        assert np.abs(release.rows.marginal(pair) - small_table.marginal(pair)).sum() < 0.05 * n
-    assert len(release.rows) == n
+        assert np.abs(release[Marginals].tables[pair] - small_table.marginal(pair)).max() < 1, pair
+        assert np.abs(release[SyntheticRows].table.marginal(pair) - small_table.marginal(pair)).sum() < 0.05 * n
+    assert len(release[SyntheticRows].table) == n
     off = [pair for pair in pairs if pair not in tree]
-    assert max(np.abs(release.marginals[pair] - small_table.marginal(pair)).max() for pair in off) > 5
+    assert max(np.abs(release[Marginals].tables[pair] - small_table.marginal(pair)).max() for pair in off) > 5
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
@@ -116,8 +118,11 @@ def test_all_that_is_read_of_the_rows_goes_through_the_noise(monkeypatch, small_
             replayed.clear()
             same = played(other, replay)
             assert len(replayed) == len(asked) == 3 * len(table.domain.names) - 2
-            assert np.array_equal(same.rows.codes, release.rows.codes)
-            assert all(np.array_equal(same.marginals[r], release.marginals[r]) for r in release.marginals)
+            assert np.array_equal(same[SyntheticRows].table.codes, release[SyntheticRows].table.codes)
+            assert all(
+                np.array_equal(same[Marginals].tables[r], release[Marginals].tables[r])
+                for r in release[Marginals].tables
+            )
             assert same.diagnostics == release.diagnostics
             changes = [(now - then, bound, norm) for then, (now, bound, norm) in zip(asked, replayed, strict=True)]
             if len(other) == len(table) - 1:
@@ -127,11 +132,11 @@ def test_all_that_is_read_of_the_rows_goes_through_the_noise(monkeypatch, small_
 
 def test_better_budgets_answer_better(small_table):
     """Mean over 5 seeds of the error on what a tree without noise would give."""
-    limit = mst(small_table, Budget(1e6, DELTA), np.random.default_rng(0)).marginals
+    limit = mst(small_table, Budget(1e6, DELTA), np.random.default_rng(0))[Marginals].tables
 
     def error(epsilon: float) -> float:
         releases = [mst(small_table, Budget(epsilon, DELTA), np.random.default_rng(seed)) for seed in range(5)]
-        return float(np.mean([np.abs(t - limit[c]).sum() for r in releases for c, t in r.marginals.items()]))
+        return float(np.mean([np.abs(t - limit[c]).sum() for r in releases for c, t in r[Marginals].tables.items()]))
 
     assert error(0.05) > 2 * error(1.0) > 4 * error(20.0)
 
@@ -145,26 +150,18 @@ def test_n_is_not_used(small_table):
 
 def test_levels_below_three_sigma_are_merged():
     """By hand: sigma = 10, so that 30 stays and 29.9 goes; the merged levels come last."""
-    merge = Merge.of(Measurement(("a",), np.array([29.9, 100.0, -3.0, 30.0, 50.0]), 10.0))
+    merge = module._merged(Measurement(("a",), np.array([29.9, 100.0, -3.0, 30.0, 50.0]), 10.0))
     assert merge.code.tolist() == [3, 0, 3, 1, 2]
     assert merge.levels.tolist() == [1, 3, 4, 0, 2]
     assert merge.count.tolist() == [1, 1, 1, 2]
     back = merge.undo(np.repeat(np.arange(4), 1000), np.random.default_rng(0))
     assert [set(part.tolist()) for part in np.split(back, 4)] == [{1}, {3}, {4}, {0, 2}]
     assert 400 < (back == 0).sum() < 600
-    none, every = (Merge.of(Measurement(("a",), np.full(3, value), 10.0)) for value in (99.0, 0.0))
+    none, every = (module._merged(Measurement(("a",), np.full(3, value), 10.0)) for value in (99.0, 0.0))
     assert none.code.tolist() == [0, 1, 2]
     assert none.count.tolist() == [1, 1, 1]
     assert every.code.tolist() == [0, 0, 0]
     assert every.count.tolist() == [3]
-
-
-def test_a_merged_levels_mass_is_spread_over_its_levels():
-    """By hand, a pair whose two attributes each have merged levels; each sum over a merged cell stays."""
-    a, b = Merge(*map(np.array, ([1, 0, 1], [1, 0, 2], [1, 2]))), Merge(*map(np.array, ([0, 1], [0, 1], [1, 1])))
-    spread = module._spread(np.array([[8.0, 3.0], [6.0, 1.0]]), [a, b])
-    assert spread.tolist() == [[3.0, 0.5], [8.0, 3.0], [3.0, 0.5]]
-    assert module._spread(np.array([7.0, 4.0]), [a]).tolist() == [2.0, 7.0, 2.0]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1e6])
@@ -173,12 +170,12 @@ def test_the_release_is_over_the_original_domain(epsilon):
     table = wide_table()
     release = mst(table, Budget(epsilon, DELTA), np.random.default_rng(0), rows=20_000)
     assert release.diagnostics["compressed_sizes"]["wide"] < 10
-    assert release.rows.domain == table.domain == release.domain
-    pair = release.marginals["wide", "b"]
+    assert release[SyntheticRows].table.domain == table.domain == release.domain
+    pair = release[Marginals].tables["wide", "b"]
     assert pair.shape == (400, 2)
     assert np.abs(pair[[5, 397], [0, 1]] - 1000).max() < (150 if epsilon < 1 else 1)
     assert pair[[5, 397], [1, 0]].max() < (150 if epsilon < 1 else 1)
-    counts = release.rows.marginal(("wide",))
+    counts = release[SyntheticRows].table.marginal(("wide",))
     assert set(np.argsort(counts)[-2:]) == {5, 397}
     assert np.abs(counts[[5, 397]] / 20_000 - 0.5).max() < 0.05
     rest = np.delete(pair.sum(axis=1), [5, 397])
@@ -193,7 +190,7 @@ def test_one_way_tables_are_brought_to_one_total():
         Measurement(("a",), np.array([31.0, 2.0, 4.0, 3.0]), 10.0),
         Measurement(("b",), np.array([4.0, 6.0]), 1.0),
     ]
-    a, b = module._reconciled(singles, {m.clique[0]: Merge.of(m) for m in singles})
+    a, b = module._reconciled(singles, {m.clique[0]: module._merged(m) for m in singles})
     assert a.values == pytest.approx([26.0, 9.0 - 15.0])
     assert b.values == pytest.approx([9.0, 11.0])
     assert (a.sigma, b.sigma) == (10.0, 1.0)
@@ -201,16 +198,14 @@ def test_one_way_tables_are_brought_to_one_total():
 
 def test_the_model_is_of_all_that_was_measured(monkeypatch, small_table):
     """The independent model first, then every attribute and every pair of the tree, each with its own sigma."""
-    asked, estimator = [], module.estimator
+    asked = []
 
-    def recording(engine, **settings):
-        def estimate(sizes, measurements):
+    class Recording(JunctionTree):
+        def estimate(self, sizes, measurements, warm_start=None):
             asked.append([(m.clique, m.sigma) for m in measurements])
-            return estimator(engine, **settings)(sizes, measurements)
+            return super().estimate(sizes, measurements, warm_start)
 
-        return estimate
-
-    monkeypatch.setattr(module, "estimator", recording)
+    monkeypatch.setitem(ENGINES, "native", Recording)
     diagnostics = mst(small_table, Budget(1.0), np.random.default_rng(0)).diagnostics
     single, pair = diagnostics["sigma"]
     first = [((name,), single) for name in small_table.domain.names]
@@ -237,10 +232,10 @@ def test_a_single_attribute_takes_the_whole_budget(small_table):
     assert [event.kind for event in release.ledger.events] == ["gaussian"]
     assert spent(release.ledger, DELTA).mu == pytest.approx(gaussian_mu(1.0, DELTA), rel=1e-12)
     assert release.diagnostics["tree"] == []
-    assert np.abs(release.marginals[("work",)] - table.marginal(("work",))).max() < 100
-    assert len(release.rows) == round(release.diagnostics["total"])
+    assert np.abs(release[Marginals].tables[("work",)] - table.marginal(("work",))).max() < 100
+    assert len(release[SyntheticRows].table) == round(release.diagnostics["total"])
     exact = mst(table, Budget(1e6, DELTA), np.random.default_rng(0), workload=[["work"]])
-    assert np.abs(exact.marginals[("work",)] - table.marginal(("work",))).max() < 1
+    assert np.abs(exact[Marginals].tables[("work",)] - table.marginal(("work",))).max() < 1
 
 
 def test_any_workload_is_answered_by_the_tree(small_table):
@@ -249,8 +244,8 @@ def test_any_workload_is_answered_by_the_tree(small_table):
     full = mst(small_table, Budget(5.0, DELTA), np.random.default_rng(0))
     listed = mst(small_table, Budget(5.0, DELTA), np.random.default_rng(0), workload=[["sex"], names[:3]])
     assert listed.diagnostics == full.diagnostics
-    assert list(listed.marginals) == [("sex",), names[:3]]
-    assert listed.marginals[names[:3]].sum(axis=2) == pytest.approx(full.marginals[names[:2]], abs=1e-6)
+    assert list(listed[Marginals].tables) == [("sex",), names[:3]]
+    assert listed[Marginals].tables[names[:3]].sum(axis=2) == pytest.approx(full[Marginals].tables[names[:2]], abs=1e-6)
 
 
 SCRIPT = """
@@ -284,9 +279,11 @@ def test_same_seed_same_release_in_any_process():
 def test_the_number_of_synthetic_rows_can_be_asked_for(small_table):
     """And does not change the noise."""
     asked, estimated = (mst(small_table, Budget(1.0), np.random.default_rng(0), rows=n) for n in (123, None))
-    assert len(asked.rows) == 123
-    assert len(estimated.rows) == round(estimated.diagnostics["total"])
-    assert all(np.array_equal(asked.marginals[c], estimated.marginals[c]) for c in asked.marginals)
+    assert len(asked[SyntheticRows].table) == 123
+    assert len(estimated[SyntheticRows].table) == round(estimated.diagnostics["total"])
+    assert all(
+        np.array_equal(asked[Marginals].tables[c], estimated[Marginals].tables[c]) for c in asked[Marginals].tables
+    )
 
 
 def test_no_tree_is_larger_than_the_limit_that_admits_it(small_table):
@@ -334,7 +331,7 @@ def test_odd_tables_give_an_answer():
                 release = mst(Table(domain, codes), Budget(epsilon), np.random.default_rng(seed))
                 squares = math.fsum(event.mu**2 for event in release.ledger.events)
                 assert squares == pytest.approx(gaussian_mu(epsilon, DELTA) ** 2, rel=1e-9)
-                for clique, table in release.marginals.items():
+                for clique, table in release[Marginals].tables.items():
                     assert table.shape == domain.shape(clique)
                     assert np.isfinite(table).all()
                     assert table.min() >= 0

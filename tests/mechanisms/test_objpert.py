@@ -13,11 +13,11 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.exact import exact_table
 from dpbench.mechanisms.objpert import objpert
-from dpbench.mechanisms.release import Release
 from dpbench.models.logistic import logistic_rows
 from dpbench.privacy.accounting import gaussian_mu, spent
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.tape import record
+from dpbench.releases import Coefficients, Release
 
 DELTA = 1e-5
 CALIBRATIONS = ["tight", "paper"]
@@ -57,7 +57,7 @@ def test_the_noise_is_normal_of_the_size_in_the_ledger(small_table, design, cali
     made = [solved(rows, design, seed=seed, calibration=calibration) for seed in range(300)]
     b, error = made[0][0].ledger.events
     z = np.array([found for _, _, found in made]) / (b.multiplier * b.sensitivity)
-    w = np.array([one.coefficients - theta for one, theta, _ in made]) / (error.multiplier * error.sensitivity)
+    w = np.array([one[Coefficients].values - theta for one, theta, _ in made]) / (error.multiplier * error.sensitivity)
     for values in (z, w):
         assert abs(values.mean()) < 5 / math.sqrt(values.size)
         assert abs(values.std() - 1) < 5 / math.sqrt(2 * values.size)
@@ -84,7 +84,7 @@ def test_the_noise_for_the_solver_s_error_costs_next_to_nothing(small_table, des
     """About a thousandth of sigma, and less than 1e-4 of what b does to the coefficients (200 draws)."""
     made, _, _ = solved(small_table, design)
     assert made.diagnostics["noise_sd"] < 1.0015 * design.x_bound / gaussian_mu(1.0, DELTA)
-    spread = np.std([release(small_table, design, seed=seed).coefficients for seed in range(200)], axis=0)
+    spread = np.std([release(small_table, design, seed=seed)[Coefficients].values for seed in range(200)], axis=0)
     assert made.diagnostics["solver_noise_sd"] < 1e-4 * spread.min()
 
 
@@ -132,7 +132,7 @@ def test_a_large_budget_gives_the_fit_with_the_ridge_alone(small_table, design):
     rows = exact_table(small_table, Budget(math.inf), np.random.default_rng(0))
     ridge = made.diagnostics["ridge"] / len(small_table)
     np.testing.assert_allclose(
-        made.coefficients, logistic_rows(rows, design=design, ridge=ridge).coefficients, atol=3e-3
+        made[Coefficients].values, logistic_rows(rows, design=design, ridge=ridge).coefficients, atol=3e-3
     )
 
 
@@ -146,7 +146,7 @@ SMALL = Domain((Attribute.discrete("a", [0, 1, 2, 3]), Attribute.categorical("y"
 def test_labels_that_a_plane_separates_one_label_and_no_row_have_a_finite_minimum(codes, epsilon):
     table, design = Table(SMALL, np.array(codes)), Design(SMALL, "y")
     made, _, found = solved(table, design, epsilon)
-    assert np.isfinite(made.coefficients).all()
+    assert np.isfinite(made[Coefficients].values).all()
     b = np.random.default_rng(0).normal(0.0, made.diagnostics["noise_sd"], 2)
     np.testing.assert_allclose(found, b, atol=1.01e-10 * made.diagnostics["noise_sd"])
 
@@ -164,11 +164,11 @@ def test_a_minimum_that_is_not_reached_is_not_released(small_table, design):
         ("sex", math.inf, {"calibration": "paper"}, "epsilon must lie between 4.4e-16 and 9e\\+15"),
         ("sex", 1e17, {}, "epsilon must lie between 8.9e-16 and 1.8e\\+16"),
         ("sex", 1e-20, {}, "epsilon must lie between"),
-        ("sex", 1.0, {"tolerance": 1.0}, "tolerance must lie between 0 and 1, not 1"),
+        ("sex", 1.0, {"tolerance": 1.0}, "tolerance must lie between 0 and 1, both excluded, not 1"),
         ("sex", 1.0, {"tolerance": 0.0}, "tolerance must lie"),
         ("sex", 1.0, {"tolerance": math.nan}, "tolerance must lie"),
-        ("sex", 1.0, {"solver_share": 1.0}, "solver_share must lie between 0 and 1, not 1"),
-        ("sex", 1.0, {"calibration": "papre"}, "calibration must be one of tight, paper"),
+        ("sex", 1.0, {"solver_share": 1.0}, "solver_share must lie between 0 and 1, both excluded, not 1"),
+        ("sex", 1.0, {"calibration": "papre"}, "unknown calibration 'papre'; did you mean 'paper'"),
     ],
 )
 def test_what_is_refused_is_refused_before_anything_is_drawn(

@@ -11,17 +11,30 @@ from dpbench.config import Part, choices, part_of
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.mechanisms import adassp, aim, dpsgd_search, jlt, objpert, privtree, snsynth, ssp
+from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert, privtree, snsynth, ssp
 from dpbench.mechanisms.dpsgd import dpsgd
-from dpbench.mechanisms.release import Release, SufficientStatistics
 from dpbench.mechanisms.replay import check_replay, exemption, random_table
 from dpbench.privacy import noise
-from dpbench.privacy.accounting import CALIBRATIONS
-from dpbench.privacy.budget import Budget, Event, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.events import ExponentialMechanism, Gaussian
+from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.tape import record
+from dpbench.releases import Release, SufficientStatistics
 
 DELTA = 1e-3
-SMALL = {"expected_rows": 400, "batch_sizes": [None, 100], "batch_size": 100, "rows": 50, "iterations": 30}
+SMALL = {
+    "expected_rows": 400,
+    "batch_sizes": [None, 100],
+    "batch_size": 100,
+    "rows": 50,
+    "iterations": 30,
+    "gap": 0.5,
+    "nodes": 1,
+    "teachers": 10,
+    "steps": 100,
+    "samples": 5,
+    "projections": 3,
+}
 DOMAINS = {
     "numeric": Domain(
         (Attribute.binned("a", -1, 7, 5), Attribute.binned("b", 2, 3, 3), Attribute.binned("y", -2, 9, 4))
@@ -44,13 +57,20 @@ def rows(kind: str, n: int = 150) -> Table:
     return random_table(DOMAINS[kind], n, 0, numbers=kind == "numeric")
 
 
-def maker(part: Part, kind: str, epsilon: float, *, relation: str = "add_remove", seed: int = 3, **change):
-    """The mechanism as a function of the table alone."""
+def maker(part: Part, kind: str, epsilon: float, *, relation: str | None = None, seed: int = 3, **change):
+    """The mechanism as a function of the table alone, between the first of the neighbours that it states."""
     parameters = {**part.parameters, **{k: v for k, v in SMALL.items() if k in part.parameters}, **change}
     if part.takes("design"):
         parameters["design"] = DESIGNS[kind]
-    budget, function = Budget(epsilon, DELTA, relation), part.function
+    if part.takes("public"):
+        parameters["public"] = rows(kind, 40)
+    budget, function = Budget(epsilon, DELTA, relation or part.relations[0]), part.function
     return lambda table: function(table, budget, np.random.default_rng(seed), **parameters)
+
+
+def counts(part: Part) -> bool:
+    """Whether the mechanism takes counts only."""
+    return part.parameters.get("family") == "poisson"
 
 
 def cases():
@@ -58,7 +78,7 @@ def cases():
     for name in choices("mechanism"):
         part = part_of("mechanism", name)
         for kind, design in DESIGNS.items():
-            if design.binary or not part.labels:
+            if (design.binary or not part.labels) and (design.counted or not counts(part)):
                 for relation in part.relations or ["add_remove"]:
                     yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}")
 
@@ -72,7 +92,7 @@ def without_worker(monkeypatch):
 
 @pytest.mark.parametrize(("part", "kind", "relation"), list(cases()))
 def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part, kind, relation, without_worker):
-    calibrations = [{"calibration": name} for name in CALIBRATIONS] if part.takes("calibration") else [{}]
+    calibrations = [{"calibration": name} for name in part.calibrations] if part.takes("calibration") else [{}]
     for change in calibrations:
         for epsilon in (0.5, 20.0):
             make = maker(part, kind, epsilon, relation=relation, **change)
@@ -86,24 +106,32 @@ def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worke
     reasons = {}
     for name in choices("mechanism"):
         part = part_of("mechanism", name)
-        reasons[name] = exemption(maker(part, "categorical", 1.0)(rows("categorical", 1000)))
-        assert (reasons[name] == "it is not private") == (not part.private)
+        kind = "both" if counts(part) else "categorical"
+        reasons[name] = exemption(maker(part, kind, 1.0)(rows(kind, 1000)))
+        assert (reasons[name] == "it is not private") == (not part.private and name != "zero")  # zero reads no row
         assert (reasons[name] == "its noise is the claim of a third party") == part.target.endswith(".snsynth")
     assert sum(reason is None for reason in reasons.values()) > len(reasons) / 2
 
 
 @pytest.mark.parametrize("name", choices("mechanism"))
 def test_another_generator_draws_another_noise(name, without_worker):
-    """No mechanism has a seed of its own: no two of its answers have the same noise under two generators."""
-    part, told = part_of("mechanism", name), []
+    """No mechanism has a seed of its own: no two of its answers have the same noise under two generators.
+
+    Where nothing is measured, other queries are selected.
+    """
+    part, told, selected = part_of("mechanism", name), [], []
+    if not part.private:
+        pytest.skip("it is not private")
+    kind = "both" if counts(part) else "categorical"
     for seed in (3, 4):
         with record() as tape:
-            release = maker(part, "categorical", 1.0, seed=seed)(rows("categorical", 1000))
+            release = maker(part, kind, 1.0, seed=seed)(rows(kind, 1000))
         if exemption(release):
             pytest.skip(exemption(release))
-        kinds = ("gaussian", "laplace", "projection", "objective")
+        kinds = ("gaussian", "gaussian_batch", "laplace", "projection", "objective")
         told.append([e.told for e in tape if e.event and e.event.to_dict()["kind"] in kinds])
-    assert told[0]
+        selected.append(str([e.told for e in tape if isinstance(e.event, ExponentialMechanism)]))
+    assert told[0] or selected[0] != selected[1]
     assert not any(np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-9) for a, b in zip(*told, strict=False))
 
 
@@ -134,6 +162,10 @@ def doubled(rng, ledger, scores, **settings):
     return noise.exponential_mechanism(rng, ledger, 2 * np.asarray(scores), **settings)
 
 
+def doubled_for_all(rng, ledger, scores, **settings):
+    return noise.exponential_mechanisms(rng, ledger, 2 * np.asarray(scores), **settings)
+
+
 def private_argmax(rng, ledger, scores, **settings):
     noise.exponential_mechanism(rng, ledger, scores, **settings)
     return int(np.argmax(scores))
@@ -159,6 +191,8 @@ NOISELESS = "reads the rows without noise"
 PLANTED = {  # module and function that is broken, mechanism and parameters, what is said
     "noise halved in the draw": (aim, "gaussian", halved, "aim", {}, NOISELESS),
     "scores doubled": (aim, "exponential_mechanism", doubled, "aim", {}, "'selection' changes by"),
+    "noise halved in the one loop": (adaptive, "gaussian", halved, "mwem_past", {}, NOISELESS),
+    "its scores doubled": (adaptive, "exponential_mechanisms", doubled_for_all, "pep", {}, "'selection' changes by"),
     "the private argmax": (aim, "exponential_mechanism", private_argmax, "aim", {}, NOISELESS),
     "lambda_min not noised": (
         *(adassp, "gaussian", recorded_only(noise.gaussian, "lambda_min(X'X)"), "adassp", {}),
@@ -187,11 +221,12 @@ PLANTED = {  # module and function that is broken, mechanism and parameters, wha
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_planted_mistake_is_caught(mistake, monkeypatch):
     module, function, broken, name, change, said = PLANTED[mistake]
-    make = maker(part_of("mechanism", name), "categorical", 20.0, **change)
-    table = rows("categorical", 600)
-    assert check_replay(make, table) == []
+    part, table = part_of("mechanism", name), rows("categorical", 600)
+    make = maker(part, "categorical", 20.0, **change)
+    assert check_replay(make, table, relation=part.relations[0]) == []
     monkeypatch.setattr(module, function, broken)
-    assert any(said in problem for problem in check_replay(make, table)), check_replay(make, table)
+    problems = check_replay(make, table, relation=part.relations[0])
+    assert any(said in problem for problem in problems), problems
 
 
 def test_xy_with_the_noise_of_xx_is_caught(monkeypatch):
@@ -203,7 +238,7 @@ def test_xy_with_the_noise_of_xx_is_caught(monkeypatch):
             told = noise.gaussian(rng, ledger, value, **settings)
             reused.z = (told - value).ravel()[: len(value)] / (multiplier * sensitivity) if np.ndim(value) else None
             return told
-        ledger.record(Event("gaussian", label, sensitivity, multiplier))
+        ledger.record(Gaussian(label, sensitivity, multiplier))
         return value + multiplier * sensitivity * reused.z[: len(value)]
 
     make = maker(part_of("mechanism", "adassp"), "numeric", 1.0)
@@ -221,7 +256,7 @@ def mean_release(table: Table, *, sensitivity: float = 1.0, n: bool = False, bou
     total = noise.gaussian(rng, ledger, [len(table)], sensitivity=sensitivity * reach, multiplier=2.0, label="n")
     statistics = SufficientStatistics(np.outer(total, total), total, 2.0, 2.0)
     diagnostics = {"rows": len(table)} if n else {}
-    return Release(table.domain, Budget(1.0), ledger, statistics, diagnostics=diagnostics)
+    return Release(table.domain, Budget(1.0), ledger, (statistics,), diagnostics)
 
 
 def test_bounds_read_off_the_rows_and_a_true_number_among_the_diagnostics_are_caught():
@@ -241,7 +276,7 @@ def test_where_one_record_is_replaced_n_may_be_read_and_a_sum_changes_twice():
             np.random.default_rng(0), ledger, [y.sum()], sensitivity=sensitivity, multiplier=2.0, label="sum"
         )
         statistics = SufficientStatistics(np.eye(1), told / max(len(table), 1), 2.0, 2.0)
-        return Release(table.domain, Budget(1.0), ledger, statistics)
+        return Release(table.domain, Budget(1.0), ledger, (statistics,))
 
     table = rows("numeric")
     last = DESIGNS["numeric"].encode(table)[1][-1]

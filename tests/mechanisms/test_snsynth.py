@@ -1,6 +1,6 @@
 """The GANs of smartnoise-synth: what is sent to the other environment, what comes back, and what is refused.
 
-A small script plays the worker, so that the protocol is tested without that environment; the last tests train in it.
+A small script plays the worker, so that the protocol is tested without that environment.
 """
 
 import json
@@ -19,6 +19,7 @@ from dpbench.mechanisms import snsynth as module
 from dpbench.mechanisms.snsynth import SYNTHESIZERS, snsynth
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
+from dpbench.releases import SyntheticRows
 from dpbench.resources import PACKAGE
 
 BUDGET = Budget(1.0, 1e-5)
@@ -105,13 +106,13 @@ def test_rows_that_come_back_unchanged_are_the_same_table(worker):
     train = table()
     release = run(train, rows=len(train))
     assert release.offers == ("rows",)
-    assert np.array_equal(release.rows.codes, train.codes)
-    assert np.array_equal(release.rows.numbers["age"], train.numbers["age"])
+    assert np.array_equal(release[SyntheticRows].table.codes, train.codes)
+    assert np.array_equal(release[SyntheticRows].table.numbers["age"], train.numbers["age"])
 
 
 def test_numbers_outside_the_bounds_are_moved_into_them(worker):
     worker('np.savez(folder / "result.npz", rows=[[-5, 2, 0.2, 0], [130, 0, 4.4, 0], [55.5, 1, 9, 0]], epsilon=1)')
-    rows = run(rows=3).rows
+    rows = run(rows=3)[SyntheticRows].table
     assert rows.numbers["age"].tolist() == [0, 100, 55.5]
     assert rows.numbers["rings"].tolist() == [1, 4, 5]
     assert rows.codes.tolist() == [[0, 2, 0, 0], [9, 0, 3, 0], [5, 1, 4, 0]]
@@ -195,58 +196,3 @@ def test_every_config_writes_out_all_settings_of_its_synthesizer(name):
     parameters = part_of("mechanism", name).parameters
     assert parameters["synthesizer"] == name
     assert set(parameters["settings"]) == set(SYNTHESIZERS[name].settings)
-
-
-# --- in the environment of the library -----------------------------------------------------------------------------
-
-needs_library = pytest.mark.skipif(not PYTHON.is_file(), reason="make snsynth has not been run")
-
-
-FEW = {name: {"epochs": 2} if name in ("dpgan", "dpctgan") else {} for name in SYNTHESIZERS}
-
-
-def trained(name, train, seed):
-    settings = {**part_of("mechanism", name).parameters["settings"], **FEW[name]}
-    budget = Budget(0.5, 1e-5)
-    return run(train, synthesizer=name, settings=settings, budget=budget, rows=200, seed=seed, timeout=120)
-
-
-@needs_library
-@pytest.mark.slow
-@pytest.mark.parametrize("name", SYNTHESIZERS)
-def test_each_synthesizer_gives_the_same_rows_for_the_same_seed(name):
-    releases = [trained(name, table(1100), seed) for seed in (1, 1, 2)]
-    first, again, other = (release.rows for release in releases)
-    assert len(first) == 200
-    assert len(np.unique(first.numbers["age"])) > 10
-    assert np.array_equal(first.numbers["age"], again.numbers["age"])
-    assert np.array_equal(first.codes, again.codes)
-    assert not np.array_equal(first.numbers["age"], other.numbers["age"])
-    assert 0.1 < releases[0].diagnostics["accounted_epsilon"] < 1.5
-
-
-@needs_library
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["dpctgan", "patectgan"])
-def test_a_conditional_gan_needs_no_categorical_attribute(name):
-    rows = trained(name, table(1100).project(["age", "rings"]), 1).rows
-    assert len(rows) == 200
-    assert len(np.unique(rows.numbers["age"])) > 10
-
-
-@needs_library
-@pytest.mark.slow
-def test_a_level_that_no_row_has_can_still_be_drawn():
-    """The levels are the declared ones: their encoding does not show which of them occur."""
-    train = table(200)
-    codes = train.codes.copy()
-    codes[:, 1] = 0
-    rows = run(Table(DOMAIN, codes, train.numbers), settings={"epochs": 1}, rows=500).rows
-    assert len(np.unique(rows.column("sex"))) == 3
-
-
-@needs_library
-@pytest.mark.slow
-def test_what_the_library_says_is_in_the_message():
-    with pytest.raises(UserError, match=r"pategan of smartnoise-synth failed .*ValueError: .*epsilon"):
-        run(table(1000), synthesizer="pategan", budget=Budget(0.01, 1e-5))

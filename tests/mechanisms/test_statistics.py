@@ -1,4 +1,4 @@
-"""SSP and AdaSSP: sensitivities in the worst case, noise of the declared size, ledgers, and their limits."""
+"""Mechanisms of sufficient statistics: sensitivities in the worst case, published noise, ledgers, and their limits."""
 
 import itertools
 import math
@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 
 from dpbench.config import compose
-from dpbench.data.domain import Attribute, Domain
+from dpbench.data.domain import Domain
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.load import declared_domain
 from dpbench.data.table import Table
-from dpbench.errors import UserError
 from dpbench.mechanisms.adassp import adassp
 from dpbench.mechanisms.analyze_gauss import analyze_gauss
-from dpbench.mechanisms.exact import exact
 from dpbench.mechanisms.ssp import ssp
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.noise import gaussian
+from dpbench.releases import SufficientStatistics
 
 DELTA = 1e-5
 
@@ -109,22 +107,6 @@ def test_what_published_constants_spend_on_adult(mechanism, spends):
         assert spent(release.ledger, DELTA).epsilon == pytest.approx(spent_of_it, abs=5e-4)
 
 
-def test_statistics_for_intervals_are_covered_too_and_cost_no_more(small_table, small_domain):
-    design = Design(small_domain, "grade", scaled=False)
-    draw = partial(ssp, small_table, Budget(1.0, DELTA), design=design, intervals=True)
-    release = draw(np.random.default_rng(0))
-    _, y = neighbours(small_table.domain, design)
-    assert release.ledger.events[-1].label == "y'y"
-    assert release.ledger.events[-1].sensitivity == (y**2).max()
-    assert spent(release.ledger, DELTA).epsilon == pytest.approx(1.0, rel=1e-6)
-    assert spent(release.ledger, DELTA).epsilon <= 1 + 1e-9
-    _, y = design.encode(small_table)
-    sd = release.ledger.events[-1].sensitivity * release.ledger.events[-1].multiplier
-    mean = np.mean([draw(np.random.default_rng(seed)).statistics.yty for seed in range(200)])
-    assert abs(mean - y @ y) < 5 * sd / math.sqrt(200)  # error rate below 1e-6
-    assert ssp(small_table, Budget(1.0, DELTA), np.random.default_rng(0), design=design).statistics.yty is None
-
-
 @pytest.mark.parametrize("mechanism", [ssp, adassp, analyze_gauss])
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 5.0])
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
@@ -151,84 +133,9 @@ def test_paper_calibrations_add_the_published_noise(small_table, design):
         assert noise == pytest.approx([multiplier * sensitivity for sensitivity in sensitivities])
 
 
-def test_noise_is_symmetric_and_of_the_size_in_the_release(small_table, design):
-    """Sample deviations of 400 draws lie within 5 standard errors (error rate below 1e-5)."""
-    budget = Budget(1.0, DELTA)
-    draws = [ssp(small_table, budget, np.random.default_rng(seed), design=design).statistics for seed in range(400)]
-    for attribute, sd in [("xtx", draws[0].xtx_sd), ("xty", draws[0].xty_sd)]:
-        values = np.array([getattr(draw, attribute) for draw in draws])
-        ratio = values.std(axis=0, ddof=1).mean() / sd
-        assert abs(ratio - 1) < 5 / np.sqrt(2 * 400 * values[0].size / 2)
-    assert np.array_equal(draws[0].xtx, draws[0].xtx.T)
-
-
 @pytest.mark.parametrize("mechanism", [ssp, adassp, analyze_gauss])
 def test_a_huge_budget_gives_the_exact_statistics(mechanism, small_table, design):
     release = mechanism(small_table, Budget(1e9, DELTA), np.random.default_rng(0), design=design)
     xtx, xty = second_moments(*design.encode(small_table))
-    assert np.allclose(release.statistics.xtx, xtx, atol=1e-2)
-    assert np.allclose(release.statistics.xty, xty, atol=1e-2)
-
-
-def test_ridge_of_adassp_shrinks_with_the_budget_and_makes_the_matrix_positive(small_table, design):
-    """With failure = 0.05 the matrix may be indefinite in 5% of the draws: more than 12 of 100 has odds below 1e-3."""
-    ridges = []
-    for epsilon in (0.05, 0.5, 5.0):
-        releases = [
-            adassp(small_table, Budget(epsilon, DELTA), np.random.default_rng(seed), design=design).statistics
-            for seed in range(100)
-        ]
-        lowest = [np.linalg.eigvalsh(s.xtx + s.ridge * np.eye(len(s.xty)))[0] for s in releases]
-        assert sum(value <= 0 for value in lowest) <= 12
-        ridges.append(np.mean([s.ridge for s in releases]))
-    assert ridges[0] > ridges[1] > ridges[2]
-
-
-def test_measured_privacy_loss_stays_under_the_claim_and_a_broken_mechanism_is_caught():
-    """Clopper-Pearson lower bound on eps (level 1e-6) from 20,000 runs on two worst-case neighbours.
-
-    The test statistic is the entry that a row at the corner of asymmetric bounds moves most.
-    """
-    from scipy.stats import beta
-
-    domain = Domain((Attribute.from_edges("x", [-3, 1, 7]), Attribute.discrete("y", [0, 2])))
-    design = Design(domain, "y", intercept=True)
-    empty, one = (Table(domain, np.ones((n, 2), dtype=np.int64)) for n in (0, 1))
-    epsilon, runs = 2.0, 20_000
-
-    def lower_bound(draw) -> float:
-        without, with_row = (np.array([draw(table, seed) for seed in range(runs)]) for table in (empty, one))
-        best = 0.0
-        for threshold in np.quantile(with_row, [0.5, 0.7, 0.9]):
-            hits, false_hits = (with_row > threshold).sum(), (without > threshold).sum()
-            p = beta.ppf(1e-6, hits, runs - hits + 1)
-            q = beta.ppf(1 - 1e-6, false_hits + 1, runs - false_hits)
-            best = max(best, math.log((p - DELTA) / q))
-        return best
-
-    def honest(table, seed):
-        release = ssp(table, Budget(epsilon, DELTA), np.random.default_rng([len(table), seed]), design=design)
-        return release.statistics.xtx[-1, -1]
-
-    def broken(table, seed):  # noise for a tenth of the sensitivity
-        from dpbench.privacy.budget import Ledger
-
-        rng = np.random.default_rng([len(table), seed])
-        return gaussian(rng, Ledger(), float(len(table)), sensitivity=0.1, multiplier=1.4, label="count")
-
-    assert lower_bound(honest) <= epsilon
-    assert lower_bound(broken) > epsilon
-
-
-def test_exact_reads_without_noise_and_says_so(small_table, design):
-    release = exact(small_table, Budget(math.inf), np.random.default_rng(0), design=design)
-    xtx, xty = second_moments(*design.encode(small_table))
-    assert np.array_equal(release.statistics.xtx, xtx)
-    assert np.array_equal(release.statistics.xty, xty)
-    assert release.statistics.yty == pytest.approx((design.encode(small_table)[1] ** 2).sum())
-    assert spent(release.ledger, DELTA).epsilon == math.inf
-
-
-def test_unknown_calibration_is_named(small_table, design):
-    with pytest.raises(UserError, match="calibration must be one of tight, paper, not 'loose'"):
-        ssp(small_table, Budget(1.0), np.random.default_rng(0), design=design, calibration="loose")
+    assert np.allclose(release[SufficientStatistics].xtx, xtx, atol=1e-2)
+    assert np.allclose(release[SufficientStatistics].xty, xty, atol=1e-2)

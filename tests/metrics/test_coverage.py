@@ -7,12 +7,13 @@ import pytest
 
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
-from dpbench.mechanisms.release import Release
 from dpbench.metrics.coverage import coverage, interval_width
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Release
 
 
 def evaluation(table, design, below, above) -> Evaluation:

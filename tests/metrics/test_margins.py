@@ -1,6 +1,5 @@
 """The histogram of margins by hand, and as a run stores it."""
 
-import json
 import math
 
 import numpy as np
@@ -10,12 +9,14 @@ from dpbench.cli import main
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
-from dpbench.mechanisms.release import Release
+from dpbench.grid.store import Store
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.metrics.margins import margins_inside
 from dpbench.models.fit import Fit
-from dpbench.privacy.budget import Budget, Ledger
-from dpbench.report.frame import trial_frame
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Release
+from dpbench.report.frames.frame import trial_frame
 
 DOMAIN = Domain((Attribute.discrete("x", [-1, 0, 0.5, 1]), Attribute.categorical("y", ["no", "yes"])))
 
@@ -46,21 +47,22 @@ def test_by_hand(theta, inside, bins):
 
 
 def test_a_target_of_many_values_is_refused():
-    with pytest.raises(ValueError, match="'x' is not one of two levels; leave margins_inside out"):
+    with pytest.raises(ValueError, match="'x' is not one of two levels; leave metrics of classification out"):
         margins_inside(evaluation([0, 1], [0, 1], 1.0, target="x"))
 
 
 def test_a_run_stores_the_histogram_beside_the_number_and_the_report_reads_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    line = "dataset=adult_synth dataset.target=sex limits=smoke mechanism=[objpert] model=[released_coefficients]"
+    line = "dataset=adult_synth dataset.target=sex sample=smoke limits=smoke"
+    line += " mechanism=[objpert] model=[released_coefficients]"
     more = "metric=[auc,margins_inside] calibration=[tight,paper] epsilon=1 repetitions=1 jobs=1"
     assert main(["run", *line.split(), *more.split(), f"results={tmp_path}"]) == 0
-    trials = [json.loads(path.read_text()) for path in tmp_path.glob("*/trials/*.json")]
+    trials = [*Store(tmp_path, "grid").all_trials()]
     assert len(trials) == 2
-    for trial in trials:
+    for trial in (trial.to_dict() for trial in trials):
         auc, margins = trial["scores"]
         assert sorted(auc) == ["direction", "name", "unit", "value"]
-        assert sum(margins["detail"]["counts"]) == 500  # limits=smoke
+        assert sum(margins["detail"]["counts"]) == 500  # sample=smoke
     frame = trial_frame(trials)
     assert sorted(frame["metric"]) == ["auc", "auc", "margins_inside", "margins_inside"]
     assert frame["value"].between(0, 1).all()

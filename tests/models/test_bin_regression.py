@@ -10,10 +10,11 @@ from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.mechanisms.binagg import binagg
-from dpbench.mechanisms.release import BinSums, Release
 from dpbench.models.bin_regression import bin_regression, bin_regression_naive
 from dpbench.privacy.accounting import gaussian_epsilon
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import BinSums, Release
 
 DELTA = 1000**-1.1
 D = 5
@@ -23,7 +24,7 @@ BETA = np.array([1.2, 1.9, 1.4, 1.6, 1.1])
 
 
 def release_of(bins):
-    return Release(DOMAIN, Budget(1.0), Ledger(), bins=bins)
+    return Release(DOMAIN, Budget(1.0), Ledger(), (bins,))
 
 
 def noiseless(K=40, seed=0, units=1.0):
@@ -35,7 +36,7 @@ def noiseless(K=40, seed=0, units=1.0):
     return BinSums(np.zeros((K, 3)), np.ones((K, 3)), c, S, t, np.zeros((K, 3)), 0.0)
 
 
-@pytest.mark.parametrize("correction", ["sum", "printed"])
+@pytest.mark.parametrize("correction", ["sum", "published"])
 def test_without_noise_it_is_weighted_least_squares_with_a_sandwich(correction):
     units = np.array([1.0, 1e-6, 1e5])  # as those of real features do, they differ
     bins = noiseless(units=units)
@@ -54,7 +55,7 @@ def test_without_noise_it_is_weighted_least_squares_with_a_sandwich(correction):
 
 
 def test_the_covariance_is_that_of_theorem_42():
-    """With the symbols and the loops of the print, where noise on S dominates."""
+    """With the symbols and the loops of the paper, where noise on S dominates."""
     exact = noiseless()
     K, d, Delta = 40, 3, np.array([5.0, 1.0, 3.0])
     rng = np.random.default_rng(2)
@@ -71,12 +72,12 @@ def test_the_covariance_is_that_of_theorem_42():
     np.testing.assert_allclose(fit.intervals, np.stack([beta - half, beta + half], axis=1), rtol=1e-6)
 
 
-def test_the_sum_takes_out_the_bias_and_the_printed_mean_does_not():
+def test_the_sum_takes_out_the_bias_and_the_published_mean_does_not():
     """Means of 1,500 fits to the same bins under fresh noise, in standard errors of the mean."""
     K, rng = 150, np.random.default_rng(1)
     exact = noiseless(K)
     beta, sd = np.array([1.0, 2.0, 3.0]), np.array([6.0, 3.0, 4.0])
-    fits = {"sum": [], "printed": []}
+    fits = {"sum": [], "published": []}
     for _ in range(1500):
         t = exact.sums @ beta + rng.normal(0, np.sqrt(exact.counts + 4))
         noisy = exact.sums + rng.normal(size=(K, 3)) * sd
@@ -85,11 +86,11 @@ def test_the_sum_takes_out_the_bias_and_the_printed_mean_does_not():
             found.append(bin_regression(release_of(bins), design=DESIGN, correction=correction).coefficients)
     off = {name: (np.mean(f, axis=0) - beta) / np.std(f, axis=0) * math.sqrt(1500) for name, f in fits.items()}
     assert np.abs(off["sum"]).max() < 4
-    assert np.abs(off["printed"]).max() > 10
+    assert np.abs(off["published"]).max() > 10
 
 
 def simulate(repetitions, seed=0, **settings):
-    """Estimates, standard errors and naive intervals over repetitions of Paper 1's Table 1: n = 1000, mu = 1."""
+    """Estimates, standard errors and naive intervals over repetitions of BinAgg's Table 1: n = 1000, mu = 1."""
     rng = np.random.default_rng(seed)
     asked = Budget(gaussian_epsilon(1.0, DELTA), DELTA)
     fits, naive = [], []
@@ -109,7 +110,7 @@ def simulate(repetitions, seed=0, **settings):
 
 @pytest.mark.parametrize("settings", [{"calibration": "paper"}, {"allocation": "centred"}], ids=str)
 def test_intervals_hold_the_truth_as_often_as_they_say(settings):
-    """Paper 1, Table 1, in 400 repetitions.
+    """BinAgg, Table 1, in 400 repetitions.
 
     A coefficient's coverage has a standard error of 1.1%: four around 95%. The standard deviation has one of 3.5%.
     """
@@ -160,7 +161,7 @@ def test_settings_that_cannot_be_used_are_named():
     release = release_of(noiseless())
     with pytest.raises(UserError, match="level must lie"):
         bin_regression(release, design=DESIGN, level=1.0)
-    with pytest.raises(UserError, match="sum, printed"):
+    with pytest.raises(UserError, match="published, sum"):
         bin_regression(release, design=DESIGN, correction="mean")
     with pytest.raises(UserError, match="sigma"):
         bin_regression_naive(release, design=DESIGN, sigma=0.0)

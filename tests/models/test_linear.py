@@ -9,10 +9,11 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design, pairs
 from dpbench.data.table import Table
 from dpbench.mechanisms.exact import exact, exact_table
-from dpbench.mechanisms.release import BinSums, Release, SufficientStatistics
 from dpbench.models.linear import linear_marginals, linear_rows, linear_statistics, solve
 from dpbench.models.sandwich import linear_rows_sandwich
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import BinSums, Marginals, Release, SufficientStatistics, SyntheticRows
 
 RNG = np.random.default_rng(0)  # for models that draw only from releases of bins
 
@@ -27,8 +28,8 @@ def test_statistics_marginals_and_rows_of_the_same_table_agree(small_table, smal
     marginals = {clique: small_table.marginal(clique) for clique in pairs(small_domain)}
     fits = [
         linear_statistics(exact(small_table, budget, np.random.default_rng(0), design=design), design=design),
-        linear_marginals(Release(small_domain, budget, Ledger(), marginals=marginals), design=design),
-        linear_rows(Release(small_domain, budget, Ledger(), rows=small_table), design=design, rng=RNG),
+        linear_marginals(Release(small_domain, budget, Ledger(), (Marginals(marginals),)), design=design),
+        linear_rows(Release(small_domain, budget, Ledger(), (SyntheticRows(small_table),)), design=design, rng=RNG),
     ]
     X, y = design.encode(small_table)
     expected = np.linalg.lstsq(X, y, rcond=None)[0]
@@ -52,14 +53,14 @@ def test_larger_marginals_serve_as_well_as_pairs(small_table, design, workload):
 def test_a_pair_that_is_released_comes_before_the_sums(small_table, small_domain, design):
     marginals = {clique: small_table.marginal(clique) for clique in pairs(small_domain)}
     marginals[small_domain.names] = np.zeros(small_domain.shape(small_domain.names))
-    fit = linear_marginals(Release(small_domain, Budget(math.inf), Ledger(), marginals=marginals), design=design)
+    fit = linear_marginals(Release(small_domain, Budget(math.inf), Ledger(), (Marginals(marginals),)), design=design)
     X, y = design.encode(small_table)
     np.testing.assert_allclose(fit.moments[1][:-1], X[:, :-1].T @ y)  # the last entry is from one-way sums
 
 
 def test_ridge_is_added(small_domain, design):
     statistics = SufficientStatistics(np.diag([1.0, 3.0]), np.array([2.0, 8.0]), 0.0, 0.0, ridge=1.0)
-    fit = linear_statistics(Release(small_domain, Budget(1.0), Ledger(), statistics), design=design)
+    fit = linear_statistics(Release(small_domain, Budget(1.0), Ledger(), (statistics,)), design=design)
     assert np.allclose(fit.coefficients, [1.0, 2.0])
 
 
@@ -116,7 +117,7 @@ def test_a_column_of_zeros_has_no_coefficient_in_any_unit():
 
 @pytest.mark.parametrize("model", [linear_rows, linear_rows_sandwich])
 def test_a_design_in_own_units_gives_the_fit_of_the_scaled_one(small_table, small_domain, model):
-    release = Release(small_domain, Budget(math.inf), Ledger(), rows=small_table)
+    release = Release(small_domain, Budget(math.inf), Ledger(), (SyntheticRows(small_table),))
     own, scaled = (Design(small_domain, "grade", scaled=value) for value in (False, True))
     a, b = (model(release, design=one, rng=RNG) for one in (own, scaled))
     predicted = a.predict(own.encode(small_table)[0]), b.predict(scaled.encode(small_table)[0])
@@ -133,14 +134,14 @@ def test_rows_are_drawn_from_bins(small_domain):
     S, c = rng.normal(size=(20, 4)), rng.integers(2, 9, 20)
     t = S @ np.array([1.0, -2.0, 3.0, 0.5])
     bins = BinSums(S, S, c, S, t, np.zeros_like(S), 0.0)
-    fit = linear_rows(Release(small_domain, Budget(1.0), Ledger(), bins=bins), design=design, rng=rng)
+    fit = linear_rows(Release(small_domain, Budget(1.0), Ledger(), (bins,)), design=design, rng=rng)
     np.testing.assert_allclose(fit.coefficients, [1.0, -2.0, 3.0, 0.5])
 
 
 def test_noise_alike_in_all_entries_is_left_out_in_its_own_unit(small_domain):
     design = Design(small_domain, "grade", scaled=False)
     statistics = SufficientStatistics(np.array([[9e6, 3e3], [3e3, -2.0]]), np.array([9e6, 1.0]), 1.0, 1.0)
-    fit = linear_statistics(Release(small_domain, Budget(1.0), Ledger(), statistics), design=design)
+    fit = linear_statistics(Release(small_domain, Budget(1.0), Ledger(), (statistics,)), design=design)
     np.testing.assert_allclose(fit.coefficients, solve(statistics.xtx, statistics.xty).coefficients, rtol=1e-12)
 
 
@@ -152,4 +153,4 @@ def test_no_positive_direction_is_an_error():
 def test_a_missing_pair_is_named(small_table, small_domain, design):
     marginals = {clique: small_table.marginal(clique) for clique in pairs(small_domain)[1:]}
     with pytest.raises(Exception, match="no marginal of"):
-        linear_marginals(Release(small_domain, Budget(1.0), Ledger(), marginals=marginals), design=design)
+        linear_marginals(Release(small_domain, Budget(1.0), Ledger(), (Marginals(marginals),)), design=design)

@@ -13,10 +13,10 @@ from dpbench.errors import NoEstimateError, UserError
 from dpbench.mechanisms.adassp import adassp
 from dpbench.mechanisms.exact import exact
 from dpbench.mechanisms.jlt import jlt
-from dpbench.mechanisms.release import Release
 from dpbench.mechanisms.ssp import ssp
 from dpbench.models.linear_intervals import linear_statistics_intervals
 from dpbench.privacy.budget import Budget
+from dpbench.releases import Release, SufficientStatistics
 
 BETA = np.array([1.5, -1.0, 0.5])
 NAMES = ("a", "b", "c")
@@ -100,7 +100,7 @@ def test_jlt_with_a_ridge_covers_ridge_regression_exactly_and_not_the_truth():
     for seed in range(600):
         release = jlt(table, Budget(1.0), np.random.default_rng([3, seed]), design=DESIGN, expected_rows=10, ratio=0.7)
         assert release.diagnostics["projections"] == 7
-        ridge = np.linalg.solve(X.T @ X + release.statistics.ridge * np.eye(3), X.T @ y)
+        ridge = np.linalg.solve(X.T @ X + release[SufficientStatistics].ridge * np.eye(3), X.T @ y)
         share, notes = covered(release, 10**9, ridge)
         assert notes["altered"] is True
         shares.append(share)
@@ -113,9 +113,11 @@ def test_jlt_with_a_ridge_covers_ridge_regression_exactly_and_not_the_truth():
 
 def test_an_indefinite_matrix_gives_no_interval():
     release = ssp(simulate(500, np.random.default_rng(0)), Budget(1.0), np.random.default_rng(0), design=DESIGN)
-    statistics = replace(release.statistics, xtx=release.statistics.xtx - 1e6 * np.eye(3), yty=100.0)
+    statistics = replace(
+        release[SufficientStatistics], xtx=release[SufficientStatistics].xtx - 1e6 * np.eye(3), yty=100.0
+    )
     with pytest.raises(NoEstimateError, match="indefinite"):
-        covered(replace(release, statistics=statistics), 500)
+        covered(replace(release, parts=(statistics,)), 500)
 
 
 def test_what_cannot_be_used_is_named():

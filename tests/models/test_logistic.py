@@ -9,19 +9,21 @@ from scipy.optimize import minimize
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design, pairs
 from dpbench.data.table import Table
-from dpbench.errors import UserError
+from dpbench.errors import NoEstimateError, UserError
 from dpbench.mechanisms.exact import exact, exact_table
-from dpbench.mechanisms.release import Release, SufficientStatistics
-from dpbench.models.chebyshev import CONSTRUCTIONS, chebyshev_coefficients
 from dpbench.models.linear import linear_marginals
 from dpbench.models.logistic import (
+    logistic_lbfgs,
     logistic_loss,
     logistic_marginals,
     logistic_rows,
     logistic_statistics,
     phi,
 )
-from dpbench.privacy.budget import Budget, Ledger
+from dpbench.models.polynomials import CONSTRUCTIONS, polynomial_coefficients
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Marginals, Release, SufficientStatistics, SyntheticRows
 
 FREE = Budget(math.inf)
 
@@ -38,7 +40,7 @@ def release(small_table):
 
 def rows_of(design, *columns):
     """A release of these rows, one list of codes an attribute."""
-    return Release(design.domain, FREE, Ledger(), rows=Table(design.domain, np.array(columns).T))
+    return Release(design.domain, FREE, Ledger(), (SyntheticRows(Table(design.domain, np.array(columns).T)),))
 
 
 # --- degree 2 ------------------------------------------------------------------------------------------------------
@@ -48,7 +50,7 @@ def rows_of(design, *columns):
 @pytest.mark.parametrize("radius", [2.0, 6.0])
 def test_the_fit_maximises_the_polynomial_summed_over_rows(small_table, design, release, construction, radius):
     X, y = design.encode(small_table)
-    polynomial = np.polynomial.Polynomial(chebyshev_coefficients(phi, 2, radius, construction))
+    polynomial = np.polynomial.Polynomial(polynomial_coefficients(phi, 2, radius, construction))
     best = minimize(lambda theta: -polynomial(y * (X @ theta)).mean(), np.zeros(X.shape[1]), tol=1e-10)
     fit = logistic_marginals(release, design=design, radius=radius, construction=construction)
     assert np.linalg.norm(best.x) > 0.1
@@ -65,10 +67,11 @@ def test_the_direction_is_that_of_least_squares_and_the_scale_is_noted(small_tab
         assert fit.notes["scale"] > 0
         np.testing.assert_allclose(fit.coefficients, fit.notes["scale"] * least_squares.coefficients, rtol=1e-12)
         assert (np.diff((X @ fit.coefficients)[order]) >= -1e-12).all()
-        assert fit.notes["b"] == chebyshev_coefficients(phi, 2, 6.0, construction).tolist()
+        assert fit.notes["b"] == polynomial_coefficients(phi, 2, 6.0, construction).tolist()
         assert dict(least_squares.notes).items() <= dict(fit.notes).items()
         scales.append(fit.notes["scale"])
-    assert scales == pytest.approx([3.5332, 4.0231], abs=1e-4)
+    chord = np.log(np.cosh(3)) / 9  # of the minimax, whose second coefficient is the slope of phi in s^2 from 0 to 36
+    assert scales == pytest.approx([3.5332, 4.0231, 2 / chord, 1 / chord], abs=1e-4)
 
 
 def test_statistics_of_the_same_table_agree(small_table, design, release):
@@ -82,10 +85,10 @@ def test_statistics_of_the_same_table_agree(small_table, design, release):
 
 def test_a_ridge_is_added_and_a_singular_matrix_is_solved_as_in_linear_regression(small_domain, design):
     statistics = SufficientStatistics(np.diag([1.0, 3.0]), np.array([2.0, 8.0]), 0.0, 0.0, ridge=1.0)
-    fit = logistic_statistics(Release(small_domain, FREE, Ledger(), statistics), design=design)
+    fit = logistic_statistics(Release(small_domain, FREE, Ledger(), (statistics,)), design=design)
     assert fit.coefficients / fit.notes["scale"] == pytest.approx([1.0, 2.0])
     noisy = SufficientStatistics(np.diag([2.0, -1.0]), np.array([2.0, 8.0]), 0.0, 0.0)
-    fit = logistic_statistics(Release(small_domain, FREE, Ledger(), noisy), design=design)
+    fit = logistic_statistics(Release(small_domain, FREE, Ledger(), (noisy,)), design=design)
     assert fit.coefficients / fit.notes["scale"] == pytest.approx([1.0, 0.0])
     assert (fit.notes["rank"], fit.notes["negative_eigenvalues"]) == (1, 1)
 
@@ -151,7 +154,7 @@ def test_labels_that_a_plane_separates_end_with_a_finite_stated_answer():
         fit = logistic_rows(separable, design=design, ridge=ridge)
         assert fit.notes["converged"]
         assert fit.notes["ridge"] == ridge
-        X, y = design.encode(separable.rows)
+        X, y = design.encode(separable[SyntheticRows].table)
         best = minimize(lambda theta, X=X, y=y, r=ridge: logistic_loss(theta, X, y, r)[0], [50.0, 0.0], tol=1e-14)
         assert logistic_loss(fit.coefficients, X, y, ridge)[0] <= best.fun * (1 + 1e-6)
         assert (y * (X @ fit.coefficients) > 0).all()
@@ -166,7 +169,9 @@ def test_steps_that_reach_too_far_are_shortened():
     design = Design(Domain((*features, Attribute.categorical("y", "no"))), "y", intercept=False)
     codes = [[a.values.index(x) for x in column] for a, column in zip(features, X.T, strict=True)]
     fit = logistic_rows(rows_of(design, *codes, [1, 1, 1, 0]), design=design)
-    np.testing.assert_allclose(design.encode(rows_of(design, *codes, [1, 1, 1, 0]).rows)[0], X, atol=1e-12)
+    np.testing.assert_allclose(
+        design.encode(rows_of(design, *codes, [1, 1, 1, 0])[SyntheticRows].table)[0], X, atol=1e-12
+    )
     assert fit.notes["converged"]
     assert fit.notes["loss"] < 0.01
 
@@ -177,7 +182,7 @@ def test_one_label_only_has_the_ridge_optimum(label, rows):
     design = Design(Domain((Attribute.categorical("a", "pq"), Attribute.categorical("y", "no"))), "y")
     made = rows_of(design, rows, [label] * len(rows))
     fit = logistic_rows(made, design=design, ridge=1e-4)
-    X, y = design.encode(made.rows)
+    X, y = design.encode(made[SyntheticRows].table)
     best = minimize(lambda theta: logistic_loss(theta, X, y, 1e-4)[0], np.zeros(2), tol=1e-14)
     assert fit.notes["converged"]
     assert fit.notes["loss"] == pytest.approx(best.fun, rel=1e-9)
@@ -240,11 +245,61 @@ def test_polynomials_that_are_refused(design, release, wrong, message):
 
 @pytest.mark.parametrize("wrong", [{"ridge": 0.0}, {"tolerance": 0.0}, {"iterations": 0}, {"ridge": math.nan}])
 def test_parameters_that_are_not_positive_are_refused(design, release, wrong):
-    with pytest.raises(UserError, match="must each be greater than 0"):
+    with pytest.raises(UserError, match=r"logistic_rows: \w+ must be greater than 0"):
         logistic_rows(release, design=design, **wrong)
 
 
 def test_a_missing_pair_is_named(small_table, small_domain, design):
     marginals = {clique: small_table.marginal(clique) for clique in pairs(small_domain)[1:]}
     with pytest.raises(UserError, match="no marginal of"):
-        logistic_marginals(Release(small_domain, Budget(1.0), Ledger(), marginals=marginals), design=design)
+        logistic_marginals(Release(small_domain, Budget(1.0), Ledger(), (Marginals(marginals),)), design=design)
+
+
+# --- scikit-learn's L-BFGS -------------------------------------------------------------------------------------------
+
+
+def lbfgs(release, design, **settings):
+    return logistic_lbfgs(release, design=design, rng=np.random.default_rng(0), **settings)
+
+
+@pytest.mark.parametrize("encoding", ["ordinal", "reduced_one_hot"])
+@pytest.mark.parametrize("C", [1.0, 0.01])
+def test_lbfgs_penalises_all_but_the_intercept(small_table, small_domain, release, encoding, C):
+    design = Design(small_domain, "sex", categorical=encoding, scaled=False)
+    X, y = design.encode(small_table)
+    penalised = np.array([name != "(intercept)" for name in design.columns])
+
+    def loss(theta):
+        return C * np.logaddexp(0, -y * (X @ theta)).sum() + (theta[penalised] ** 2).sum() / 2
+
+    best = minimize(loss, np.zeros(X.shape[1]), tol=1e-10)
+    fit = lbfgs(release, design, C=C)
+    assert fit.notes["converged"] and fit.notes["rows"] == len(y)
+    assert loss(fit.coefficients) <= best.fun * (1 + 1e-6)
+    np.testing.assert_allclose(X @ fit.coefficients, X @ best.x, atol=0.02)
+
+
+def test_lbfgs_without_a_penalty_is_maximum_likelihood(small_table, design, release):
+    X, _ = design.encode(small_table)
+    exact = X @ logistic_rows(release, design=design).coefficients
+    np.testing.assert_allclose(X @ lbfgs(release, design, C=None).coefficients, exact, atol=0.02)
+    without = Design(design.domain, "sex", intercept=False)
+    assert len(lbfgs(release, without).coefficients) == len(without.columns)
+
+
+def test_lbfgs_says_when_it_was_stopped_and_on_how_many_rows_it_was_trained(release, design, recwarn):
+    notes = lbfgs(release, design, iterations=2, share=0.5).notes
+    assert notes == {"rows": 1500, "converged": False, "iterations": 2, "C": 1.0}
+    assert not recwarn.list
+
+
+def test_lbfgs_with_one_label_has_no_estimate():
+    design = Design(Domain((Attribute.categorical("a", "pq"), Attribute.categorical("y", "no"))), "y")
+    with pytest.raises(NoEstimateError, match="all 3 rows to train on have the same level of 'y'"):
+        lbfgs(rows_of(design, [0, 1, 1], [1, 1, 1]), design)
+
+
+@pytest.mark.parametrize("wrong", [{"C": 0.0}, {"C": math.nan}, {"iterations": 0}])
+def test_settings_of_lbfgs_that_are_not_positive_are_refused(release, design, wrong):
+    with pytest.raises(UserError, match="C and iterations must be greater than 0"):
+        lbfgs(release, design, **wrong)

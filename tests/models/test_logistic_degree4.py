@@ -13,10 +13,11 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.exact import exact_table
 from dpbench.models import logistic_degree4 as module
-from dpbench.models.chebyshev import CONSTRUCTIONS, chebyshev_coefficients
 from dpbench.models.logistic import logistic_loss, logistic_marginals, logistic_rows, phi
 from dpbench.models.logistic_degree4 import concave_maximum, fourth_moments, logistic_marginals_degree4
+from dpbench.models.polynomials import CONSTRUCTIONS, polynomial_coefficients
 from dpbench.privacy.budget import Budget
+from dpbench.releases import Marginals
 
 DOMAIN = Domain(
     (
@@ -60,14 +61,14 @@ def test_moments_from_marginals_are_those_of_the_rows(intercept, categorical, wo
     table = table_of(1.0, 200)
     design = Design(DOMAIN, "y", intercept, categorical)
     X, _ = design.encode(table)
-    moments = fourth_moments(design, release_of(table, workload).marginals)
+    moments = fourth_moments(design, release_of(table, workload)[Marginals].tables)
     np.testing.assert_allclose(moments, np.einsum("ia,ib,ic,id->abcd", X, X, X, X), atol=1e-9)
 
 
 def test_fewer_than_four_attributes_serve_with_the_whole_table(small_table, small_domain):
     design = Design(small_domain, "sex")
     X, _ = design.encode(small_table)
-    moments = fourth_moments(design, release_of(small_table).marginals)
+    moments = fourth_moments(design, release_of(small_table)[Marginals].tables)
     np.testing.assert_allclose(moments, np.einsum("ia,ib,ic,id->abcd", X, X, X, X), atol=1e-8)
 
 
@@ -77,7 +78,7 @@ def test_a_local_maximum_of_the_polynomial_summed_over_rows_is_found(constructio
     table = table_of(0.8)
     design = Design(DOMAIN, "y")
     X, y = design.encode(table)
-    b = chebyshev_coefficients(phi, 4, radius, construction)
+    b = polynomial_coefficients(phi, 4, radius, construction)
     fit = logistic_marginals_degree4(release_of(table), design=design, radius=radius, construction=construction)
     assert fit.notes["converged"]
     assert fit.notes["local_maximum"]
@@ -108,7 +109,7 @@ def test_without_a_local_maximum_the_fit_is_the_largest_on_the_edge_of_the_conca
     table = table_of(6.0)
     design = Design(DOMAIN, "y")
     X, y = design.encode(table)
-    b = chebyshev_coefficients(phi, 4, 6.0, "series")
+    b = polynomial_coefficients(phi, 4, 6.0, "series")
     fit = logistic_marginals_degree4(release_of(table), design=design, construction="series")
     assert fit.notes["converged"]
     assert not fit.notes["local_maximum"]
@@ -188,7 +189,7 @@ def test_what_is_refused(small_table, small_domain):
     with pytest.raises(UserError, match=r"moments of 8 features have 0.0312 MB, the limit is 0.01 MB"):
         logistic_marginals_degree4(release, design=design, max_moments_mb=0.01)
     for wrong in ({"tolerance": 0.0}, {"iterations": 0}):
-        with pytest.raises(UserError, match="must be above 0"):
+        with pytest.raises(UserError, match="must be greater than 0"):
             logistic_marginals_degree4(release, design=design, **wrong)
     with pytest.raises(UserError, match=r"no marginal of \(a, b, one\); its workload must hold all 3-way ones"):
         logistic_marginals_degree4(release_of(table, list(combinations(DOMAIN.names, 2))), design=design)

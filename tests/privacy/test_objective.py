@@ -16,7 +16,8 @@ from scipy.special import expit
 from scipy.stats import norm
 
 from dpbench.privacy.accounting import SOLVER_DELTA, gaussian_epsilon, gaussian_mu, objective_epsilon, spent
-from dpbench.privacy.budget import Event, Ledger
+from dpbench.privacy.events import Gaussian, Laplace, ObjectivePerturbation
+from dpbench.privacy.ledger import Ledger
 
 L = 2.0  # the largest |u|: the bound on the gradient of one record; its Hessian is at most L^2 / 4
 TABLES = [[], [(L, 1)], [(L, 200)], [(-L, 200)], [(-L, 20_000)], [(L, 50), (-L, 50)], [(0.3 * L, 20)]]
@@ -86,18 +87,18 @@ def test_claims_that_are_too_low_are_caught():
 
 
 def test_a_ledger_costs_what_its_objective_does_and_holds_no_other_of_its_kind():
-    event = Event("objective", "b", L, 4.0, offset=0.1)
+    event = ObjectivePerturbation("b", L, 4.0, offset=0.1)
     cost = spent(Ledger([event]), 1e-5)
     assert cost.epsilon == objective_epsilon(4.0, 0.1, 1e-5) == pytest.approx(gaussian_epsilon(0.25, 1e-5))
     assert (cost.rho, cost.mu) == (math.inf, None)
-    for more in (event, Event("laplace", "x", 1.0, 4.0), Event("gaussian", "x", 1.0, 4.0, 3, 0.1)):
+    for more in (event, Laplace("x", 1.0, 4.0), Gaussian("x", 1.0, 4.0, 3, 0.1)):
         with pytest.raises(ValueError, match="cannot be composed"):
             spent(Ledger([event, more]), 1e-5)
 
 
 def test_gaussian_noise_for_the_solver_s_error_adds_its_cost_at_its_part_of_delta():
     """Basic composition: each at its own part of delta, the epsilons added."""
-    objective, noise = Event("objective", "b", L, 4.0, offset=0.1), Event("gaussian", "error", 1e-9, 500.0)
+    objective, noise = ObjectivePerturbation("b", L, 4.0, offset=0.1), Gaussian("error", 1e-9, 500.0)
     cost = spent(Ledger([objective, noise]), 1e-5)
     by_hand = gaussian_epsilon(1 / 500, SOLVER_DELTA * 1e-5) + objective_epsilon(4.0, 0.1, (1 - SOLVER_DELTA) * 1e-5)
     assert cost.epsilon == pytest.approx(by_hand, rel=1e-9)

@@ -10,8 +10,9 @@ from scipy import stats
 
 from dpbench.privacy import noise
 from dpbench.privacy.accounting import gaussian_delta, spent
-from dpbench.privacy.budget import Event, Ledger
-from dpbench.privacy.projections import projection_delta, projection_epsilon, projection_multiplier
+from dpbench.privacy.events import Gaussian, Laplace
+from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.projections import Projection, projection_delta, projection_epsilon, projection_multiplier
 
 DELTA = 1e-5
 
@@ -84,15 +85,15 @@ def test_rows_have_the_declared_covariance():
     sd = np.sqrt((np.outer(np.diag(gram), np.diag(gram)) + gram**2) / count)
     assert np.all(np.abs(rows.T @ rows / count - gram) < 5 * sd)
     assert stats.kstest(rows[:, 0], stats.norm(0, math.sqrt(5)).cdf).pvalue > 1e-4
-    assert ledger.events == (Event("projection", "R A", 2.0, 0.6, count),)
+    assert ledger.events == (Projection("R A", 2.0, 0.6, count),)
 
 
 def test_a_ledger_adds_the_private_test_of_a_projection_and_its_failure():
-    projected = Event("projection", "R A", 1.0, 5.0, 30, delta=4e-6)
-    tested = Ledger.from_list(Ledger([Event("laplace", "sigma_min", 1.0, 4.0), projected]).to_list())
+    projected = Projection("R A", 1.0, 5.0, 30, delta=4e-6)
+    tested = Ledger.from_list(Ledger([Laplace("sigma_min", 1.0, 4.0), projected]).to_list())
     assert spent(tested, DELTA).epsilon == pytest.approx(0.25 + projection_epsilon(5.0, 30, 6e-6))
     assert spent(Ledger([projected]), DELTA).epsilon == pytest.approx(projection_epsilon(5.0, 30, 6e-6))
     assert spent(tested, 4e-6).epsilon == math.inf
-    for more in (projected, Event("gaussian", "x", 1.0, 4.0)):
+    for more in (projected, Gaussian("x", 1.0, 4.0)):
         with pytest.raises(ValueError, match="cannot be composed"):
             spent(Ledger([projected, more]), DELTA)

@@ -1,15 +1,24 @@
 """Sensitivities against every pair of records of small domains, and a search among the records of larger ones."""
 
 import math
-from itertools import product
+from itertools import accumulate, product
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_marginal, of_square, of_triangle
+from dpbench.privacy.sensitivity import (
+    of_cross,
+    of_gram,
+    of_least_eigenvalue,
+    of_marginal,
+    of_monomials,
+    of_square,
+    of_triangle,
+)
 
 RELATIONS = ("add_remove", "replace")
 TARGETS = [(-1.0, 7.0), (2.0, 5.0), (-6.0, -1.0), (0.0, 3.0)]
@@ -155,3 +164,66 @@ def test_the_least_eigenvalue_moves_by_the_largest_row_and_no_more():
         assert abs(least(*table, a) - least(*table, b)) <= bound
     corner, across = np.array([-3.0, 5.0]), np.array([1.0, 0.6])  # orthogonal; the second stands for many rows
     assert least(1e4 * across, corner) - least(1e4 * across) == pytest.approx(bound, rel=1e-6)
+
+
+# --- monomials of bounded rows ---------------------------------------------------------------------------------------
+
+
+def monomials(x, y, plain, times_y):
+    """All sqrt(p_m) t_m(x) and sqrt(q_m) y t_m(x): each tensor power of x has the norms and products of t_m."""
+    powers = list(accumulate([x] * len(plain), lambda tensor, one: np.multiply.outer(tensor, one).ravel()))
+    plainly = [math.sqrt(p) * tensor for p, tensor in zip(plain, powers, strict=True)]
+    return np.concatenate([*plainly, *(math.sqrt(q) * y * tensor for q, tensor in zip(times_y, powers, strict=False))])
+
+
+def furthest(radius, plain, relation, times_y, largest, d=2):
+    """The largest move that 10 climbs find, over x, z in the ball and y, w in [0, largest]."""
+    rng = np.random.default_rng(0)
+
+    def move(v):
+        one, two = (radius * u / max(1.0, np.linalg.norm(u)) for u in (v[:d], v[d : 2 * d]))
+        y, w = largest * np.sin(v[-2:]) ** 2
+        other = monomials(two, w, plain, times_y) if relation == "replace" else 0.0
+        return -float(np.sum((monomials(one, y, plain, times_y) - other) ** 2))
+
+    return max(math.sqrt(-minimize(move, rng.normal(size=2 * d + 2), tol=1e-14).fun) for _ in range(10))
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize(
+    ("radius", "plain", "times_y", "largest"),
+    [
+        (1.0, [1, 1], [], 0.0),
+        (0.5, [1, 1], [], 0.0),  # the maximum is at t = -R^2
+        (3.0, [1, 0.2], [], 0.0),
+        (1.0, [1, 1, 1], [], 0.0),
+        (1.0, [1, 1], [1, 1], 5.0),
+        (0.7, [1, 0.5], [2.0, 0.1], 3.0),
+        (1.0, [1, 1e-6], [1e-6, 1], 1.0),  # the maximum is at counts of 1 and 0
+    ],
+)
+def test_the_sensitivity_of_monomials_is_met_and_never_exceeded(radius, plain, times_y, largest, relation):
+    bound = of_monomials(radius, plain, relation, times_y=times_y, largest=largest)
+    found = furthest(radius, plain, relation, times_y, largest)
+    assert found <= bound * (1 + 1e-12)
+    assert found == pytest.approx(bound, rel=1e-6)
+
+
+def test_monomials_agree_with_the_papers_lemmas_where_these_hold():
+    """Lemmas 3.4.1 and 3.4.2 of Kulkarni et al. 2021, and the m = 6 of their section 3.4.1."""
+    for radius, c in [(1.0, 1.0), (1.5, 0.7)]:
+        lemma = math.sqrt(1 / (2 * c) + 2 * radius**2 + 2 * c * radius**4)
+        assert of_monomials(radius, [1, c], "replace") == pytest.approx(lemma)
+    for largest, c2, c3, c4 in [(5.0, 1.0, 1.0, 1.0), (2.0, 0.8, 1.5, 1.1)]:
+        b, c = 1 + c3 * largest**2, c2 + c4 * largest**2
+        found = of_monomials(1.0, [1, c2], "replace", times_y=[c3, c4], largest=largest)
+        assert found == pytest.approx((2 * c + b) / math.sqrt(2 * c))
+    assert of_monomials(1.0, [1] * 6, "replace") ** 2 == pytest.approx(12.72, abs=0.01)
+
+
+def test_the_papers_poisson_lemma_is_exceeded_where_noise_scales_differ_much():
+    """c_2, c_3 near 0 and c_4 = 1: the lemma has 4.5, and x, y = 1 against -x, w = 0 is 4 + 1 apart."""
+    x = np.array([1.0, 0.0])
+    one, two = monomials(x, 1.0, [1, 1e-9], [1e-9, 1]), monomials(-x, 0.0, [1, 1e-9], [1e-9, 1])
+    assert np.sum((one - two) ** 2) == pytest.approx(5.0)
+    assert of_monomials(1.0, [1, 1e-9], "replace", times_y=[1e-9, 1], largest=1.0) ** 2 == pytest.approx(5.0)

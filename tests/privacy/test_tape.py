@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from dpbench.privacy import noise
-from dpbench.privacy.budget import Event, Ledger, RandomSearch
+from dpbench.privacy.events import Gaussian
+from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.renyi import RandomSearch
 from dpbench.privacy.tape import ReplayError, record, replay
 
 SCALE = {"sensitivity": 2.0, "multiplier": 3.0, "label": "x"}
@@ -186,4 +188,4 @@ def test_the_steps_of_one_event_are_entries_of_their_own():
         run("sampled", [1.0, 2.0])
     assert len(tape) == 3
     assert all(entry.event is tape[0].event for entry in tape)
-    assert tape[0].event == Event("gaussian", "x", 2.0, 3.0, 3, 0.4)
+    assert tape[0].event == Gaussian("x", 2.0, 3.0, 3, 0.4)

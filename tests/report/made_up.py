@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from dpbench.grid.records import Failure, FitKey, PartKey, ReleaseKey, Runtime, Trial, TrialKey
+from dpbench.metrics.evaluation import Score
+from dpbench.privacy.accounting import Spent
+from dpbench.privacy.budget import Budget
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.settings import placed, settings_of
+from dpbench.report.kinds import draw_figure
 
 LABELS = {
     "exact/linear_statistics": "public",
@@ -33,69 +43,49 @@ def make_trial(
     spent: float | None = None,
     parameters: dict[str, Any] | None = None,
     metrics: Sequence[str] = ("mse", "r2"),
-    scores: list[dict[str, Any]] | None = None,
+    scores: Sequence[Score] | None = None,
     rows: int = 50000,
     data: dict[str, Any] | None = None,
-    fit: dict[str, Any] | None = None,
+    notes: dict[str, Any] | None = None,
     release_seconds: float = 1.2,
     model_seconds: float = 0.01,
-) -> dict[str, Any]:
-    """One trial as it is stored; its id is the digest of its key. `data` are parameters of its data set."""
+    protocol: str = "split",
+) -> Trial:
+    """One trial; its id is that of its key. `data` are parameters of its data set. An `mse` of None is not finite."""
     parameters = dict(parameters or {}) | ({"calibration": calibration} if calibration else {})
-    release = {
-        "dataset": {"name": dataset, "sha256": {"adult.data": "0" * 64}, "attributes": ["age", "sex"]},
-        "split": {"train_rows": rows, "test_rows": 1000},
-        "mechanism": {"name": mechanism, "target": f"m.{mechanism}", "version": 1, "parameters": parameters},
-        "budget": {"epsilon": epsilon, "delta": delta, "relation": "add_remove"},
-        "seed": 0,
-        "repetition": repetition,
-    }
-    if data:
-        release["dataset"]["parameters"] = data
-    key = {
-        "release": release,
-        "design": {"target": "education-num", "intercept": True},
-        "model": {"name": model, "target": f"m.{model}", "version": 1, "parameters": {}},
-        "metrics": list(metrics),
-    }
-    done = status == "done"
+    about = {"name": dataset, "sources": {"adult.data": "0" * 64}} | ({"parameters": data} if data else {})
+    budget = Budget(float(epsilon), delta)
+    made = PartKey(mechanism, f"m.{mechanism}", parameters)
+    split = {"train_rows": rows, "test_rows": 1000} | ({"protocol": protocol} if protocol != "split" else {})
+    release = ReleaseKey(about, split, 0, repetition, made, budget)
+    fit = FitKey(release, PartKey(model, f"m.{model}", {}), {"target": "education-num", "intercept": True})
+    key = TrialKey(fit, tuple(PartKey(name, f"m.{name}", {}) for name in sorted(metrics)))
+    done, error = status == "done", math.nan if mse is None else mse
     if scores is None:
-        scores = [
-            {"name": "mse", "value": mse, "unit": "scaled target^2", "direction": "lower"},
-            {"name": "r2", "value": None if mse is None else 1 - mse, "unit": "", "direction": "higher"},
-        ]
-    asked = {"epsilon": epsilon, "delta": delta}
-    return {
-        "id": _digest(key),
-        "release_id": _digest(release),
-        "experiment": "linreg_adult",
-        "key": key,
-        "status": status,
-        "phase": None if done else "model",
-        "scores": scores if done else [],
-        "fit": (fit or {"rank": 101, "fallback": ""}) if done else None,
-        "asked": asked,
-        "spent": {**asked, "epsilon": epsilon if spent is None else spent, "rho": 0.1, "mu": None} if done else None,
-        "nonprivate_inputs": [],
-        "error": None if done else {"type": "MemoryError", "message": "too big", "traceback": "..."},
-        "provenance": {"commit": "abc", "dirty": False, "versions": {}, "threads": 1, "cpu": "x"},
-        "runtime": {
-            "release_seconds": release_seconds,
-            "model_seconds": model_seconds,
-            "metrics_seconds": 0.02,
-            "peak_mb": 210.0,
-        },
-    }
+        scores = [Score("mse", error, "scaled target^2", "lower"), Score("r2", 1 - error, "", "higher")]
+    return Trial(
+        id=key.id,
+        release_id=release.id,
+        key=key,
+        experiment="linreg_adult",
+        status=status,
+        phase=None if done else "model",
+        scores=tuple(scores) if done else (),
+        notes=(notes or {"rank": 101, "fallback": ""}) if done else {},
+        spent=Spent(budget.epsilon if spent is None else spent, delta, 0.1, None) if done else None,
+        error=None if done else Failure("MemoryError", "too big", "..."),
+        provenance={"commit": "abc", "dirty": False, "versions": {}, "threads": 1, "cpu": "x"},
+        runtime=Runtime(release_seconds, 200.0, model_seconds, 0.02, 210.0),
+    )
 
 
-def make_score(name: str, value: float, direction: str = "higher", **detail: Any) -> dict[str, Any]:
-    """One score as it is stored, with its detail if it has one."""
-    score = {"name": name, "value": value, "unit": "", "direction": direction}
-    return score | ({"detail": detail} if detail else {})
+def make_score(name: str, value: float, direction: str = "higher", **detail: Any) -> Score:
+    """One score, with its detail if it has one."""
+    return Score(name, value, "", direction, detail or None)
 
 
-def make_grid(dataset: str = "adult", repetitions: int = 5, seed: int = 0) -> list[dict[str, Any]]:
-    """A grid shaped like paper 0's Figure 3a: SSP far above the rest, DD-SSP on AIM-Synth, some failures."""
+def make_grid(dataset: str = "adult", repetitions: int = 5, seed: int = 0) -> list[Trial]:
+    """A grid shaped like DD-SSP's Figure 3a: SSP far above the rest, DD-SSP on AIM-Synth, some failures."""
     rng = np.random.default_rng(seed)
     levels = {
         ("ssp", "linear_statistics", "tight"): lambda eps: 0.2 + 4.0 / eps**2,
@@ -108,7 +98,7 @@ def make_grid(dataset: str = "adult", repetitions: int = 5, seed: int = 0) -> li
     trials = []
     for repetition in range(repetitions):
         trials.append(
-            make_trial("exact", epsilon="inf", dataset=dataset, repetition=repetition, mse=_noisy(rng, 0.058, 0.02))
+            make_trial("exact", epsilon=math.inf, dataset=dataset, repetition=repetition, mse=_noisy(rng, 0.058, 0.02))
         )
         for (mechanism, model, calibration), level in levels.items():
             for epsilon in (0.05, 0.1, 0.5, 1.0, 2.0):
@@ -133,5 +123,21 @@ def _noisy(rng: np.random.Generator, level: float, spread: float) -> float:
     return float(level * np.exp(spread * rng.standard_normal()))
 
 
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+def draw(trials: Sequence[Trial], notes: str = "", **changes: Any) -> tuple[Figure, pd.DataFrame]:
+    """The figure of `SPEC` with these changes: a metric against epsilon, if they do not say otherwise."""
+    spec = SPEC | changes
+    return draw_figure(placed(trial_frame(trials, settings_of(spec)), spec), LABELS, spec, notes)
+
+
+def footnote(figure: Figure) -> str:
+    """What stands below the panels, in one line."""
+    return " ".join(figure.get_supxlabel().split())
+
+
+def lines_of(figure: Figure) -> dict[str, Line2D]:
+    """The main line of each series of the first panel, by label."""
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    return {label: getattr(handle, "lines", [handle])[0] for handle, label in zip(handles, labels, strict=True)}

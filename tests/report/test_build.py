@@ -2,39 +2,60 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_up import REPORT, make_grid, make_trial
 
+from dpbench.config import compose
 from dpbench.config.reports import checked_report
 from dpbench.errors import UserError
-from dpbench.report import build
-from dpbench.report.build import build_report, export_in, load_export
+from dpbench.report.build import build_report, draw_table
+from dpbench.report.export import write_export
+from dpbench.report.frames.results import Results
 from dpbench.targets import use_folder
 
-HERE = Path(__file__).parent
+from .made_up import LABELS, REPORT, make_grid, make_trial
+
 CHILD = """
 import sys
 from pathlib import Path
-from made_up import REPORT
-from dpbench.report.build import build_report, load_export
-build_report(load_export(Path(sys.argv[1])), REPORT, Path(sys.argv[2]), "limits: smoke")
+from dpbench.config import compose
+from dpbench.report.build import build_report
+from dpbench.report.export import load_export
+from dpbench.report.frames.results import Results
+trials = [trial for cell in load_export(Path(sys.argv[1])) for trial in cell.trials]
+build_report(Results(compose(["experiment=quickstart"]), trials, ["limits: smoke"]), Path(sys.argv[2]))
 """
+
+
+@pytest.fixture(scope="module")
+def quickstart():
+    return compose(["experiment=quickstart"])
+
+
+@pytest.fixture
+def results(quickstart):
+    """results(trials, a note, figures=[...]) of the quickstart, with the report of these tests and these changes."""
+
+    def made(trials, *notes, **changes):
+        return Results(replace(quickstart, report={**quickstart.report, **REPORT, **changes}), trials, notes)
+
+    return made
 
 
 def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
-def test_the_same_trials_give_the_same_bytes(tmp_path):
+def test_the_same_trials_give_the_same_bytes(quickstart, tmp_path):
     trials = make_grid()
     shuffled = random.Random(3).sample(trials, len(trials))
-    paths = build_report(trials, REPORT, tmp_path / "a", "limits: smoke")
-    build_report(shuffled, REPORT, tmp_path / "b", "limits: smoke")
+    paths = build_report(Results(quickstart, trials, ["limits: smoke"]), tmp_path / "a")
+    build_report(Results(quickstart, shuffled, ["limits: smoke"]), tmp_path / "b")
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
-    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE.parents[1]}"}
-    command = [sys.executable, "-c", CHILD, str(tmp_path / "a" / "trials.jsonl"), str(tmp_path / "c")]
+    environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-c", CHILD, str(write_export(trials, tmp_path)), str(tmp_path / "c")]
     subprocess.run(command, check=True, env=environment)
     expected = contents(tmp_path / "a")
     assert sorted(expected) == sorted(str(path.relative_to(tmp_path / "a")) for path in paths)
@@ -44,84 +65,58 @@ def test_the_same_trials_give_the_same_bytes(tmp_path):
         assert [name for name in expected if found[name] != expected[name]] == []
 
 
-def test_files_of_a_report(tmp_path):
-    names = [str(path.relative_to(tmp_path)) for path in build_report(make_grid(), REPORT, tmp_path)]
+def test_files_of_a_report(results, tmp_path):
+    names = [str(path.relative_to(tmp_path)) for path in build_report(results(make_grid()), tmp_path)]
     assert names == [
         *(f"figures/mse.{suffix}" for suffix in ("pdf", "png", "csv")),
-        *(f"tables/linreg_adult.{suffix}" for suffix in ("csv", "md", "tex")),
-        "tables/linreg_adult_runs.md",
-        "trials.jsonl",
+        *(f"tables/quickstart.{suffix}" for suffix in ("csv", "md", "tex")),
+        "tables/quickstart_runs.md",
     ]
 
 
-def test_figures_carry_no_date(tmp_path):
-    build_report([make_trial()], REPORT, tmp_path)
+def test_figures_carry_no_date(results, tmp_path):
+    build_report(results([make_trial()]), tmp_path)
     assert b"CreationDate" not in (tmp_path / "figures/mse.pdf").read_bytes()
     assert b"matplotlib" not in (tmp_path / "figures/mse.png").read_bytes().lower()
 
 
-def test_export_keeps_every_field(tmp_path):
-    trials = [make_trial(), make_trial(repetition=1, status="failed"), make_trial("exact", epsilon="inf")]
-    build_report(trials + trials[:1], REPORT, tmp_path)
-    assert load_export(tmp_path / "trials.jsonl") == sorted(trials, key=lambda trial: trial["id"])
-
-
-def test_an_export_of_many_trials_is_compressed_and_takes_the_place_of_the_plain_one(tmp_path, monkeypatch):
-    trials = [make_trial(repetition=k) for k in range(3)]
-    build_report(trials[:2], REPORT, tmp_path)
-    monkeypatch.setattr(build, "MOST_PLAIN", 2)
-    build_report(trials, REPORT, tmp_path)
-    assert export_in(tmp_path) == tmp_path / "trials.jsonl.xz" and not (tmp_path / "trials.jsonl").exists()
-    assert load_export(tmp_path / "trials.jsonl.xz") == sorted(trials, key=lambda trial: trial["id"])
-    (tmp_path / "trials.jsonl.xz").write_bytes(b"no archive")
-    with pytest.raises(UserError, match="is damaged"):
-        load_export(tmp_path / "trials.jsonl.xz")
-
-
-def test_no_trials_is_the_users_matter(tmp_path):
+def test_no_trials_is_the_users_matter(results, tmp_path):
     with pytest.raises(UserError, match="no stored trials"):
-        build_report([], REPORT, tmp_path)
+        build_report(results([]), tmp_path)
     assert not list(tmp_path.iterdir())
 
 
-def test_an_export_that_cannot_be_read(tmp_path):
-    with pytest.raises(UserError, match="cannot read"):
-        load_export(tmp_path / "absent.jsonl")
-    (tmp_path / "bad.jsonl").write_text('{"id": "a"}\n{"id":')
-    with pytest.raises(UserError, match="line 2 is not JSON"):
-        load_export(tmp_path / "bad.jsonl")
-
-
-def test_metrics_and_figures_may_be_left_out(tmp_path):
-    build_report([make_trial()], {}, tmp_path)
-    text = (tmp_path / "tables/linreg_adult.md").read_text()
+def test_metrics_and_figures_may_be_left_out(results, tmp_path):
+    build_report(results([make_trial()], metrics=[], figures=[], labels={}), tmp_path)
+    text = (tmp_path / "tables/quickstart.md").read_text()
     assert "## mse" in text and "## r2" in text and "ssp / linear" in text.replace("\\", "")
 
 
-def test_runs_tell_commit_versions_and_cost_of_each_release_once(tmp_path):
-    trials = make_grid()
-    (path,) = [path for path in build_report(trials, {}, tmp_path) if path.name.endswith("_runs.md")]
-    text = path.read_text()
-    assert trials[0]["provenance"]["commit"] in text
-    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")][2:]
-    assert sum(int(row[3]) for row in rows) == len({trial["release_id"] for trial in trials})
-
-
-def test_a_table_that_is_asked_for_stands_in_place_of_that_of_all_metrics(tmp_path):
+def test_a_table_that_is_asked_for_stands_in_place_of_that_of_all_metrics(results, tmp_path):
     spec = {"name": "mse", "kind": "comparison_table", "title": "T", "metric": "mse", "x": "release.split.train_rows"}
-    paths = build_report(make_grid(repetitions=1), REPORT | {"figures": [spec]}, tmp_path)
+    paths = build_report(results(make_grid(repetitions=1), figures=[spec]), tmp_path)
     tables = [path.name for path in paths if path.parent.name == "tables"]
-    assert tables == ["mse.csv", "mse.md", "mse.tex", "linreg_adult_runs.md"]
+    assert tables == ["mse.csv", "mse.md", "mse.tex", "quickstart_runs.md"]
 
 
-def test_an_empty_figure_does_not_take_the_place_of_a_good_one(tmp_path):
-    build_report(make_grid(repetitions=1), REPORT, tmp_path)
+def test_a_table_tells_the_notes_and_is_not_written_without_trials(results, tmp_path):
+    spec = {"name": "t", "kind": "comparison_table", "title": "T", "metric": "mse"}
+    paths = draw_table([results([make_trial()])], LABELS, spec, tmp_path, ["limits: smoke"])
+    assert [path.name for path in paths] == ["t.csv", "t.md", "t.tex"]
+    assert "limits: smoke." in (tmp_path / "tables/t.md").read_text()
+    assert r"\toprule" in (tmp_path / "tables/t.tex").read_text()
+    assert draw_table([results([])], LABELS, spec, tmp_path / "none", []) == []
+    assert draw_table([results([make_trial()])], LABELS, spec | {"show": ["AdaSSP"]}, tmp_path / "none", []) == []
+    unpaired = {"kind": "difference_table", "setting": "release.split.protocol", "values": ["authors", "split"]}
+    spec |= unpaired | {"x": "release.budget.epsilon"}
+    assert draw_table([results([make_trial()])], LABELS, spec, tmp_path / "none", []) == []
+
+
+def test_an_empty_figure_does_not_take_the_place_of_a_good_one(results, tmp_path):
+    build_report(results(make_grid(repetitions=1)), tmp_path)
     before = contents(tmp_path / "figures")
-    other = make_grid(repetitions=1)
-    for trial in other:
-        trial["scores"] = [score for score in trial["scores"] if score["name"] != "mse"]
-        trial["key"]["metrics"] = ["r2"]
-    build_report(other, REPORT | {"metrics": ["r2"]}, tmp_path)
+    other = [replace(trial, scores=trial.scores[1:]) for trial in make_grid(repetitions=1)]
+    build_report(results(other, metrics=["r2"]), tmp_path)
     assert contents(tmp_path / "figures") == before
 
 
@@ -135,7 +130,7 @@ def pie(frame, labels, spec, notes):
 """
 
 
-def test_a_kind_of_figure_comes_from_outside(tmp_path):
+def test_a_kind_of_figure_comes_from_outside(results, tmp_path):
     own = tmp_path / "own"
     (own / "figure").mkdir(parents=True)
     (own / "pies.py").write_text(PIE)
@@ -143,7 +138,7 @@ def test_a_kind_of_figure_comes_from_outside(tmp_path):
     spec = {"name": "slices", "kind": "pie", "slice": 3}
     use_folder(own)
     try:
-        paths = build_report([make_trial()], REPORT | {"figures": [spec]}, tmp_path)
+        paths = build_report(results([make_trial()], figures=[spec]), tmp_path)
         assert tmp_path / "figures" / "slices.png" in paths
         with pytest.raises(UserError, match="'slyce'; did you mean 'slice'"):
             checked_report({"figures": [{**spec, "slyce": 4}]}, ["mse"])

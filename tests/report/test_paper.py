@@ -2,15 +2,16 @@ import random
 from dataclasses import replace
 
 import pytest
-from made_up import LABELS, make_grid, make_trial
 
 from dpbench.config import Paper, choices, compose, composed, paper_of
+from dpbench.config.labels import styles
 from dpbench.errors import UserError
+from dpbench.report.claims.statements import RELATIONS
+from dpbench.report.frames.results import Results, titles_of
+from dpbench.report.kinds import is_table
 from dpbench.report.paper import build_paper
-from dpbench.report.results import Results, titles_of
-from dpbench.report.statements import RELATIONS
-from dpbench.report.style import COLOURS
-from dpbench.report.table_kinds import is_table
+
+from .made_up import LABELS, make_grid, make_trial
 
 FIGURE = {
     "name": "figure1", "metric": "mse", "title": "Both data sets", "yscale": "log",
@@ -45,7 +46,7 @@ def results(experiment):
         one = replace(experiment, name=f"linreg_{dataset}", dataset={**experiment.dataset, "name": dataset})
         return Results(one, trials, notes)
 
-    adult = [trial for trial in make_grid() if trial["key"]["release"]["mechanism"]["name"] != "aim"]
+    adult = [trial for trial in make_grid() if trial.key.release.mechanism.name != "aim"]
     adult += [make_trial("aim", "linear_marginals", 0.1, place, 0.06) for place in range(5)]
     return [of("adult", adult, "limits: smoke"), of("taxi", make_grid("taxi", seed=1)), of("fire", [])]
 
@@ -80,15 +81,6 @@ def test_a_method_that_no_experiment_ran_is_named(results, tmp_path):
     assert "Experiments not run: linreg_taxi, linreg_fire. limits: smoke." in text_of(tmp_path, "figure1.md")
 
 
-def test_statements_are_checked_on_the_experiments_of_their_figure(results, tmp_path):
-    build_paper(PAPER, results, tmp_path)
-    text = text_of(tmp_path, "statements.md")
-    assert "| 1 | DD-SSP is better | figure1 | AdaSSP (tight) | 1 | 0 | 0 | 4 |" in text
-    assert "| 1 | DD-SSP is better | figure1 | AdaSSP (paper) | 1 | 0 | 0 | 4 |" in text
-    assert "Taxi" not in text and "| Adult | AdaSSP (tight) | 0 | not run | agrees: " in text
-    assert "Experiments not run: linreg_fire" in text and "The 2 comparisons" in text
-
-
 def test_the_same_trials_give_the_same_bytes(results, tmp_path):
     build_paper(PAPER, results, tmp_path / "a")
     mixed = [replace(one, trials=random.Random(2).sample(one.trials, len(one.trials))) for one in results]
@@ -117,17 +109,18 @@ def test_a_shipped_paper_names_only_what_there_is(name):
     configs = [composed([f"experiment={one}"]) for one in paper.experiments]
     datasets = {name for one in configs for name in one["sweep"].get("dataset", [one["dataset"]["name"]])}
     tables = paper.published.get("tables", {})
-    printed = {str(row) for table in tables.values() if isinstance(table["rows"], dict) for row in table["rows"]}
-    assert datasets | printed == set(paper.report["panels"])
-    order = list(dict.fromkeys(labels.values()))
+    published = {str(row) for table in tables.values() if isinstance(table["rows"], dict) for row in table["rows"]}
+    assert datasets | published == set(paper.report["panels"])
+    order, looks = list(dict.fromkeys(labels.values())), styles()
     for spec in figures.values():
         assert spec.get("published", "table1") in {"table1", *tables}
         assert set(spec.get("show", [])) <= set(order)
         banded = {labels[method] for band in spec.get("bands", []) for method in band["between"][1:]}
         if is_table(spec):
             continue
-        ranks = [order.index(label) for label in spec.get("show", []) if label not in banded and label != "public"]
-        assert len({rank % len(COLOURS) for rank in ranks}) == len(ranks), f"{spec['name']} shows one colour twice"
+        shown = [label for label in spec.get("show", []) if label not in banded]
+        assert set(shown) <= set(looks), f"{spec['name']}: a method without a style of its own"
+        assert len({looks[label][0] for label in shown}) == len(shown), f"{spec['name']} shows one colour twice"
     for statement in paper.published.get("statements", []):
         spec = figures[statement["figure"]]
         assert {statement["method"], statement["baseline"]} <= set(labels)
@@ -141,13 +134,13 @@ def test_a_shipped_paper_names_only_what_there_is(name):
         assert datasets <= {name for one in paper.published["datasets"] for name in one["names"]}
 
 
-def test_a_table_stands_beside_what_the_paper_prints_of_it(results, tmp_path):
+def test_a_table_stands_beside_what_the_paper_has_of_it(results, tmp_path):
     spec = {
         "name": "table1", "kind": "comparison_table", "title": "T", "metric": "mse", "published": "one",
         "experiments": ["linreg_adult"], "show": ["public"],
     }  # fmt: skip
-    printed = {"where": "Table 1", "repetitions": 5, "digit": 0.001, "rows": {"adult": {"public": 9.876}}}
-    paper = replace(PAPER, report=PAPER.report | {"figures": [spec]}, published={"tables": {"one": printed}})
+    published = {"where": "Table 1", "repetitions": 5, "digit": 0.001, "rows": {"adult": {"public": 9.876}}}
+    paper = replace(PAPER, report=PAPER.report | {"figures": [spec]}, published={"tables": {"one": published}})
     names = [path.name for path in build_paper(paper, results, tmp_path)]
     assert names == ["table1.csv", "table1.md", "table1.tex"]
     table = text_of(tmp_path, "table1.md")

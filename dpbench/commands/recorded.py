@@ -1,0 +1,55 @@
+"""The settings of a run, kept beside its plan: by its name or folder alone, a later command finds them again."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dpbench.config import Experiment, quoted
+from dpbench.errors import UserError
+from dpbench.grid.store import Store
+
+FILE = "experiment.yaml"
+ALONE = ("name", "results", "jobs")  # settings that leave a run what it is
+
+
+def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) -> None:
+    """Write the settings of the line, and the configuration that they make."""
+    import yaml
+
+    own = arguments.config_dir
+    content = {
+        "settings": list(arguments.overrides),
+        "config_dir": None if own is None else str(own.resolve()),
+        "configuration": dict(experiment.configuration),
+    }
+    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    store.write_text(store.folder / FILE, yaml.dump(content, Dumper=dumper, sort_keys=False))
+
+
+def recall(arguments: argparse.Namespace) -> None:
+    """Let the settings of a line that gives a run by its name or folder, and nothing else, be those of the run.
+
+    A folder becomes the settings `results` and `name`. Raises `UserError` if the record of the run cannot be read.
+    """
+    import yaml
+
+    folders = [Path(item).resolve() for item in arguments.overrides if "=" not in item and item[:1] != "~"]
+    given = dict(item.split("=", 1) for item in arguments.overrides if "=" in item)
+    if len(folders) > 1 or (folders and given.keys() & {"name", "results", "experiment"}):
+        raise UserError("give the folder of one run, without name, results and experiment, which it stands for")
+    for folder in folders:
+        given |= {"results": quoted(str(folder.parent)), "name": quoted(folder.name)}
+    line = [f"{name}={value}" for name, value in given.items()] if folders else arguments.overrides
+    root = folders[0].parent if folders else Path(given.get("results", "results").strip("'\""))
+    path = root / given.get("name", "").strip("'\"") / FILE
+    if "name" in given and given.keys() <= set(ALONE) and path.is_file():
+        try:
+            stored = yaml.safe_load(path.read_text())
+            kept = [item for item in stored["settings"] if item.split("=", 1)[0] not in given]
+            own = stored["config_dir"]
+        except (OSError, yaml.YAMLError, KeyError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} cannot be read ({error}); give the settings of the run again") from error
+        line = [*kept, *line]
+        arguments.config_dir = arguments.config_dir or (None if own is None else Path(own))
+    arguments.overrides = line

@@ -1,0 +1,129 @@
+"""Sizes and budgets of an experiment: the groups `sample` and `limits`, delta, epsilons, and the options of sbatch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from dpbench.config.composition import MOVED, moved
+from dpbench.config.schema import Limits, Sample
+from dpbench.config.values import checked_type, integer, listed, number
+from dpbench.errors import UserError, check_known, shown, unknown
+
+MOST_ROWS = 10**9
+MOST_SECONDS, MOST_MB = 1e7, 1e8  # 115 days, 100 TB
+SIZES = {  # the keys of the two groups of sizes
+    "sample": ("name", "train_rows", "test_rows", "public_rows", "protocol"),
+    "limits": ("name", "model_mb", "iterations", "seconds", "memory_mb"),
+}
+
+
+def sample_of(sample: Mapping[str, Any]) -> Sample:
+    """The numbers of rows, checked."""
+    from dpbench.data.table import PROTOCOLS
+
+    _check_keys("sample", sample)
+    check_known("sample.protocol", sample["protocol"], PROTOCOLS)
+    return Sample(
+        name=str(sample["name"]),
+        train_rows=integer("sample.train_rows", sample["train_rows"], 1, MOST_ROWS),
+        test_rows=_test_rows(sample["test_rows"]),
+        public_rows=integer("sample.public_rows", sample["public_rows"], 0, MOST_ROWS),
+        protocol=str(sample["protocol"]),
+    )
+
+
+def limits_of(limits: Mapping[str, Any]) -> Limits:
+    """The limits, checked; those that parts interpolate (`model_mb`, `iterations`) are checked with the parts."""
+    _check_keys("limits", limits)
+    return Limits(
+        name=str(limits["name"]),
+        seconds=number("limits.seconds", limits["seconds"], above=0, most=MOST_SECONDS),
+        memory_mb=number("limits.memory_mb", limits["memory_mb"], above=0, most=MOST_MB),
+    )
+
+
+def _check_keys(group: str, given: Mapping[str, Any]) -> None:
+    """The group has all of its keys, and no others."""
+    for key in given:
+        if (place := f"{group}.{key}") in MOVED:
+            raise moved(place)
+        if key not in SIZES[group]:
+            raise unknown(f"setting of {group}", str(key), SIZES[group])
+    for key in SIZES[group]:
+        if key not in given:
+            raise UserError(f"{group}.{key} is missing: see conf/{group}/full.yaml")
+
+
+def _test_rows(given: Any) -> float | list[float]:
+    match given:
+        case bool() | [_, bool()]:
+            pass
+        case int() if 0 <= given <= MOST_ROWS:
+            return given
+        case float() if 0 < given < 1:
+            return given
+        case [float(part), int(most)] if 0 < part < 1 <= most <= MOST_ROWS:
+            return [part, most]
+    raise UserError(
+        "sample.test_rows must be a whole number of at least 0, a part of the rows such as 0.2, or this with the most "
+        f"rows that it may come to, such as [0.2, 1000], not {shown(given)}"
+    )
+
+
+def delta_of(config: Mapping[str, Any], sample: Sample) -> float:
+    """The number given, or the power of n that "n**-1.1" names, n the declared number of rows that a mechanism sees."""
+    from dpbench.data.table import count_test_rows
+
+    given = config["delta"]
+    power = re.fullmatch(r"n\*\*-(\d{1,3}(?:\.\d{1,9})?)", str(given))
+    if not power:
+        if isinstance(given, str):
+            raise UserError(
+                f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {shown(given)}"
+            )
+        return number("delta", given, above=0, below=1)
+    n, declared_rows = sample.train_rows, _declared_rows(config["dataset"])
+    if declared_rows is not None:
+        tests = count_test_rows(sample.test_rows, declared_rows)
+        n = min(n, declared_rows - tests) + (tests if sample.protocol == "authors" else 0)
+    return number("delta", _rounded(number("n", n, above=1) ** -float(power[1])), above=0, below=1)
+
+
+def _declared_rows(dataset: Mapping[str, Any]) -> int | None:
+    """How many rows a data set's card says it has."""
+    card = dataset.get("card") or {}
+    checked_type("dataset.card", card, "dict")
+    rows = card.get("rows")
+    return None if rows is None else integer("dataset.card.rows", rows, 1, MOST_ROWS)
+
+
+def epsilons_of(config: Mapping[str, Any], delta: float) -> tuple[float, ...]:
+    """Those given, or those at `delta` of the Gaussian-DP parameters `mu` (BinAgg, Proposition 2.1(i))."""
+    if config["mu"] is None:
+        return tuple(number("epsilon", value, above=0) for value in listed(config["epsilon"]))
+    from dpbench.privacy.accounting import gaussian_epsilon
+
+    mus = [number("mu", value, above=0, most=1e4) for value in listed(config["mu"])]
+    return tuple(number("epsilon of mu", _rounded(gaussian_epsilon(mu, delta)), above=0) for mu in mus)
+
+
+def _rounded(value: float) -> float:
+    """To ten digits, so that an identity does not hang on the last bits of a power or a root.
+
+    >>> _rounded(1 / 3)
+    0.3333333333
+    """
+    return float(f"{value:.10g}")
+
+
+def slurm_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options of sbatch: each is one word, and its value one line."""
+    for name, value in options.items():
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", str(name)):
+            raise UserError(f"slurm: {shown(name)} is no option of sbatch, such as mem or cpus-per-task")
+        checked_type(f"slurm.{name}", value, "str | int | None")
+        if not re.fullmatch(r"[\w.,:;@%+=/()\[\]* -]{0,200}", str(value), re.ASCII):
+            raise UserError(f"slurm.{name} must be one line without quotes, at most 200 characters, not {shown(value)}")
+    return dict(options)

@@ -1,0 +1,108 @@
+"""Claims: any number of runners share a plan, on one machine or on many, and each release is computed once.
+
+A runner has one file, <root>/claims/<runner>, that says which process it is, and renews its time of change. A claim on
+a release is a further link to that file, <release>.<n>: to link is atomic, on NFS too. The claim of a runner that is
+gone is not touched; another runner makes claim n + 1, which only one can. Whoever holds a claim looks once more whether
+the release is still wanted, so that a claim that is lost costs time, never a result.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from dpbench.grid.store import Store
+
+RENEW_SECONDS = 15.0
+EXPIRE_SECONDS = 150.0  # a file server's clients may see a time of change a minute late
+
+
+class Claims:
+    """The claims of one runner; several threads may share them."""
+
+    def __init__(self, store: Store) -> None:
+        self._folder = store.claims_folder
+        self._file = self._folder / f"runner-{uuid.uuid4().hex}"
+        with store.writing(self._file):
+            self._file.write_text(json.dumps(_process(os.getpid())))
+        self._held: dict[str, int] = {}
+        self._ended = threading.Event()
+        threading.Thread(target=self._renew, daemon=True).start()
+
+    def take(self, identity: str) -> bool:
+        """Claim a release; False if another runner, not known to be gone, has it."""
+        for n in count():
+            claim = self._folder / f"{identity}.{n}"
+            try:
+                os.link(self._file, claim)
+            except FileExistsError:
+                if self._gone(claim):
+                    continue
+                return False
+            except OSError:  # there are no links here: runners do not know of each other
+                return True
+            self._held[identity] = n
+            return True
+        raise AssertionError
+
+    def give_back(self, identities: Iterable[str]) -> None:
+        """Withdraw claims, and those of runners that are gone before them: what was claimed is stored."""
+        for identity in identities:
+            for n in range(self._held.pop(identity, -1), -1, -1):
+                (self._folder / f"{identity}.{n}").unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Withdraw all claims, and tidy up after runners that are gone."""
+        self._ended.set()
+        with suppress(OSError):
+            self.give_back(tuple(self._held))
+            self._file.unlink(missing_ok=True)
+            held = set()  # the last claim on a release counts, those before it stay as long
+            for path in sorted(self._folder.iterdir(), key=lambda path: (len(path.suffix), path.suffix), reverse=True):
+                if path.stem not in held and self._gone(path):
+                    path.unlink(missing_ok=True)
+                else:
+                    held.add(path.stem)
+
+    def _renew(self) -> None:
+        while not self._ended.wait(RENEW_SECONDS):
+            with suppress(OSError):
+                os.utime(self._file)
+
+    def _gone(self, claim: Path) -> bool:
+        """Whether the runner of a claim is gone: known of one on this machine, else if it has not been renewed."""
+        try:
+            with claim.open() as file:  # on a file server, to open a file is to see its time of now
+                changed, holder = os.fstat(file.fileno()).st_mtime, json.load(file)
+            mine = _process(os.getpid())
+            if holder["machine"] == mine["machine"]:
+                return bool(_process(holder["pid"])["started"] != holder["started"])
+            os.utime(self._file)
+            return self._file.stat().st_mtime - changed > EXPIRE_SECONDS  # both by the clock of the file server
+        except (OSError, ValueError, LookupError, TypeError):
+            return False  # withdrawn just now, or not to be read
+
+
+def _process(pid: int) -> dict[str, Any]:
+    """A process, told apart from all others: the machine with its namespace of ids, the id and when it was started.
+
+    `started` is None if there is no such process, or it has ended.
+    """
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()  # proc(5): from the state on
+        started = None if stat[0] in "ZX" else stat[19]
+    except OSError:
+        started = None
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        machine = uuid.uuid4().hex  # it cannot be told: claims expire
+    return {"machine": machine, "pid": pid, "started": started}

@@ -1,0 +1,334 @@
+"""What identifies a release, a fit and a trial, and what is recorded of a trial: one small class each.
+
+`to_dict` gives what stands in a file, JSON-ready; `from_dict` reads it back. An identity is the digest of a key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+from dpbench.grid.seeds import canonical, digest, digest_of_text
+from dpbench.metrics.evaluation import Score
+from dpbench.privacy.accounting import Spent
+from dpbench.privacy.budget import Budget
+
+Json = Mapping[str, Any]
+
+
+def json_number(value: float) -> float | str:
+    """The number, or its name ('inf', 'nan') where JSON has none: `float` reads both back.
+
+    >>> json_number(0.5), json_number(float("inf"))
+    (0.5, 'inf')
+    """
+    return float(value) if float("-inf") < value < float("inf") else str(float(value))
+
+
+# --- keys ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PartKey:
+    """A mechanism, model or metric: its function, the parameters of its config, and a digest of its code.
+
+    `code` is None where it is left out, so that results of other code can be compared.
+    """
+
+    name: str
+    target: str
+    parameters: Json
+    code: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; without `code` if it is None."""
+        found = {"name": self.name, "target": self.target, "parameters": dict(self.parameters)}
+        return found if self.code is None else {**found, "code": self.code}
+
+    @classmethod
+    def from_dict(cls, data: Json) -> PartKey:
+        """What `to_dict` described."""
+        return cls(data["name"], data["target"], data.get("parameters") or {}, data.get("code"))
+
+    def uncoded(self) -> PartKey:
+        """The same, whatever code it has."""
+        return replace(self, code=None)
+
+
+@dataclass(frozen=True)
+class ReleaseKey:
+    """One run of a mechanism: on which rows, under which budget, and which repetition it is.
+
+    `dataset`: see `identity.dataset_key`. `split`: the rows of each part. `design`: of a mechanism that takes one.
+    """
+
+    dataset: Json
+    split: Json
+    seed: int
+    repetition: int
+    mechanism: PartKey
+    budget: Budget
+    design: Json | None = None
+
+    @cached_property
+    def id(self) -> str:
+        """The identity of the release."""
+        return digest(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready; an infinite epsilon is 'inf'."""
+        found = {
+            "dataset": dict(self.dataset),
+            "split": dict(self.split),
+            "seed": self.seed,
+            "repetition": self.repetition,
+            "mechanism": self.mechanism.to_dict(),
+            "budget": {**vars(self.budget), "epsilon": json_number(self.budget.epsilon)},
+        }
+        return found if self.design is None else {**found, "design": dict(self.design)}
+
+    @classmethod
+    def from_dict(cls, data: Json) -> ReleaseKey:
+        """What `to_dict` described."""
+        budget = Budget(**{**data["budget"], "epsilon": float(data["budget"]["epsilon"])})
+        mechanism = PartKey.from_dict(data["mechanism"])
+        plain = (data["dataset"], data["split"], data["seed"], data["repetition"])
+        return cls(*plain, mechanism, budget, data.get("design"))
+
+    def repeated(self, repetitions: Iterable[int]) -> Iterator[ReleaseKey]:
+        """The keys of these repetitions. What their identities are digests of is written once."""
+        plain, _ = without_repetition(self.to_dict())
+        before = canonical({name: value for name, value in plain.items() if name < "repetition"}).removesuffix("}")
+        after = canonical({name: value for name, value in plain.items() if name > "repetition"}).removeprefix("{")
+        for repetition in repetitions:
+            own = (self.dataset, self.split, self.seed, repetition, self.mechanism, self.budget, self.design)
+            key = ReleaseKey(*own)
+            vars(key)["id"] = digest_of_text(f'{before},"repetition":{repetition},{after}')
+            yield key
+
+    def uncoded(self) -> ReleaseKey:
+        """The same, whatever code made it."""
+        return replace(self, mechanism=self.mechanism.uncoded())
+
+    def noise_seed(self) -> dict[str, Any]:
+        """What the noise is derived from: the same settings draw the same noise, whichever code runs them."""
+        return {**self.to_dict(), "mechanism": _seed_of(self.mechanism)}
+
+
+@dataclass(frozen=True)
+class FitKey:
+    """One model on a release, or on the rows of the `draw`-th set that is sampled from it (0: as it was released)."""
+
+    release: ReleaseKey
+    model: PartKey
+    design: Json
+    draw: int = 0
+
+    @cached_property
+    def id(self) -> str:
+        """The identity of the fit."""
+        return digest({"release": self.release.id, **self.own()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"release": self.release.to_dict(), **self.own()}
+
+    @classmethod
+    def from_dict(cls, data: Json) -> FitKey:
+        """What `to_dict` described."""
+        return cls.of(ReleaseKey.from_dict(data["release"]), data)
+
+    @classmethod
+    def of(cls, release: ReleaseKey, own: Json) -> FitKey:
+        """What `own` described, on this release."""
+        return cls(release, PartKey.from_dict(own["model"]), own["design"], own.get("draw", 0))
+
+    def own(self) -> dict[str, Any]:
+        """What is not in the release's key, JSON-ready."""
+        found = {"model": self.model.to_dict(), "design": dict(self.design)}
+        return {**found, "draw": self.draw} if self.draw else found
+
+    def uncoded(self) -> FitKey:
+        """The same, whatever code made it."""
+        return replace(self, release=self.release.uncoded(), model=self.model.uncoded())
+
+    def sampler_seed(self) -> dict[str, Any]:
+        """What the draws of the model are derived from: the same whatever the metrics are."""
+        return {**self.own(), "release": digest(self.release.noise_seed()), "model": _seed_of(self.model)}
+
+
+@dataclass(frozen=True)
+class TrialKey:
+    """A fit and the metrics it is scored by, sorted by name."""
+
+    fit: FitKey
+    metrics: tuple[PartKey, ...]
+
+    @property
+    def release(self) -> ReleaseKey:
+        """The key of the release."""
+        return self.fit.release
+
+    @cached_property
+    def id(self) -> str:
+        """The identity of the trial."""
+        return digest({**self.own(), "release": self.release.id})
+
+    def on(self, release: ReleaseKey) -> TrialKey:
+        """The same fit and metrics on another release."""
+        key = TrialKey(FitKey(release, self.fit.model, self.fit.design, self.fit.draw), self.metrics)
+        vars(key)["id"] = digest_of_text(f'{self._text},"release":"{release.id}"}}')
+        return key
+
+    @cached_property
+    def _text(self) -> str:
+        """What the identities on all releases begin with: "release" is the last name."""
+        return canonical(self.own()).removesuffix("}")
+
+    def own(self) -> dict[str, Any]:
+        """What is not in the release's key, JSON-ready."""
+        metrics = {}
+        for metric in self.metrics:
+            metrics[metric.name] = {name: value for name, value in metric.to_dict().items() if name != "name"}
+        return {**self.fit.own(), "metrics": metrics}
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"release": self.release.to_dict(), **self.own()}
+
+    @classmethod
+    def from_dict(cls, data: Json) -> TrialKey:
+        """What `to_dict` described."""
+        return cls.of(ReleaseKey.from_dict(data["release"]), data)
+
+    @classmethod
+    def of(cls, release: ReleaseKey, own: Json) -> TrialKey:
+        """What `own` described, on this release."""
+        metrics = ({**metric, "name": name} for name, metric in sorted(own["metrics"].items()))
+        return cls(FitKey.of(release, own), tuple(map(PartKey.from_dict, metrics)))
+
+    def uncoded(self) -> TrialKey:
+        """The same, whatever code made it: what was asked. Results of other code share its identity."""
+        return TrialKey(self.fit.uncoded(), tuple(metric.uncoded() for metric in self.metrics))
+
+
+def _seed_of(part: PartKey) -> dict[str, Any]:
+    """A part without its code; `version` is a constant of all seeds."""
+    return {**part.uncoded().to_dict(), "version": 1}
+
+
+# --- trials --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a trial has no scores; `traceback` has one line a frame, without folders of the machine."""
+
+    type: str
+    message: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """Seconds of each phase and peak resident memory, MB; None where it was not measured, or depends on a secret."""
+
+    release_seconds: float | None = None
+    release_peak_mb: float | None = None
+    model_seconds: float | None = None
+    metrics_seconds: float | None = None
+    peak_mb: float | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One fit and its scores, or why there are none. It holds no array.
+
+    `id`, `release_id`: identities by the code that ran it. `status`: see `grid.stages`; `phase`: where it ended, unless
+    it is done. `notes`: of the fit. `spent`: what the release cost (None: there is none). `public`: whether the rows
+    are. `provenance`: commit, processor, versions; `release_provenance`: those of the release.
+    """
+
+    id: str
+    release_id: str
+    key: TrialKey
+    experiment: str
+    status: str
+    phase: str | None = None
+    scores: tuple[Score, ...] = ()
+    notes: Json = field(default_factory=dict)
+    spent: Spent | None = None
+    nonprivate_inputs: tuple[str, ...] = ()
+    public: bool = True
+    error: Failure | None = None
+    provenance: Json = field(default_factory=dict)
+    release_provenance: Json | None = None
+    runtime: Runtime = field(default_factory=Runtime)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        plain = ("id", "release_id", "experiment", "status", "phase", "public", "provenance", "release_provenance")
+        return {
+            **{name: getattr(self, name) for name in plain},
+            "key": self.key.to_dict(),
+            "scores": [score_to_dict(score) for score in self.scores],
+            "notes": dict(self.notes),
+            "spent": None if self.spent is None else spent_to_dict(self.spent),
+            "nonprivate_inputs": list(self.nonprivate_inputs),
+            "error": None if self.error is None else dict(vars(self.error)),
+            "runtime": dict(vars(self.runtime)),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Json, key: TrialKey | None = None) -> Trial:
+        """What `to_dict` described; `key`, if it is known, stands for that of `data`."""
+        plain = ("id", "release_id", "experiment", "status", "phase", "notes", "provenance", "release_provenance")
+        return cls(
+            **{name: data[name] for name in plain},
+            key=key or TrialKey.from_dict(data["key"]),
+            scores=tuple(map(score_from_dict, data["scores"])),
+            spent=None if data["spent"] is None else spent_from_dict(data["spent"]),
+            nonprivate_inputs=tuple(data["nonprivate_inputs"]),
+            public=data["public"],
+            error=None if data["error"] is None else Failure(**data["error"]),
+            runtime=Runtime(**data["runtime"]),
+        )
+
+
+def without_repetition(key: Json) -> tuple[dict[str, Any], int]:
+    """The key of a release, or one on a release, in JSON, without its repetition; and the repetition."""
+    if "release" not in key:
+        return {name: value for name, value in key.items() if name != "repetition"}, key["repetition"]
+    release, repetition = without_repetition(key["release"])
+    return {**key, "release": release}, repetition
+
+
+def with_repetition(key: Json, repetition: int) -> dict[str, Any]:
+    """What `without_repetition` took apart."""
+    if "release" not in key:
+        return {**key, "repetition": repetition}
+    return {**key, "release": with_repetition(key["release"], repetition)}
+
+
+def score_to_dict(score: Score) -> dict[str, Any]:
+    """A score, JSON-ready; without what it leaves out."""
+    record = {**vars(score), "value": json_number(score.value)}
+    return {name: value for name, value in record.items() if value is not None}
+
+
+def score_from_dict(data: Json) -> Score:
+    """What `score_to_dict` described."""
+    return Score(**{**data, "value": float(data["value"])})
+
+
+def spent_to_dict(cost: Spent) -> dict[str, float | str | None]:
+    """The cost of a release, JSON-ready."""
+    return {name: None if value is None else json_number(value) for name, value in vars(cost).items()}
+
+
+def spent_from_dict(data: Json) -> Spent:
+    """What `spent_to_dict` described."""
+    numbers: dict[str, Any] = {name: None if value is None else float(value) for name, value in data.items()}
+    return Spent(**numbers)

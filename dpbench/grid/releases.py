@@ -1,0 +1,118 @@
+"""Stored releases: a record of what is plain, the arrays for its bytes.
+
+Earlier versions wrote a folder <root>/releases/<id>/: release.json, sealed, with the checksum of arrays.npz beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from dpbench.grid.arrays import SMALL, Arrays, packed, unpacked
+from dpbench.grid.log import Place
+from dpbench.grid.records import ReleaseKey, with_repetition, without_repetition
+from dpbench.grid.sealed import unsealed, warn
+from dpbench.grid.store import Store
+from dpbench.releases import Release
+
+KEPT = 8  # small releases that a process has read or written last
+_KEPT: dict[tuple[Path, Place], tuple[str, Arrays]] = {}
+
+
+@dataclass(frozen=True)
+class StoredRelease:
+    """A release as it is stored, its arrays read-only; `record`: key, cost, provenance, run time, checksum."""
+
+    release: Release
+    record: dict[str, Any]
+
+
+def write_release(
+    store: Store, key: ReleaseKey, release: Release, record: Mapping[str, Any], turn: int = 0
+) -> tuple[Place, dict[str, Any]]:
+    """Store a release with its record (cost, provenance, run time); where it stands, and the record as `read_release`
+    gives it.
+    """
+    data, arrays = release.to_parts()
+    about, body = packed(arrays)
+    whole = {**record, "id": key.id, "key": key.to_dict(), "release": data}
+    whole["arrays_sha256"] = hashlib.sha256(body).hexdigest()
+    own = {name: value for name, value in whole.items() if name not in ("key", "provenance")}
+    own["release"] = {name: value for name, value in data.items() if name != "domain"}
+    plain, own["repetition"] = without_repetition(whole["key"])
+    shared = {"key": plain, "domain": data["domain"], "provenance": whole["provenance"]}
+    with store.writing(store.root / "releases"):
+        place = store.releases.append({**own, "arrays": about}, shared, body, turn)
+    if len(body) < SMALL:
+        _keep(store, place, whole, unpacked(about, body))
+    return place, whole
+
+
+def find_release(store: Store, identity: str) -> Place | None:
+    """Where a release stands, by what was last seen of the log; None if it is not stored."""
+    if (entry := store.releases.entries.get(identity)) is not None:
+        return entry.place
+    return (identity, 0, 0) if (store.root / "releases" / identity).is_dir() else None
+
+
+def read_release(store: Store, identity: str, place: Place) -> StoredRelease | None:
+    """The release that stands at a place; None if it is not there, was damaged or is another one."""
+    held = (store.root, place)
+    if held not in _KEPT:
+        found = _read(store, place)
+        if found is None:
+            return None
+        record, arrays = found
+        if sum(array.nbytes for array in arrays.values()) < SMALL:
+            _keep(store, place, record, arrays)
+    else:
+        text, arrays = _KEPT[held]
+        record = json.loads(text)  # each reader has its own
+    if record["id"] == identity:
+        return StoredRelease(Release.from_parts(record.pop("release"), arrays), record)
+    warn(store.root / "releases" / place[0], "is not the release of its name")
+    return None
+
+
+def _keep(store: Store, place: Place, record: dict[str, Any], arrays: Arrays) -> None:
+    if len(_KEPT) == KEPT:
+        del _KEPT[next(iter(_KEPT))]
+    _KEPT[store.root, place] = (json.dumps(record), arrays)
+
+
+def _read(store: Store, place: Place) -> tuple[dict[str, Any], Arrays] | None:
+    if place[2] == 0:
+        return _read_folder(store.root / "releases" / place[0])
+    found = store.releases.read(place)
+    if found is None:
+        warn(store.root / "releases" / place[0], f"is damaged at byte {place[1]}")
+        return None
+    record, body = found
+    record["key"] = with_repetition(record["key"], record.pop("repetition"))
+    record["release"]["domain"] = record.pop("domain")
+    return record, unpacked(record.pop("arrays"), body)
+
+
+def _read_folder(folder: Path) -> tuple[dict[str, Any], Arrays] | None:
+    """A release as earlier versions wrote it."""
+    try:
+        record = unsealed((folder / "release.json").read_bytes())
+        body = (folder / "arrays.npz").read_bytes()
+        if record is not None and hashlib.sha256(body).hexdigest() == record["arrays_sha256"]:
+            with np.load(io.BytesIO(body), allow_pickle=False) as loaded:
+                arrays = dict(loaded)
+            for array in arrays.values():
+                array.setflags(write=False)
+            return record, arrays
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
+        pass
+    warn(folder, "is damaged")
+    return None

@@ -1,0 +1,151 @@
+"""The queries of a workload of marginals: each is a product of indicators, one for each attribute of its marginal.
+
+A query (Liu, Vietri and Wu 2021, Definition 1) is the part of the rows that have given levels in the attributes of one
+marginal. All cells of a marginal are answered at once, so that no matrix of queries by cells of the domain is made.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .engines import Model
+from .measurements import Array, Clique, InferenceError, canonical
+
+Places = npt.NDArray[np.intp]
+Slab = tuple[int | slice, ...]
+
+
+@dataclass(frozen=True)
+class QueryWorkload:
+    """The cells of these marginals, one after the other, each marginal's in row-major order: m queries.
+
+    **Shapes**: `sizes` has the levels of each of d attributes; answers are (m,), between 0 and 1, and those of one
+    marginal sum to 1.
+    """
+
+    sizes: Mapping[str, int]
+    cliques: tuple[Clique, ...]
+
+    def __post_init__(self) -> None:
+        cliques = tuple(canonical(clique, self.sizes) for clique in self.cliques)
+        if not all(cliques) or len(set(cliques)) < len(cliques) or not cliques:
+            raise InferenceError("a workload has one marginal or more, each of one attribute or more, and none twice")
+        object.__setattr__(self, "cliques", cliques)
+
+    @cached_property
+    def starts(self) -> Places:
+        """The first query of each marginal, and m at the end."""
+        cells = [math.prod(self.sizes[name] for name in clique) for clique in self.cliques]
+        return np.concatenate([np.zeros(1, dtype=np.intp), np.cumsum(cells, dtype=np.intp)])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def cell(self, query: int) -> dict[str, int]:
+        """The level of each attribute of one query's marginal."""
+        place = int(np.searchsorted(self.starts, query, side="right")) - 1
+        clique = self.cliques[place]
+        levels = np.unravel_index(query - int(self.starts[place]), [self.sizes[name] for name in clique])
+        return {name: int(level) for name, level in zip(clique, levels, strict=True)}
+
+    def overlap(self, query: int, other: int) -> Slab | None:
+        """The index, into a table over the whole domain, of the cells of both queries; None if there are none."""
+        one, two = self.cell(query), self.cell(other)
+        if any(one.get(name, level) != level for name, level in two.items()):
+            return None
+        levels = one | two
+        return tuple(levels.get(name, slice(None)) for name in self.sizes)
+
+    def tables(self, answers: Array) -> dict[Clique, Array]:
+        """The answers (m,) as one table a marginal, of the sizes of its attributes."""
+        parts = np.split(answers, self.starts[1:-1])
+        shapes = ([self.sizes[name] for name in clique] for clique in self.cliques)
+        return {clique: part.reshape(shape) for clique, part, shape in zip(self.cliques, parts, shapes, strict=True)}
+
+    def of_rows(self, codes: npt.NDArray[np.integer[Any]], law: Array | None = None) -> Array:
+        """The answers of rows (n, d), n > 0: the exact counts of the cells divided by n, or sums of a law (n,)."""
+        columns = dict(zip(self.sizes, np.ascontiguousarray(codes.T, dtype=np.intp), strict=True))
+        answers, last = np.empty(len(self)), dict[Clique, Places]()
+        for clique, start, end in zip(self.cliques, self.starts, self.starts[1:], strict=False):
+            parts: dict[Clique, Places] = {}  # of the first attributes, which the next marginal may share: the cells
+            for k, name in enumerate(clique):
+                part = clique[: k + 1]
+                if part in last:
+                    cells = last[part]
+                elif k == 0:
+                    cells = columns[name]
+                else:
+                    cells = cells * self.sizes[name]
+                    cells += columns[name]
+                parts[part] = cells
+            answers[start:end] = np.bincount(cells, weights=law, minlength=end - start)
+            last = parts
+        if law is None:
+            answers /= len(codes)
+        return answers
+
+    def of_histogram(self, table: Array) -> Array:
+        """The answers of a distribution over the whole domain, of the shape of all sizes: sums over the other axes.
+
+        Marginals share the partial sums that they have in common.
+        """
+        place = {name: j for j, name in enumerate(self.sizes)}
+        wanted = [
+            (frozenset(place[name] for name in clique), int(start))
+            for clique, start in zip(self.cliques, self.starts, strict=False)
+        ]
+        answers = np.empty(len(self))
+        _sum_out(table, list(range(table.ndim)), wanted, answers)
+        return answers
+
+    def of_products(self, probabilities: Array) -> Array:
+        """The answers of a mixture of K product distributions of the same weight.
+
+        **Shapes**: `probabilities` (K, W), the levels of each attribute in neighbouring columns, in the order of
+        `sizes`. Marginals that differ in their first attribute alone are one matrix product.
+        """
+        K, answers, laws = len(probabilities), np.empty(len(self)), np.ascontiguousarray(probabilities.T)
+        laws_of = dict(zip(self.sizes, np.split(laws, np.cumsum(list(self.sizes.values()))[:-1]), strict=True))
+        order = sorted(range(len(self.cliques)), key=lambda i: self.cliques[i][1:])
+        for tail, group in groupby(order, key=lambda i: self.cliques[i][1:]):
+            places = list(group)
+            law = np.full((1, K), 1 / K)
+            for name in tail:
+                law = (law[:, None] * laws_of[name]).reshape(-1, K)
+            found = np.concatenate([laws_of[self.cliques[i][0]] for i in places]) @ law.T
+            sizes = [self.sizes[self.cliques[i][0]] for i in places]
+            for i, part in zip(places, np.split(found, np.cumsum(sizes)[:-1]), strict=True):
+                answers[self.starts[i] : self.starts[i + 1]] = part.ravel()
+        return answers
+
+    def of_model(self, model: Model) -> Array:
+        """The answers of a fitted model, divided by its total."""
+        tables = model.answer(self.cliques)
+        return np.concatenate([np.zeros(0), *(tables[clique].ravel() for clique in self.cliques)]) / model.total
+
+
+def _sum_out(table: Array, axes: list[int], wanted: Sequence[tuple[frozenset[int], int]], answers: Array) -> None:
+    """Write the marginals that are wanted, by their axes and their first query, of a table with these axes.
+
+    The longest axis that not all of them have divides them: those without it need its sum alone.
+    """
+    if len(wanted) == 1:
+        ((kept, start),) = wanted
+        for axis in sorted((a for a in axes if a not in kept), key=lambda a: -table.shape[axes.index(a)]):
+            table = table.sum(axis=axes.index(axis))
+            axes = [a for a in axes if a != axis]
+        answers[start : start + table.size] = table.ravel()
+        return
+    free = [a for a in axes if not all(a in kept for kept, _ in wanted)]
+    axis = max(free, key=lambda a: table.shape[axes.index(a)])
+    without = [one for one in wanted if axis not in one[0]]
+    _sum_out(table.sum(axis=axes.index(axis)), [a for a in axes if a != axis], without, answers)
+    _sum_out(table, axes, [one for one in wanted if axis in one[0]], answers)

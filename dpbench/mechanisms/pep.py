@@ -1,0 +1,132 @@
+"""PEP, private entropy projection (Liu, Vietri and Wu 2021, section 2.1 and Appendix C)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpbench.data.domain import Floats
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+from dpbench.inference.queries import QueryWorkload
+from dpbench.mechanisms.adaptive import Asked
+from dpbench.mechanisms.fitting import check_settings
+from dpbench.mechanisms.query_release import check_histogram
+from dpbench.mechanisms.supports import Support, WholeDomain, reweighed
+from dpbench.mechanisms.workload import Workload, cliques_of
+from dpbench.privacy.budget import Budget
+from dpbench.releases import Release
+
+LEAST = 1e-6  # of a measurement and of 1 minus it: the authors' code
+ANSWERS = (1e-200, 1 - 1e-12)  # of D: their odds are numbers, too
+FLOOR = 1e-200  # of a cell: measurements that contradict each other drive some to 0, where nothing raises them again
+
+
+def pep(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    *,
+    workload: Workload = 3,
+    rounds: int = 50,
+    per_round: int = 1,
+    projections: int = 25,
+    gamma: float = 0.0,
+    alpha: float = 0.5,
+    max_model_mb: float = 80,
+    rows: int | None = None,
+    calibration: str = "tight",
+) -> Release:
+    """Keep a histogram over the whole domain: the one of most entropy that answers as measured, but for a tolerance.
+
+    **Source** Liu, Vietri and Wu 2021, equation 1, Appendices B.1 and C, Algorithm 2. The last D_t is released.
+    **Privacy** Replace one record, n public; rho-zCDP in all, see `equal_rounds`. `paper`: the rho of Theorem 1's
+    conversion; `tight`: that of the tight one, as in the authors' code.
+    **Shapes** A table of the shape of the domain, float64; `max_model_mb` is its limit.
+    **Departures** 1. Algorithm 2 starts anew from the uniform law and ends at the tolerance; here a round starts from
+    D_t-1, which has the same form, and makes `projections` steps at most (Table 1's T_max = 25). 2. Measurements are
+    clipped to [1e-6, 1 - 1e-6], so that the odds of line 3 are numbers (the authors' code clips them inside the
+    logarithm alone: a negative one keeps a violation that nothing reduces), and averaged where a query was measured
+    more than once (the authors' code keeps all). All are post-processing.
+
+    `workload`: see `cliques_of`. `rounds`, `per_round`: T and K. `gamma`: the tolerance, in standard deviations of a
+    measurement's noise. `rows`: the number of synthetic rows (None: n).
+    """
+    support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
+    check_projections("pep", projections, gamma)
+    check_histogram("pep", train.domain, max_model_mb)
+    return reweighed(
+        "pep",
+        train,
+        budget,
+        rng,
+        support,
+        Pep(support, projections, gamma),
+        rounds=rounds,
+        per_round=per_round,
+        alpha=alpha,
+        rows=rows,
+        calibration=calibration,
+    )
+
+
+def check_projections(mechanism: str, projections: int, gamma: float) -> None:
+    """Raises `UserError` for less than one projection or a negative tolerance."""
+    check_settings(mechanism, tolerance=None, projections=projections)
+    if not gamma >= 0:
+        raise UserError(f"{mechanism}: gamma must be at least 0, not {gamma}")
+
+
+@dataclass(frozen=True)
+class Pep:
+    """D(x) in proportion to D_0(x) exp(sum_i lambda_i q_i(x)), i the queries measured so far, by Algorithm 2."""
+
+    signed: ClassVar[bool] = False
+    support: Support
+    projections: int
+    gamma: float
+    overlaps: dict[tuple[int, int], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+
+    def initial(self) -> Floats:
+        """That of the support."""
+        return self.support.initial()
+
+    def answers(self, D: Floats) -> Floats:
+        """That of the support."""
+        return self.support.answers(D)
+
+    def update(self, D: Floats, asked: Asked) -> Floats:
+        """Algorithm 2. D is normalised at the end; until then its sum is `total`, those of its slabs are `masses`.
+
+        A query that counts none or all records of the support has one answer whatever the law, and is left out.
+        """
+        measured, noisy = asked.distinct()
+        queries: list[int] = measured.tolist()
+        a = np.clip(noisy, LEAST, 1 - LEAST)
+        tolerance = self.gamma * (asked.sigma or 0.0)
+        slabs = [self._overlap(query, query) for query in queries]
+        free = np.array([slab is not None and D[slab].size < D.size for slab in slabs])
+        masses = np.array([0.0 if slab is None else D[slab].sum() for slab in slabs])
+        D, total = D.copy(), 1.0
+        for _ in range(self.projections):
+            answers = masses / total
+            violations = np.abs(a - answers) * free
+            i = int(violations.argmax())  # line 2
+            if violations[i] <= tolerance:
+                break
+            q = np.clip(answers[i], *ANSWERS)
+            growth = a[i] * (1 - q) / ((1 - a[i]) * q) - 1  # line 3
+            total += growth * masses[i]
+            overlaps = [self._overlap(queries[i], query) for query in queries]
+            masses += [0.0 if slab is None else growth * D[slab].sum() for slab in overlaps]
+            D[slabs[i]] *= 1 + growth
+        D /= D.sum()
+        return np.maximum(D, FLOOR, out=D)
+
+    def _overlap(self, query: int, other: int) -> Any:
+        """`Support.overlap`, found once."""
+        if (query, other) not in self.overlaps:
+            self.overlaps[query, other] = self.support.overlap(query, other)
+        return self.overlaps[query, other]

@@ -1,0 +1,60 @@
+"""What the methods of private query release share around their loop: the limit of a histogram, and the releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from dpbench.data.domain import Clique, Domain
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+from dpbench.inference import Model
+from dpbench.inference.histogram import histogram_mb
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
+
+WITHOUT_HISTOGRAM = "aim, mst, dualquery or fem"  # by their names in conf/
+
+
+def check_histogram(mechanism: str, domain: Domain, max_model_mb: float) -> None:
+    """Raises `UserError` for a domain whose table exceeds the limit, with the methods that keep none."""
+    mb = histogram_mb(domain.sizes)
+    if mb > max_model_mb:
+        raise UserError(
+            f"{mechanism} keeps a probability for each of the {math.prod(domain.sizes.values()):,} cells of the "
+            f"domain, {mb:,.3g} MB, and the limit is {max_model_mb:g} MB; raise mechanism.{mechanism}.max_model_mb, "
+            f"declare fewer bins, leave attributes out (dataset.drop), or use {WITHOUT_HISTOGRAM}"
+        )
+
+
+def release_of_model(
+    domain: Domain,
+    budget: Budget,
+    ledger: Ledger,
+    model: Model,
+    rng: np.random.Generator,
+    rows: int | None,
+    diagnostics: Mapping[str, Any],
+    nonprivate_inputs: tuple[str, ...] = (),
+) -> Release:
+    """The distribution, its marginals of pairs, and rows drawn from it: as many as its total by default."""
+    distribution = Distribution(model)
+    drawn = SyntheticRows(distribution.sample(domain, rows or round(model.total), rng))
+    parts = (Marginals(model.answer(_pairs(domain))), drawn, distribution)
+    return Release(domain, budget, ledger, parts, diagnostics, nonprivate_inputs)
+
+
+def release_of_rows(budget: Budget, ledger: Ledger, rows: Table, n: int, diagnostics: Mapping[str, Any]) -> Release:
+    """The rows, and their marginals of pairs as counts of n rows."""
+    marginals = Marginals({r: rows.marginal(r) * (n / len(rows)) for r in _pairs(rows.domain)})
+    return Release(rows.domain, budget, ledger, (marginals, SyntheticRows(rows)), diagnostics)
+
+
+def _pairs(domain: Domain) -> list[Clique]:
+    """What regressions need; the attribute itself if there is one only."""
+    return list(combinations(domain.names, min(2, len(domain.names))))

@@ -1,0 +1,80 @@
+"""The posterior of a logistic or Poisson regression given noisy statistics (Kulkarni et al. 2021)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpbench.data.encode import Design
+from dpbench.errors import NoEstimateError, UserError, check_known, check_positive
+from dpbench.models.fit import Fit
+from dpbench.models.glm_moments import EXPECTATIONS
+from dpbench.models.glm_posterior import start_of, statistics_density, theta_of
+from dpbench.models.nuts import laplace, nuts
+from dpbench.models.posterior import posterior_fit
+from dpbench.releases import GlmStatistics, Release
+
+NOISE = ("aware", "naive")
+SAMPLERS = ("nuts", "laplace")
+
+
+def bayesian_statistics(
+    release: Release,
+    *,
+    design: Design,
+    rng: np.random.Generator,
+    noise: str = "aware",
+    expectations: str = "quadrature",
+    sampler: str = "nuts",
+    largest_norm: float = 3.0,
+    chains: int = 4,
+    draws: int = 2000,
+    warmup: int = 1000,
+    level: float = 0.95,
+) -> Fit:
+    """Draws of theta from the posterior given the released statistics, which knows the law of their noise.
+
+    **Source** Kulkarni et al. 2021 (Bayesian GLM), sections 3 and 4.1: features N(0, Sigma), the sum of the statistics
+    normal by the central limit theorem, theta and Sigma as `models.glm_posterior` has their priors.
+    **Privacy** Post-processing: the values, the variances of their noise and the number of rows are all that is read.
+    **Shapes** `draws` (chains * 1,000, p) in the order of `Design.columns`.
+    **Departures** those of `models.glm_moments`, `models.glm_posterior` and `models.nuts`.
+
+    `noise`: "aware", or "naive", which takes the noisy statistics for true ones. `expectations`: by "quadrature", or by
+    the paper's "taylor" polynomials, which need |x'theta| below 1 or so. `sampler`: "nuts", or "laplace", a normal
+    distribution around the mode. `largest_norm`: ||theta||_2 is at most this.
+
+    Raises `UserError` for a setting out of range or a design with an intercept, which is not a normal feature,
+    `NoEstimateError` if the number of rows is private and the noise left none, and `UnconvergedError`.
+    """
+    _check(design, noise, expectations, sampler)
+    check_positive("bayesian_statistics", largest_norm=largest_norm, draws=draws, warmup=warmup)
+    if chains < 2:
+        raise UserError(f"bayesian_statistics needs 2 chains at least, which R-hat compares, not {chains}")
+    found, bound = release[GlmStatistics], largest_norm**2
+    d, family, rows = found.features, found.family, found.rows
+    if rows < 1:
+        raise NoEstimateError(f"the noisy number of rows is {rows:.3g}: the noise is larger than all of the signal")
+    variances, rows_sd = found.variances, found.rows_sd
+    if noise == "naive":
+        variances, rows_sd = np.zeros_like(variances), 0.0
+    density, data = statistics_density(family, d, expectations), (found.values, variances, rows, rows_sd, bound)
+    around = laplace(density, start_of(found.values, variances, rows, bound, family, d), data)
+    divergences = None
+    if sampler == "nuts":
+        points, diverged, _ = nuts(density, around, data, rng, chains=chains, draws=draws, warmup=warmup)
+        divergences = int(diverged.sum())
+    else:
+        points = around.draws(rng, (chains, draws))
+    notes = {"family": family, "largest_norm": largest_norm, "noise": noise, "sampler": sampler}
+    return posterior_fit(theta_of(points[..., :d], bound), divergences=divergences, level=level, notes=notes)
+
+
+def _check(design: Design, noise: str, expectations: str, sampler: str) -> None:
+    check_known("noise", noise, NOISE)
+    check_known("expectations", expectations, EXPECTATIONS)
+    check_known("sampler", sampler, SAMPLERS)
+    if design.intercept:
+        raise UserError(
+            "bayesian_statistics takes the features for normal ones, and the intercept is a constant: set "
+            "design.intercept=false"
+        )

@@ -1,0 +1,124 @@
+"""The log density of the parameters (theta, Sigma) of a Bayesian GLM given noisy statistics.
+
+Kulkarni et al. 2021 (Bayesian GLM), sections 3.1 and 4.1. A point is unconstrained: a vector (p,) of
+
+    w (d)                theta = w / sqrt(1 + ||w||^2 / s), which has ||theta||^2 < s
+    log tau (d)          the standard deviations of the features
+    d (d - 1) / 2        the Cholesky factor of their correlation matrix Omega, by numpyro's transform
+    1                    the number of rows where it is private, in standard deviations of its noise
+
+The priors: theta of uniform direction with a squared norm chi^2(d) below s,
+which is N(0, I) within a ball; tau_j half-normal of scale `SCALE`; Omega ~ LKJ(2); Sigma = diag(tau) Omega diag(tau).
+
+Departures. 1. Section 4.1 has sqrt(max(rho, s)) for the norm; the text, a truncated chi^2. Here rho <= s is truncated,
+so that no part of the prior lies on the sphere itself. 2. Where the number of rows is private it has a flat prior.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dpbench.data.domain import Floats
+from dpbench.inference.glm_statistics import blocks, triangle
+from dpbench.models.glm_moments import Array, moments
+from dpbench.models.nuts import Density, prepared_jax
+
+SCALE = 2.5  # of the half-normal prior of tau (section 4.1)
+SHAPE = 2.0  # of the LKJ prior of Omega
+
+
+@cache
+def statistics_density(family: str, d: int, method: str) -> Density:
+    """log p(point | values, variances, rows, rows_sd, bound) up to a constant: noise-aware, with s integrated out.
+
+    Given theta and Sigma, s ~ N(n mu_s, n Sigma_s) (section 3.3), so that the noisy values z = s + noise are
+    N(n mu_s, n Sigma_s + diag(variances)). Variances of 0: the noise-naive posterior. values, variances (k,) in the
+    order of `inference.glm_statistics`; `bound`: s, infinite for none.
+    """
+    jax = prepared_jax()
+
+    def density(point: Array, values: Array, variances: Array, rows: Array, rows_sd: Array, bound: Array) -> Array:
+        xp = jax.numpy
+        theta, prior = _theta(point[:d], bound, xp)
+        Sigma, prior_Sigma = _sigma(point[d:-1], d)
+        n = xp.maximum(rows + rows_sd * point[-1], 1.0)
+        mean, covariance = moments(theta, Sigma, family, method)
+        total = n * covariance + xp.diag(variances)
+        return prior + prior_Sigma - point[-1] ** 2 / 2 + gaussian(values - n * mean, total)
+
+    return density
+
+
+def theta_of(w: Floats, bound: float) -> Floats:
+    """theta (..., d) of w (..., d)."""
+    found: Floats = w / np.sqrt(1 + (w**2).sum(axis=-1, keepdims=True) / bound)
+    return found
+
+
+def start_of(values: Floats, variances: Floats, rows: float, bound: float, family: str, d: int) -> Floats:
+    """A point (p,) to seek the mode from, by the method of moments: no correlation, and E[y x_j] = tau_j^2 theta_j / 2.
+
+    tau_j^2 is the released second moment, between what noise alone could bring and the prior's `SCALE`. ||theta||_2 is
+    at most half the bound, and half the prior's root of d.
+    """
+    parts = blocks(family, d)
+    i, j = triangle(d)
+    noise = math.sqrt(variances[parts[1]].max()) / rows
+    tau2 = np.clip((values[parts[1]] / rows)[i == j], max(0.1 * noise, 1e-6), SCALE**2)
+    theta = 2 * (values[parts[0 if family == "logistic" else 2]] / rows) / (tau2 + noise)
+    theta *= min(1.0, math.sqrt(min(bound, d)) / 2 / max(float(np.linalg.norm(theta)), 1e-6))
+    w = theta / np.sqrt(1 - theta @ theta / bound)
+    return np.concatenate([w, np.log(tau2) / 2, np.zeros(d * (d - 1) // 2 + 1)])
+
+
+def gaussian(residual: Array, covariance: Array) -> Array:
+    """log N(residual | 0, covariance) up to a constant; its gradient is that of the closed form."""
+    return _gaussian()(residual, covariance)
+
+
+@cache
+def _gaussian() -> Any:
+    """Differentiating a Cholesky factor costs several times what the inverse costs, which the closed form needs."""
+    jax = prepared_jax()
+    xp, solve = jax.numpy, jax.scipy.linalg.cho_solve
+
+    def forward(r: Array, C: Array) -> Any:
+        root = jax.lax.linalg.cholesky(C, symmetrize_input=False)
+        solved = solve((root, True), r)
+        return -r @ solved / 2 - xp.log(xp.diag(root)).sum(), (root, solved)
+
+    def backward(kept: Any, g: Array) -> Any:
+        root, solved = kept
+        return -g * solved, g / 2 * (solved[:, None] * solved - solve((root, True), xp.eye(len(solved))))
+
+    density = jax.custom_vjp(lambda r, C: forward(r, C)[0])
+    density.defvjp(forward, backward)
+    return density
+
+
+def _theta(w: Array, bound: Array, xp: Any) -> tuple[Array, Array]:
+    """theta (d,) and the log density of w: that of N(0, I) at theta, times (1 + ||w||^2 / s)^-(d + 2)/2."""
+    stretch = 1 + w @ w / bound
+    theta = w / xp.sqrt(stretch)
+    return theta, -theta @ theta / 2 - (len(w) + 2) / 2 * xp.log(stretch)
+
+
+def _sigma(point: Array, d: int) -> tuple[Array, Array]:
+    """Sigma (d, d) and the log density of (log tau, Omega's point)."""
+    from numpyro.distributions import LKJCholesky
+    from numpyro.distributions.transforms import CorrCholeskyTransform
+
+    xp = point.__array_namespace__()
+    tau = xp.exp(point[:d])
+    prior = (point[:d] - (tau / SCALE) ** 2 / 2).sum()
+    if d == 1:
+        return (tau**2)[:, None], prior
+    transform = CorrCholeskyTransform()
+    root = transform(point[d:])
+    prior += LKJCholesky(d, SHAPE).log_prob(root) + transform.log_abs_det_jacobian(point[d:], root)
+    scaled = tau[:, None] * root
+    return scaled @ scaled.T, prior

@@ -1,0 +1,57 @@
+"""Marginals: tables of counts over cliques of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpbench.data.domain import Clique, Domain, Floats
+from dpbench.data.encode import Design
+from dpbench.data.table import Table
+from dpbench.errors import ContractError, shown
+
+from .checks import check_array, check_plain
+from .part import Arrays, Part
+
+
+@dataclass(frozen=True)
+class Marginals(Part):
+    """Clique -> counts of the shape of the clique, as they were measured or as a fitted model answers them.
+
+    `noise`: the cliques that were measured, in this order, each with the standard deviation of its cells' independent
+    Gaussian noise; empty if there was none.
+    """
+
+    kind: ClassVar[str] = "marginals"
+    tables: Mapping[Clique, Floats]
+    noise: tuple[tuple[Clique, float], ...] = ()
+
+    def check(self, domain: Domain) -> None:
+        """Each table has the shape of its clique; what was measured are cliques of the domain."""
+        for clique in (*self.tables, *(clique for clique, _ in self.noise)):
+            if type(clique) is not tuple or not set(clique) <= set(domain.names):
+                raise ContractError(f"a marginal must be of a tuple of attributes, not of {shown(clique)}")
+        for clique, counts in self.tables.items():
+            check_array(f"the marginal {','.join(clique)}", counts, domain.shape(clique))
+        check_plain("the noise of the marginals", self.noise)
+
+    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+        """The tables as arrays, in the order of their cliques."""
+        data = {"cliques": [list(clique) for clique in self.tables], "noise": [[list(r), sd] for r, sd in self.noise]}
+        return data, {str(i): table for i, table in enumerate(self.tables.values())}
+
+    @classmethod
+    def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> Marginals:
+        """The marginals that `to_parts` took apart."""
+        tables = {tuple(clique): arrays[str(i)] for i, clique in enumerate(data["cliques"])}
+        return cls(tables, tuple((tuple(clique), sd) for clique, sd in data["noise"]))
+
+    def exact(self, train: Table, design: Design) -> Marginals:
+        """The marginals of the rows on the same cliques."""
+        return Marginals({clique: train.marginal(clique) for clique in self.tables})
+
+    @property
+    def outline(self) -> Hashable:
+        """The cliques."""
+        return tuple(self.tables)

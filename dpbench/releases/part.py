@@ -1,0 +1,45 @@
+"""`Part`: what each kind of release is, and how one of arrays and plain values alone is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+
+from dpbench.data.domain import Domain
+from dpbench.data.encode import Design
+from dpbench.data.table import Table
+
+Arrays = dict[str, np.ndarray[Any, Any]]
+
+
+class Part(Protocol):
+    """One kind of what a release may hold: a frozen dataclass of values, and of the law of their noise if it has one.
+
+    `kind`: its name in configs, under `_offers_` and `_needs_`.
+    """
+
+    kind: ClassVar[str]
+
+    def check(self, domain: Domain) -> None:
+        """Hold types and shapes against the domain of the release. Raises `ContractError`."""
+
+    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+        """The part as JSON-ready data and arrays; `from_parts` reads them back."""
+        arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        return {name: value for name, value in vars(self).items() if name not in arrays}, arrays
+
+    @classmethod
+    def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> Self:
+        """The part that `to_parts` took apart."""
+        return cls(**data, **arrays)
+
+    def exact(self, train: Table, design: Design) -> Self | None:
+        """The same of these rows without noise; None for a kind that has no such form."""
+        return None
+
+    @property
+    def outline(self) -> Hashable:
+        """What `exact` depends on, apart from the rows and the design."""
+        return ()

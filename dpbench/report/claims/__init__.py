@@ -1,0 +1,1 @@
+"""What a paper claims and publishes, beside what was found."""

@@ -1,0 +1,48 @@
+"""A published number beside the one found here: whether they differ by more than the noise of both simulations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scipy.special import stdtrit
+
+from dpbench.report.claims.statements import LEVEL, NOT_RUN, OPEN
+
+VERDICTS = WITHIN, HIGHER, LOWER, IMPRECISE = "within", "higher", "lower", "not precise enough"
+PRECISION = 0.1  # of the published number: with a larger standard error, agreement says nothing
+RULE = (
+    "Verdicts: a published number is within Monte Carlo error of ours if they differ by at most "
+    f"Student's two-sided {100 * LEVEL:.0f} % quantile times the standard error of the difference, "
+    "sqrt(se² (1 + n / n published)), which takes our spread for that of the paper, plus half a unit of the last "
+    f"published digit, and if se is at most {PRECISION:g} of the published number (of a bias: of the published SD); "
+    "with a larger se it is not precise enough. Otherwise ours is higher or lower. Where all else is equal and "
+    f"estimates are normal, {100 * (1 - LEVEL):.0f} % of verdicts are higher or lower; they are not corrected for "
+    "their number"
+)
+
+
+def verdict(
+    mean: float, se: float, count: int, published: float, paper: Mapping[str, Any], scale: float | None = None
+) -> str:
+    """Where `mean`, with the standard error `se` over `count` repetitions, lies to a published mean.
+
+    `paper` has the published `repetitions` and `digit`, one unit of the last published digit. `scale` is what `se` is
+    measured by to be precise enough, the published number unless given. Without a mean or a standard error it is
+    "cannot tell".
+    """
+    if not math.isfinite(mean) or not math.isfinite(se):
+        return OPEN
+    quantile = stdtrit(count - 1, (1 + LEVEL) / 2)
+    tolerance = quantile * se * math.sqrt(1 + count / paper["repetitions"]) + float(paper["digit"]) / 2
+    if abs(mean - published) > tolerance:
+        return HIGHER if mean > published else LOWER
+    return WITHIN if se <= PRECISION * abs(published if scale is None else scale) else IMPRECISE
+
+
+def counted(verdicts: Iterable[str]) -> str:
+    """How often each verdict was given: "Of 9 comparisons with published numbers: within 5, higher 4"."""
+    given = list(verdicts)
+    told = [f"{name} {given.count(name)}" for name in (*VERDICTS, OPEN, NOT_RUN) if name in given]
+    return f"Of {len(given)} comparisons with published numbers: {', '.join(told)}" if given else ""

@@ -1,0 +1,204 @@
+"""What a paper publishes beside what this project has: protocol, data sets and runtimes, each with a verdict."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pandas as pd
+
+from dpbench.config import Experiment, Paper
+from dpbench.files import write_file
+from dpbench.grid.records import Trial
+from dpbench.report.frames.results import Results
+from dpbench.report.frames.settings import calibration_of
+from dpbench.report.text import markdown, markdown_table, number, span
+
+EQUAL = "equal"
+
+
+def write_published(paper: Paper, results: Sequence[Results], folder: Path) -> list[Path]:
+    """Write protocol, datasets and runtimes, each as .md and .csv, into `folder`; the paths written.
+
+    Those whose numbers the paper's published file does not have are left out.
+    """
+    published, experiments = paper.published, [one.experiment for one in results]
+    tables: dict[str, tuple[str, pd.DataFrame]] = {}
+    if "protocol" in published:
+        told = "What the paper publishes of its protocol, beside the experiments' configurations."
+        tables["protocol"] = told, protocol_table(published["protocol"], experiments)
+    if "datasets" in published:
+        told = "Table 1 of the paper beside the declarations of our data sets; attributes count the target."
+        tables["datasets"] = told, dataset_table(published["datasets"], experiments, paper.report["panels"])
+    if "runtimes" in published:
+        trials = {one.experiment.name: one.trials for one in results}
+        tables["runtimes"] = _processors(published, results), runtime_table(published["runtimes"]["times"], trials)
+    paths = []
+    for name, (told, table) in tables.items():
+        rows = [["" if pd.isna(cell) else str(cell) for cell in row] for row in table.to_numpy()]
+        text = f"# {markdown(paper.title)}: {name}\n\n{markdown(told)}\n\n{markdown_table(list(table.columns), rows)}\n"
+        paths.append(write_file(folder / f"{name}.md", text))
+        paths.append(write_file(folder / f"{name}.csv", table.to_csv(index=False, lineterminator="\n")))
+    return paths
+
+
+def _processors(published: Mapping[str, Any], results: Sequence[Results]) -> str:
+    """The caption of the runtimes: which seconds are whose."""
+    records = [trial.release_provenance or trial.provenance for one in results for trial in one.trials]
+    ours = sorted({f"{record['cpu']}, {record['threads']} thread(s)" for record in records})
+    return (
+        f"Paper: {published['runtimes']['processor']}. It does not say whether a time is that of one release or of all "
+        f"trials, nor on how many threads. Ours: mean seconds of one release; {'; '.join(ours) or 'nothing was run'}. "
+        "Where the paper names no ε, ours runs from the fastest to the slowest one. Processors, settings and code "
+        "differ, so that the factor compares two ways to get a result, not two programs on one machine."
+    )
+
+
+def protocol_table(facts: Iterable[Mapping[str, Any]], experiments: Sequence[Experiment]) -> pd.DataFrame:
+    """A row per published fact and value of ours: the experiments that have it, and whether it is the paper's.
+
+    A fact names the place of our value in an experiment: a field such as `sample.train_rows`, or a parameter such as
+    `mechanism.aim.iterations`, of the experiments that have this mechanism.
+    """
+    rows = []
+    for fact in facts:
+        ours: dict[str, list[str]] = {}
+        for experiment in experiments:
+            value = _ours(experiment, str(fact["ours"]))
+            if value is not None:
+                ours.setdefault(_text(value), []).append(experiment.name)
+        for value, names in ours.items():
+            verdict = EQUAL if value == _text(fact["value"]) else "differs"
+            everywhere = len(names) == sum(map(len, ours.values()))
+            where = "every experiment" if everywhere and len(names) > 1 else ", ".join(names)
+            rows.append([str(fact["what"]), str(fact["where"]), _text(fact["value"]), value, where, verdict])
+    return pd.DataFrame(rows, columns=["fact", "where published", "paper", "ours", "experiments", "verdict"])
+
+
+def _ours(experiment: Experiment, place: str) -> Any:
+    match place.split("."):
+        case ["epsilon"]:
+            return list(experiment.epsilons)
+        case ["mechanism", name, parameter]:
+            return next((part.parameters[parameter] for part in experiment.mechanisms if part.name == name), None)
+        case ["sample" | "limits" as group, field]:
+            return getattr(getattr(experiment, group), field)
+        case _:
+            return getattr(experiment, place)
+
+
+def _text(value: Any) -> str:
+    values = value if isinstance(value, list) else [value]
+    return ", ".join(number(float(one)) for one in values)
+
+
+def dataset_table(
+    published: Iterable[Mapping[str, Any]], experiments: Sequence[Experiment], titles: Mapping[str, str]
+) -> pd.DataFrame:
+    """A row per data set of the paper and way in which our experiments use it, from their configurations alone.
+
+    Attributes count the target. The verdict says which of them only the paper ("without") or only we ("added") have;
+    names are compared without case and punctuation.
+    """
+    rows = []
+    for one in published:
+        uses: dict[tuple[str, ...], list[Experiment]] = {}
+        for experiment in experiments:
+            data = experiment.dataset
+            if data["name"] in one["names"]:
+                use = (str(data["name"]), str(experiment.design["target"]), *sorted(data["drop"]))
+                uses.setdefault(use, []).append(experiment)
+        paper = {"dataset": one["name"], "rows, paper": one["rows"], "attributes, paper": one["attributes"]}
+        paper["targets, paper"] = ", ".join(one["targets"])
+        ours = [_use(one, users) | {"ours": titles.get(use[0], use[0])} for use, users in uses.items()]
+        rows += [paper | use for use in ours] or [paper | {"verdict": "no experiment"}]
+    columns = [
+        "dataset", "ours", "experiments", "rows, paper", "rows, ours", "attributes, paper", "attributes, ours",
+        "targets, paper", "target, ours", "verdict",
+    ]  # fmt: skip
+    counts = {"rows, ours": "Int64", "attributes, ours": "Int64"}
+    return pd.DataFrame(rows, columns=columns).astype(counts)
+
+
+def _use(published: Mapping[str, Any], experiments: Sequence[Experiment]) -> dict[str, Any]:
+    """How these experiments use a data set, all in the same way, and where that differs from the paper."""
+    data, target = experiments[0].dataset, str(experiments[0].design["target"])
+    names = [name for name in data.get("attributes") or {} if name not in data["drop"]]
+    rows = data["card"].get("rows")
+    differences = [] if rows == published["rows"] else ["rows not declared" if rows is None else "rows"]
+    missing, added = _only(published["listed"], names), _only(names, published["listed"])
+    differences += [f"without {', '.join(missing)}"] if missing else []
+    differences += [f"added {', '.join(added)}"] if added else []
+    if len(names) != published["attributes"] and not missing and not added:
+        differences.append("number of attributes")
+    differences += [] if _plain(target) in map(_plain, published["targets"]) else ["target"]
+    return {
+        "experiments": ", ".join(experiment.name for experiment in experiments),
+        "rows, ours": rows,
+        "attributes, ours": len(names),
+        "target, ours": target,
+        "verdict": f"differs: {'; '.join(differences)}" if differences else EQUAL,
+    }
+
+
+def _only(names: Iterable[str], others: Iterable[str]) -> list[str]:
+    known = set(map(_plain, others))
+    return [name for name in names if _plain(name) not in known]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def runtime_table(published: Iterable[Mapping[str, Any]], trials: Mapping[str, Sequence[Trial]]) -> pd.DataFrame:
+    """A row per published time: the paper's seconds, ours (mean of one release), and the paper's over ours.
+
+    `trials` are those of each experiment. Where the paper gives no epsilon or a range, ours runs from the smallest to
+    the largest mean over the epsilons, and the factor from the smallest to the largest that is possible.
+    """
+    rows = []
+    for one in published:
+        mechanism, epsilon = str(one["mechanism"]), one.get("epsilon")
+        seconds, settings = _release_seconds(trials.get(one["experiment"], []), mechanism, epsilon)
+        paper = one["seconds"] if isinstance(one["seconds"], list) else [one["seconds"]]
+        factors = [paper[0] / max(seconds), paper[-1] / min(seconds)] if seconds else []
+        rows.append(
+            {
+                "experiment": one["experiment"],
+                "mechanism": mechanism,
+                "ε": "not stated" if epsilon is None else number(float(epsilon)),
+                "where published": one["where"],
+                "paper": one["stated"],
+                "paper, s": span(paper),
+                "ours, s": span(seconds) or "not run",
+                "paper / ours": span(factors),
+                "our settings": settings,
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _release_seconds(trials: Sequence[Trial], mechanism: str, epsilon: float | None) -> tuple[list[float], str]:
+    """The mean seconds of the mechanism's releases at each epsilon, and the parameters that they were made with.
+
+    Of a mechanism that ran under several calibrations, those with the published constants count: a paper timed them.
+    """
+    releases: dict[str, Trial] = {}
+    own = [trial for trial in trials if trial.key.release.mechanism.name == mechanism]
+    calibrations = {calibration_of(trial.key) for trial in own}
+    for trial in own:
+        asked = epsilon is None or trial.key.release.budget.epsilon == float(epsilon)
+        chosen = "paper" not in calibrations or calibration_of(trial.key) == "paper"
+        if asked and chosen and trial.runtime.release_seconds is not None:
+            releases.setdefault(trial.release_id, trial)
+    by_epsilon: dict[float, list[float]] = {}
+    settings: set[str] = set()
+    for _, trial in sorted(releases.items()):
+        key = trial.key.release
+        by_epsilon.setdefault(key.budget.epsilon, []).append(trial.runtime.release_seconds or 0.0)
+        parameters = {name: value for name, value in key.mechanism.parameters.items() if value is not None}
+        settings.add(", ".join(f"{name}={value}" for name, value in parameters.items()))
+    return [mean(seconds) for seconds in by_epsilon.values()], "; ".join(sorted(settings))

@@ -1,0 +1,95 @@
+"""A paper's claims that one method is better than, no worse than or similar to another, checked on paired trials."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from dpbench.errors import UserError, check_known
+
+LEVEL = 0.95  # of the two-sided interval behind every verdict; the usual one
+RELATIONS = {
+    "better": "agrees if the interval lies above 0, disagrees if it lies below",
+    "not_worse": "agrees if the interval lies above -margin, disagrees if it lies below",
+    "similar": "agrees if the interval lies within ±margin, disagrees if it lies outside",
+}
+VERDICTS = AGREES, DISAGREES, OPEN, NOT_RUN = "agrees", "disagrees", "cannot tell", "not run"
+COLUMNS = [
+    "panel", "calibration", "x", "pairs", "difference", "se", "low", "high", "margin", "verdict"
+]  # fmt: skip
+
+
+def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, margin: Mapping[str, Any]) -> pd.DataFrame:
+    """One row per panel, calibration of the baseline and x: the paired difference and its verdict.
+
+    `frame` is `placed` as the figure is that shows the claim; the statement chooses some values of x by `at`.
+
+    `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
+    than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
+    ends of Student's interval of `LEVEL`. A repetition counts where both have a finite value; with fewer than two the
+    verdict is "cannot tell", with no trial of either method "not run". The column `margin` is
+    `margin["part"]` times the mean of the method `margin["of"]`, and 0 for the relation "better".
+
+    Raises `UserError` for an unknown relation or if the trials of one method differ in their settings.
+    """
+    relation = str(statement["relation"])
+    check_known("relation", relation, RELATIONS)
+    rows = frame[frame["metric"] == metric]
+    calibrations = sorted(set(_of_method(rows, statement["baseline"])["calibration"]), reverse=True)  # tight, paper
+    places = statement.get("at") or rows.loc[np.isfinite(rows["x"]), "x"].unique()
+    compared = []
+    for panel, here in rows.groupby("panel", sort=True):
+        sign = 1 if (here["direction"] == "higher").any() else -1
+        for calibration in calibrations or [""]:
+            method = _values(here, statement["method"], calibration)
+            baseline = _values(here, statement["baseline"], calibration)
+            differences = dict(list((sign * (method - baseline)).groupby(level="x")))
+            run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
+            for x in sorted(map(float, places)):
+                allowed = 0.0 if relation == "better" else _margin(here, margin, x)
+                outcome = _outcome(differences.get(x, pd.Series(dtype="float64")), relation, allowed)
+                outcome |= {} if x in run else {"verdict": NOT_RUN}
+                compared.append({"panel": panel, "calibration": calibration, "x": x, **outcome})
+    return pd.DataFrame(compared, columns=COLUMNS)
+
+
+def _of_method(rows: pd.DataFrame, method: str) -> pd.DataFrame:
+    mechanism, _, model = method.partition("/")
+    return rows[(rows["mechanism"] == mechanism) & (rows["model"] == model)]
+
+
+def _values(rows: pd.DataFrame, method: str, calibration: str) -> pd.Series:
+    """The value at each x and repetition, under this calibration, or the method's only one, or the tight one."""
+    found = _of_method(rows, method)
+    own = sorted(set(found["calibration"]))
+    chosen = calibration if calibration in own else "tight" if len(own) > 1 else "".join(own)
+    values = found[found["calibration"] == chosen].set_index(["x", "repetition"])["value"]
+    if values.index.has_duplicates:
+        raise UserError(f"{method} was run with several settings; its trials are no repetitions of each other")
+    return values
+
+
+def _margin(rows: pd.DataFrame, margin: Mapping[str, Any], x: float) -> float:
+    """`part` of the mean of the method `of`, at this x if it was run there; NaN if it was not run at all."""
+    found = _of_method(rows, margin["of"])
+    here = found[found["x"] == x]
+    return float(margin["part"]) * abs(float((here if len(here) else found)["value"].mean()))
+
+
+def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:
+    """The mean of the paired differences with its interval, and what follows from it."""
+    finite = differences[np.isfinite(differences)]
+    pairs = len(finite)
+    mean = float(finite.mean()) if pairs else np.nan
+    se = float(finite.std()) / np.sqrt(pairs) if pairs > 1 else np.nan
+    half = stdtrit(pairs - 1, (1 + LEVEL) / 2) * se if pairs > 1 else np.nan
+    low, high = mean - half, mean + half
+    agrees = low > -margin and (relation != "similar" or high < margin)
+    disagrees = high < -margin or (relation == "similar" and low > margin)
+    verdict = AGREES if agrees else DISAGREES if disagrees else OPEN
+    numbers = {"pairs": pairs, "difference": mean, "se": se, "low": low, "high": high, "margin": margin}
+    return {**numbers, "verdict": verdict}

@@ -1,0 +1,115 @@
+"""The table of a paper's claims with their verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from dpbench.config import Paper
+from dpbench.files import write_file
+from dpbench.report.claims.statements import LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
+from dpbench.report.footnotes import as_text
+from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
+from dpbench.report.text import markdown, markdown_table, mean_and_error, number, span
+
+
+def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:
+    """Write the paper's claims with their verdicts: statements.md, and statements.csv with one row a comparison.
+
+    A claim is checked on the experiments of the figure that it speaks of, without `except`, or `only` some of them.
+    """
+    figures = {str(spec["name"]): spec for spec in paper.report["figures"]}
+    labels: Mapping[str, str] = paper.report["labels"]
+    sections, tables, counts = [], [], []
+    for place, statement in enumerate(paper.published.get("statements") or [], start=1):
+        spec = {**figures[statement["figure"]], **{key: statement[key] for key in ("x",) if key in statement}}
+        chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
+        metric, claim = str(spec["metric"]), str(statement["claim"])
+        compared = compare(frame_of(chosen, spec), statement, metric, paper.published["margins"].get(metric, {}))
+        told = [_rule(paper, statement, metric), *notes_on(chosen)]
+        parts = [f"## {place}. {markdown(claim)}", markdown(as_text(told))]
+        titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
+        symbol = str(spec.get("symbol", "ε"))
+        parts.append(_by_place(compared, statement, labels, titles, symbol) if len(compared) else "No trials.")
+        sections += parts
+        tables.append(compared.assign(statement=place, claim=claim, figure=spec["name"], metric=metric))
+        counts += _counts(place, statement, labels, compared)
+    if not tables:
+        return []
+    made = sum(int((table["pairs"] > 0).sum()) for table in tables)
+    head = [f"# {markdown(paper.title)}: what the paper claims, and what was found", markdown(_caption(made))]
+    text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
+    rows = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
+    return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
+
+
+def _concerned(statement: Mapping[str, Any], experiment: str) -> bool:
+    return experiment not in statement.get("except", []) and experiment in statement.get("only", [experiment])
+
+
+def _rule(paper: Paper, statement: Mapping[str, Any], metric: str) -> str:
+    labels, relation = paper.report["labels"], str(statement["relation"])
+    method, baseline = (labels.get(statement[role], statement[role]) for role in ("method", "baseline"))
+    told = f"{statement['where']}; {statement['figure']}. By how much the {metric} of {method} is better than that of "
+    told += f"{baseline}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
+    if relation == "better":
+        return told
+    margin = paper.published["margins"][metric]
+    return f"{told}. The margin is {margin['part']:g} of the {metric} of {labels[margin['of']]}: {margin['reason']}"
+
+
+def _counts(
+    place: int, statement: Mapping[str, Any], labels: Mapping[str, str], compared: pd.DataFrame
+) -> list[list[str]]:
+    """How often each verdict was given, a row per calibration of the baseline."""
+    rows = []
+    for calibration in sorted(set(compared["calibration"]), reverse=True) or [""]:
+        verdicts = compared.loc[compared["calibration"] == calibration, "verdict"]
+        told = [str(place), str(statement["claim"]), str(statement["figure"]), _against(statement, labels, calibration)]
+        rows.append([*told, *(str((verdicts == name).sum()) for name in VERDICTS)])
+    return rows
+
+
+def _against(statement: Mapping[str, Any], labels: Mapping[str, str], calibration: str) -> str:
+    baseline = labels.get(statement["baseline"], str(statement["baseline"]))
+    return f"{baseline} ({calibration})" if calibration else baseline
+
+
+def _by_place(
+    compared: pd.DataFrame,
+    statement: Mapping[str, Any],
+    labels: Mapping[str, str],
+    titles: Mapping[str, str],
+    symbol: str,
+) -> str:
+    """A row per panel and calibration of the baseline, a column per epsilon, or value of the figure's setting."""
+    places = sorted(compared["x"].unique())
+    rows = []
+    for (panel, calibration), cells in compared.groupby(["panel", "calibration"], sort=False):
+        against = _against(statement, labels, str(calibration))
+        told = ["unknown" if cells["margin"].isna().any() else span(cells["margin"], digits=2)]
+        told += [_cell(row) for _, row in cells.sort_values("x").iterrows()]
+        rows.append([titles[str(panel)], against, *told])
+    return markdown_table(["", "against", "margin", *(f"{symbol} = {number(x)}" for x in places)], rows)
+
+
+def _cell(row: pd.Series) -> str:
+    if row["verdict"] == NOT_RUN:
+        return NOT_RUN
+    return f"{row['verdict']}: {mean_and_error(row['difference'], row['se'])} ({row['pairs']})"
+
+
+def _caption(made: int) -> str:
+    """What the verdicts can and cannot say."""
+    tail = 100 * (1 - LEVEL) / 2
+    return (
+        f"Each verdict rests on Student's two-sided {100 * LEVEL:g} % interval of the mean difference between paired "
+        "repetitions. Where such differences are normal, a claim that fails by just its margin is called right in "
+        f"{tail:g} % of comparisons, and one that holds by just its margin is called wrong in as many (for similar, at "
+        f"most twice as many). The {made} comparisons are not corrected for their number. The repetitions draw the "
+        "split and the noise anew from one data set: their spread does not speak of other data. Cells: mean difference "
+        "± its standard error (pairs)."
+    )

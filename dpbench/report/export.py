@@ -1,0 +1,159 @@
+"""The export: the trials of a paper or an experiment in one compressed file, repetitions side by side.
+
+Lines of JSON under xz: a header, then a line for each cell. A cell holds the trials that differ in nothing but their
+repetition: their key stands there once, and what else all of them share too.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from dpbench.config import Experiment
+from dpbench.errors import UserError
+from dpbench.files import write_file
+from dpbench.grid.other_code import questions
+from dpbench.grid.plan import make_plan
+from dpbench.grid.records import FitKey, ReleaseKey, Trial, TrialKey
+from dpbench.grid.seeds import canonical
+
+NAME = "trials.jsonl.xz"
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Trials with one key but for the repetition, which is 0 in `key`."""
+
+    key: TrialKey
+    trials: tuple[Trial, ...]
+
+    @cached_property
+    def question(self) -> str:
+        """What the first repetition answers, whatever code made it."""
+        return self.key.uncoded().id
+
+
+def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[list[Trial], int]:
+    """The trials of an export that answer the experiment, whatever code made them, and how many it asks for.
+
+    Its own trials come before those of others. Repetitions share their settings, so that one repetition of the plan
+    tells which cells are asked for.
+    """
+    points = tuple(replace(point, repetitions=1) for point in experiment.points)
+    asked = {question for question, _ in questions(make_plan(replace(experiment, repetitions=1, points=points)))}
+    found: dict[tuple[str, int], Trial] = {}
+    for cell in sorted(cells, key=lambda cell: cell.trials[0].experiment != experiment.name):
+        for trial in cell.trials if cell.question in asked else ():
+            found.setdefault((cell.question, trial.key.release.repetition), trial)
+    kept = [trial for (_, repetition), trial in found.items() if repetition < experiment.repetitions]
+    return kept, len(asked) * experiment.repetitions
+
+
+def write_export(trials: Iterable[Trial], folder: Path) -> Path:
+    """Write `NAME` into `folder`; its path. The same trials give the same bytes.
+
+    Every field is kept, but of an error on private rows its type alone: its text may hold values of theirs.
+    """
+    cells: dict[str, list[dict[str, Any]]] = {}
+    for trial in sorted(trials, key=lambda one: (one.key.release.repetition, one.id)):
+        record = _publishable(trial)
+        key = record.pop("key")
+        record["repetition"] = key["release"].pop("repetition")
+        # provenances are long: trials that do not share them stand in cells of their own
+        same = {name: record.pop(name) for name in ("experiment", "provenance", "release_provenance")}
+        cells.setdefault(canonical({"key": key, **same}), []).append(record)
+    lines: list[dict[str, Any]] = [{"format": FORMAT, "cells": len(cells)}]
+    for text, records in sorted(cells.items()):
+        lines.append({**json.loads(text), "count": len(records), "records": _packed(records)})
+    return write_file(folder / NAME, lzma.compress("".join(canonical(line) + "\n" for line in lines).encode()))
+
+
+def add_to_export(trials: Sequence[Trial], folder: Path) -> Path:
+    """Write the trials into the export of `folder`, in place of those that answer the same; the others stay."""
+    path, new = folder / NAME, set()
+    for trial in trials:
+        first = replace(trial.key.fit, release=replace(trial.key.release, repetition=0))
+        question = TrialKey(first, trial.key.metrics).uncoded().id
+        new.add((trial.experiment, question, trial.key.release.repetition))
+    kept = [
+        trial
+        for cell in (load_export(path) if path.exists() else [])
+        for trial in cell.trials
+        if (trial.experiment, cell.question, trial.key.release.repetition) not in new
+    ]
+    return write_export([*kept, *trials], folder)
+
+
+def _publishable(trial: Trial) -> dict[str, Any]:
+    if trial.public or trial.error is None:
+        return trial.to_dict()
+    hidden = replace(trial.error, message="(left out: the rows are private)", traceback="")
+    return replace(trial, error=hidden).to_dict()
+
+
+def _packed(values: Sequence[Any]) -> dict[str, Any]:
+    """Values of one place in all records: {"all": the one value}, or dicts and lists taken apart, or {"each": list}."""
+    first = values[0]
+    if len({canonical(value) for value in values}) == 1:
+        return {"all": first}
+    if all(isinstance(value, dict) and value.keys() == first.keys() for value in values):
+        return {"dict": {name: _packed([value[name] for value in values]) for name in first}}
+    if all(isinstance(value, list) and len(value) == len(first) > 0 and isinstance(value[0], dict) for value in values):
+        return {"list": [_packed(items) for items in zip(*values, strict=True)]}
+    return {"each": list(values)}
+
+
+def _unpacked(node: Mapping[str, Any], count: int) -> Sequence[Any]:
+    ((how, found),) = node.items()
+    if how == "all":
+        return [found] * count
+    if how == "each":
+        each: list[Any] = found
+        return each
+    if how == "list":
+        return list(map(list, zip(*(_unpacked(item, count) for item in found), strict=True)))
+    columns = [_unpacked(column, count) for column in found.values()]
+    return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def load_export(path: Path) -> list[Cell]:
+    """The cells of an export. Raises `UserError` if there is no such file, or it is damaged."""
+    try:
+        lines = lzma.decompress(path.read_bytes()).decode().splitlines()
+        header = json.loads(lines[0])
+        releases: dict[tuple[str, int], ReleaseKey] = {}
+        cells = [_cell(json.loads(line), releases) for line in lines[1:]]
+        if header["format"] != FORMAT or header["cells"] != len(cells):
+            raise ValueError("another format, or cut")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}; `dpbench figures` writes it") from error
+    except (lzma.LZMAError, ValueError, LookupError, TypeError) as error:
+        raise UserError(
+            f"{path} is damaged or of another version ({error}); take it from the repository, or write it again with "
+            "`dpbench figures` from stored trials"
+        ) from error
+    return cells
+
+
+def _cell(data: dict[str, Any], releases: dict[tuple[str, int], ReleaseKey]) -> Cell:
+    """One cell. `releases`: the keys of those met before, for trials on one release share it."""
+    own = data["key"]
+    text = canonical(own["release"])
+    if (text, 0) not in releases:
+        releases[text, 0] = ReleaseKey.from_dict({**own["release"], "repetition": 0})
+    base = TrialKey.of(releases[text, 0], own)
+    same = {name: data[name] for name in ("experiment", "provenance", "release_provenance")}
+    trials = []
+    for record in _unpacked(data["records"], data["count"]):
+        place = (text, record.pop("repetition"))
+        if place not in releases:
+            releases[place] = replace(base.release, repetition=place[1])
+        fit = FitKey(releases[place], base.fit.model, base.fit.design, base.fit.draw)
+        trials.append(Trial.from_dict({**record, **same}, TrialKey(fit, base.metrics)))
+    return Cell(base, tuple(trials))

@@ -1,0 +1,1 @@
+"""The kinds of figures, and what they share."""

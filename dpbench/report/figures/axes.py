@@ -1,0 +1,108 @@
+"""The x axis, the metric axis, and marks for points outside of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+
+from dpbench.report.figures.style import REFERENCE_COLOUR
+from dpbench.report.text import number, powers
+
+
+def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None:
+    """Logarithmic, with ticks at exactly the values of the trials."""
+    ticks = sorted(cells.loc[cells["kind"] == "point", "x"].unique())
+    axes.set_xlabel(spec.get("xlabel") or "privacy budget ε")
+    if ticks:
+        axes.set_xscale("log")
+        axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
+    axes.xaxis.set_major_locator(FixedLocator(ticks))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+
+
+def _short(value: float) -> str:
+    """The number, thousands as k: neighbours such as 10000 and 20000 would meet on the axis of a narrow panel.
+
+    >>> _short(0.5), _short(2000), _short(20000)
+    ('0.5', '2k', '20k')
+    """
+    return f"{number(value / 1000)}k" if value >= 1000 else number(value)
+
+
+def set_metric_axis(
+    axes: Axes, cells: pd.DataFrame, unit: str, ylim: Sequence[float] | None, spec: Mapping[str, Any]
+) -> None:
+    """The metric with its unit, on the scale and within the limits that are asked for, if any."""
+    name = str(spec.get("ylabel") or spec["metric"])
+    axes.set_ylabel(f"{name} ({powers(unit)})" if unit and unit not in name else name)
+    logarithmic = spec.get("yscale") == "log" and bool((cells["value"] > 0).any())
+    if logarithmic:
+        axes.set_yscale("log", nonpositive="clip")
+    if ylim:
+        axes.set_ylim(*ylim)
+    elif logarithmic:
+        axes.set_ylim(*_log_limits(cells))
+    if logarithmic:
+        _set_log_ticks(axes)
+
+
+def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
+    """Limits around the positive points and the upper ends of their bars, with 5 per cent on either side.
+
+    The lower end of a bar counts down to half its point: it may reach zero, which a log axis cannot show.
+    """
+    shown = cells[cells["value"] > 0]
+    low = math.log(float(np.maximum(shown["low"], shown["value"] / 2).min()))
+    high = math.log(float(shown["high"].max()))
+    margin = 0.05 * max(high - low, 0.1)
+    return math.exp(low - margin), math.exp(high + margin)
+
+
+def _set_log_ticks(axes: Axes) -> None:
+    """Plain numbers at 1, 2 and 5 times the powers of ten, at powers only over four decades, else evenly."""
+    bottom, top = axes.get_ylim()
+    decades = math.log10(top / bottom)
+    if decades < 0.5:
+        axes.yaxis.set_major_locator(MaxNLocator(6))
+    else:
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 4 else (1.0,)))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def mark_clipped(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
+    """An arrow at the edge, with the value, for each point outside of the limits; texts are stacked."""
+    outside = cells[cells["clipped"] != ""]
+    stacked: dict[tuple[str, float], int] = {}
+    for _, cell in outside.iterrows():
+        above = cell["clipped"] == "above"
+        edge, away = (1.0, -1) if above else (0.0, 1)
+        style = dict(styles[cell["series_order"]])
+        x, middle = cell["place"], cell["x"]
+        if cell["kind"] == "line":
+            style = {"color": REFERENCE_COLOUR, "markerfacecolor": REFERENCE_COLOUR}
+            x = middle = axes.get_xlim()[0]
+        spot = (str(cell["clipped"]), float(cell["x"]))
+        level = stacked[spot] = stacked.get(spot, 0) + 1
+        style |= {"marker": "^" if above else "v", "linestyle": "none", "clip_on": False, "zorder": 5}
+        transform = axes.get_xaxis_transform()
+        axes.plot(x, edge, transform=transform, **style)
+        axes.annotate(
+            number(float(f"{cell['value']:.3g}")),
+            (middle, edge),
+            xycoords=transform,
+            xytext=(0, away * (1 + 8 * level)),
+            textcoords="offset points",
+            ha="center",
+            va="center",
+            color=style["color"],
+            fontsize=6.5,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.4, "alpha": 0.8},
+        )

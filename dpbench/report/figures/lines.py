@@ -1,0 +1,250 @@
+"""Lines of a metric over the axis `x`, one a series, with what is drawn as a table: one row a cell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import t
+
+from dpbench.errors import check_known
+from dpbench.report.figures.axes import mark_clipped, set_metric_axis, set_x_axis
+from dpbench.report.figures.style import (
+    LINES,
+    REFERENCE_COLOUR,
+    add_footnote,
+    add_legend,
+    empty_figure,
+    line_styles,
+    set_titles,
+    style,
+)
+from dpbench.report.footnotes import as_text
+from dpbench.report.frames.frame import SERIES
+from dpbench.report.frames.series import Series, mark_series
+from dpbench.report.frames.stats import summarise
+
+CELL = ("panel", *SERIES, "x", "metric")
+DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
+STATISTICS = {"mean": ["mean", "se"], "mean_95": ["mean", "se"], "median": ["median"]}  # what is drawn, its columns
+QUARTILES = {0.25: "low", 0.5: "median", 0.75: "high"}
+
+
+def _columns(statistic: str) -> list[str]:
+    """The columns of what is drawn."""
+    return [
+        "panel", "series", "mechanism", "model", "calibration", "variant", "kind", "x", "place", "metric", "unit",
+        *STATISTICS[statistic], "low", "high", "count", "failed", "nonfinite", "clipped",
+    ]  # fmt: skip
+
+
+class Panel(NamedTuple):
+    """One pair of axes and its cells."""
+
+    title: str
+    unit: str
+    ylim: Sequence[float] | None
+    cells: pd.DataFrame
+
+
+class Band(NamedTuple):
+    """A region between two series, given by their places among the series of the figure."""
+
+    label: str
+    first: int
+    second: int
+
+
+def draw_lines(
+    rows: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any], told: Sequence[str], notes: str
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw rows of one metric over their `x`, one pair of axes a `panel`, with these footnotes and notes below.
+
+    `spec["statistic"]` is "mean", with bars of one standard error, "mean_95", with 95 % intervals, or "median", with
+    bars from quartile to quartile and, where some repetitions have no value, the number of those that have one. Returns
+    the figure and what it draws, one row a cell: `kind` is "point", or "line" where `x` is infinite, `place` the
+    position on the axis, `low` and `high` the ends of the bar, `clipped` "above", "below" or "".
+    """
+    statistic = statistic_of(spec)
+    bands = _bands(known, spec)
+    panels = _panels(_drawn(rows, known, bands, spec), spec)
+    with style():
+        figure, grid = empty_figure(len(panels))
+        for axes, panel in zip(grid, panels, strict=True):
+            _draw_panel(axes, panel, known, bands, spec)
+        set_titles(figure, grid, [panel.title for panel in panels], spec)
+        add_legend(figure, grid, [*(one.label for one in known), *(band.label for band in bands)])
+        add_footnote(figure, as_text([*told, *_marks(panels), notes]) if len(rows) else notes)
+    return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[_columns(statistic)]
+
+
+def statistic_of(spec: Mapping[str, Any]) -> str:
+    """What a point shows of its repetitions. Raises `UserError` for an unknown statistic."""
+    statistic = str(spec.get("statistic") or "mean")
+    check_known("statistic", statistic, STATISTICS)
+    return statistic
+
+
+def _bands(known: Sequence[Series], spec: Mapping[str, Any]) -> list[Band]:
+    """The bands whose two methods are both there; each calibration and variant of them has its own."""
+    places = {(one.method, one.calibration, one.variant): place for place, one in enumerate(known)}
+    bands = []
+    for asked in spec.get("bands") or []:
+        first, second = asked["between"]
+        for (method, *setting), place in places.items():
+            other = places.get((second, *setting))
+            if method == first and other is not None:
+                bands.append(Band(str(asked["label"]), place, other))
+    return bands
+
+
+def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """The cells of one metric with their interval, place on the x axis and clipping."""
+    cells, statistic = mark_series(summarise(rows, CELL), known), statistic_of(spec)
+    if statistic != "median":
+        half = cells["se"].fillna(0.0)
+        if statistic == "mean_95":
+            half *= t.ppf(0.975, (cells["count"] - 1).clip(lower=1))
+        cells = cells.assign(low=cells["mean"] - half, high=cells["mean"] + half)
+    else:
+        finite = rows["value"].where((rows["status"] == "done") & np.isfinite(rows["value"]))
+        quartiles = finite.groupby([rows[name] for name in CELL]).quantile(np.array(list(QUARTILES))).unstack()
+        cells = cells.join(quartiles.rename(columns=QUARTILES), on=list(CELL))
+    cells["value"] = cells[STATISTICS[statistic][0]]
+    cells["kind"] = np.where(np.isfinite(cells["x"]), "point", "line")
+    cells["place"] = _dodged(cells, {place for band in bands for place in (band.first, band.second)})
+    limits = [_ylim(spec, panel) or (-math.inf, math.inf) for panel in cells["panel"]]
+    above = cells["value"] > [high for _, high in limits]
+    below = cells["value"] < [low for low, _ in limits]
+    cells["clipped"] = np.select([above, below], ["above", "below"], "")
+    return cells
+
+
+def _dodged(cells: pd.DataFrame, banded: set[int]) -> pd.Series:
+    """Each cell's place on the axis: its x times a factor of its series, 1 in a band; NaN for lines."""
+    points = cells["kind"] == "point"
+    ticks = np.sort(cells.loc[points, "x"].unique())
+    gap = min([math.log(2), *np.diff(np.log(ticks))])  # no more, so that all points stay within the axis
+    orders = sorted(set(cells.loc[points, "series_order"]) - banded)
+    step = min(DODGE, 0.6 / max(1, len(orders))) * gap
+    shift = {order: step * (place - (len(orders) - 1) / 2) for place, order in enumerate(orders)}
+    places = cells["x"] * np.exp(cells["series_order"].map(shift).astype("float64").fillna(0.0))
+    return places.where(points)
+
+
+def _ylim(spec: Mapping[str, Any], panel: str) -> Sequence[float] | None:
+    ylim = spec.get("ylim")
+    chosen: Sequence[float] | None = ylim.get(panel) if isinstance(ylim, Mapping) else ylim
+    return chosen
+
+
+def _panels(cells: pd.DataFrame, spec: Mapping[str, Any]) -> list[Panel]:
+    """The panels in the order of the declared titles, then by name."""
+    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    found = set(cells["panel"])
+    panels = []
+    for name in [*(name for name in titles if name in found), *sorted(found - set(titles))]:
+        rows = cells[cells["panel"] == name].sort_values(["series_order", "x"])
+        unit = ", ".join(sorted(set(rows["unit"]) - {""}))
+        panels.append(Panel(titles.get(name, name), unit, _ylim(spec, name), rows))
+    return panels or [Panel("", "", None, cells)]
+
+
+def _draw_panel(
+    axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequence[Band], spec: Mapping[str, Any]
+) -> None:
+    styles = _styles(known, bands)
+    _draw_references(axes, panel.cells[panel.cells["kind"] == "line"])
+    points = panel.cells[panel.cells["kind"] == "point"]
+    for band in bands:
+        _shade(axes, points, band, styles[band.first]["color"])
+    for place, one in enumerate(known):
+        _draw_points(axes, points[points["series_order"] == place], one.label, styles[place])
+    if statistic_of(spec) == "median":
+        _number_survivors(axes, points, styles)
+    for value in spec.get("lines") or []:
+        axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
+    if not panel.cells["value"].notna().any():
+        axes.text(0.5, 0.5, "no trial has a score", transform=axes.transAxes, ha="center", va="center")
+    set_x_axis(axes, panel.cells, spec)
+    set_metric_axis(axes, panel.cells, panel.unit, panel.ylim, spec)
+    mark_clipped(axes, panel.cells, styles)
+
+
+def _styles(known: Sequence[Series], bands: Sequence[Band]) -> list[dict[str, Any]]:
+    """The style of each series; the lines of a band are thin and of its first one's colour, the second has stars."""
+    styles = line_styles(known)
+    for band in bands:
+        colour = styles[band.first]["color"]
+        thin = {"color": colour, "markerfacecolor": colour, "linewidth": 0.7}
+        styles[band.first] |= {**thin, "marker": ""}
+        styles[band.second] |= {**thin, "marker": "*", "markersize": 6.0}
+    return styles
+
+
+def _shade(axes: Axes, points: pd.DataFrame, band: Band, colour: str) -> None:
+    """The region between the lines of the band's two series, over the places at which both have a point."""
+    first, second = (points[points["series_order"] == place].set_index("place")["value"] for place in band[1:])
+    both = pd.concat([first, second], axis=1, keys=["first", "second"]).dropna().sort_index()
+    if len(both):
+        x = both.index.to_numpy()
+        axes.fill_between(x, both["first"], both["second"], color=colour, alpha=0.25, linewidth=0, label=band.label)
+
+
+def _draw_references(axes: Axes, cells: pd.DataFrame) -> None:
+    """Those without a place on the axis: lines, each dashed in its own way, with a band as wide as a bar."""
+    for order, (_, cell) in enumerate(cells.iterrows()):
+        low, value, high = cell["low"], cell["value"], cell["high"]
+        dashes = LINES[1:][order % (len(LINES) - 1)]
+        axes.axhspan(low, high, color=REFERENCE_COLOUR, alpha=0.12, linewidth=0, zorder=1)
+        axes.axhline(value, color=REFERENCE_COLOUR, linestyle=dashes, linewidth=1.1, label=cell["series"])
+
+
+def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str, Any]) -> None:
+    """Points with their bars; cells without a finite value leave a hole in the line."""
+    if not len(cells):
+        return
+    cells = cells.sort_values("x")
+    value = cells["value"].to_numpy()
+    axes.errorbar(
+        cells["place"].to_numpy(),
+        value,
+        yerr=[value - cells["low"].to_numpy(), cells["high"].to_numpy() - value],
+        capsize=2.0,
+        elinewidth=look.get("linewidth", 0.9),
+        zorder=3,
+        label=label,
+        **look,
+    )
+
+
+def _number_survivors(axes: Axes, points: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
+    """How many repetitions a point stands for, beside each one that some repetitions are missing from."""
+    lost = points[(points["failed"] + points["nonfinite"] > 0) & points["value"].notna()]
+    for _, cell in lost.iterrows():
+        axes.annotate(
+            str(cell["count"]),
+            (cell["place"], cell["value"]),
+            xytext=(3, 2),
+            textcoords="offset points",
+            color=styles[cell["series_order"]]["color"],
+            fontsize=6,
+            zorder=6,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.8},
+        )
+
+
+def _marks(panels: Sequence[Panel]) -> list[str]:
+    """What a reader must know of how the means are drawn."""
+    told = []
+    cells = pd.concat([panel.cells for panel in panels])
+    if cells.loc[cells["kind"] == "point", "series_order"].nunique() > 1:
+        told.append("Points are moved sideways so that none hides another")
+    if (cells["clipped"] != "").any():
+        told.append("Arrows: points outside of the axis, with their value")
+    return told

@@ -1,0 +1,66 @@
+"""A metric against epsilon, one line a series (DD-SSP, Figure 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from dpbench.report.figures.lines import draw_lines
+from dpbench.report.footnotes import footnotes
+from dpbench.report.frames.series import series_of
+from dpbench.report.text import number
+
+
+def metric_by_epsilon(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw `spec["metric"]` against epsilon: a panel per data set and delta, a line per series.
+
+    Points are means with bars of one standard error, in the metric's unit, side by side where epsilons
+    coincide; series at eps = inf are horizontal lines with a band of one standard error. Failures, gaps and
+    `notes` stand below. `spec` has name, metric, title and perhaps
+
+    - xlabel, ylabel, yscale ("log")
+    - ylim: [low, high], or such a pair by panel; means outside are marked at the edge, with their value
+    - panels: data set -> title, in the order of the panels
+    - lines: values at which a thin line is drawn, such as a nominal level
+    - bands: [{between: [mechanism/model, mechanism/model], label}], two thin lines, the second with stars, and the
+      region between their means shaded where both have one.
+
+    Returns the figure and what it draws (see `draw_lines`).
+    """
+    known = series_of(frame, labels)
+    rows = frame[frame["metric"] == spec["metric"]]
+    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    told = footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+    rows, panels = _by_delta(rows, titles)
+    return draw_lines(rows, known, {**spec, "panels": panels}, told, notes)
+
+
+def _by_delta(rows: pd.DataFrame, titles: Mapping[str, str]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The rows with a panel for each delta of a data set that has several, and the titles of the panels in their order.
+
+    A reference stands in the panel of its delta, or in every panel of its data set if none has its delta.
+    """
+    private = np.isfinite(rows["epsilon"])
+    panels: dict[str, str] = {}
+    parts = [rows.iloc[:0]]
+    for dataset in [*titles, *sorted(set(rows["dataset"]) - set(titles))]:
+        here = rows[rows["dataset"] == dataset]
+        reference = ~private[here.index]
+        deltas = sorted(here.loc[~reference, "delta"].dropna().unique())
+        if len(deltas) < 2:
+            parts.append(here)
+            panels |= {dataset: titles[dataset]} if dataset in titles else {}
+            continue
+        for delta in deltas:
+            name = f"{titles.get(dataset, dataset)}, δ = {number(delta)}"
+            same = here["delta"] == delta
+            shown = here[same] if (same & reference).any() else here[same | reference]
+            parts.append(shown.assign(panel=name))
+            panels[name] = name
+    return pd.concat(parts, ignore_index=True), panels

@@ -1,0 +1,158 @@
+"""What all figures share: their style, the grid of panels, titles, legend, footnote, and how they are saved."""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpbench.config.labels import styles
+from dpbench.errors import check_known
+from dpbench.files import write_file
+from dpbench.report.frames.series import Series
+
+# Okabe and Ito's colours for all kinds of colour vision, the pale yellow left out, and a grey.
+COLOURS = {
+    "vermillion": "#D55E00",
+    "purple": "#CC79A7",
+    "blue": "#0072B2",
+    "green": "#009E73",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "grey": "#777777",
+    "black": "#000000",  # of references
+}
+MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">")
+LINES: tuple[Any, ...] = (
+    "-",
+    (0, (4, 2)),
+    (0, (1, 1.5)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (8, 2.5)),
+    (0, (5, 1.5, 1, 1.5, 1, 1.5)),
+)
+REFERENCE_COLOUR = "#000000"
+
+TITLE_WIDTH = 45  # characters of a line above one panel, beside which the legend begins
+SHORT_LEGEND = 8  # entries with names that leave a title its room
+PANEL = (5.2, 3.6)  # inches, without the legend
+LEGEND_WIDTH = 1.5  # inches
+FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that a figure has room for, inches of each further one
+PNG_DPI = 200
+STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.4,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "dpbench",
+}
+
+
+@contextmanager
+def style() -> Iterator[None]:
+    """matplotlib's own defaults with `STYLE`, whatever the user's matplotlibrc says."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(STYLE)
+        yield
+
+
+def line_styles(known: Sequence[Series]) -> list[dict[str, Any]]:
+    """The style of each series: colour and marker of its label; line style and hollow markers of further calibrations.
+
+    Labels with a style of their own (`config.labels.styles`) have it in every figure; the others of a figure take the
+    colours and markers that no label has.
+    """
+    declared = styles()
+    pairs = ((colour, marker) for marker in MARKERS for colour in COLOURS if colour != "black")
+    free = (pair for pair in pairs if pair not in declared.values())
+    found = []
+    for one in known:
+        if one.name not in declared:
+            declared[one.name] = next(free)
+        colour, marker = declared[one.name]
+        check_known(f"colour of {one.name}", colour, COLOURS)
+        hollow = one.place > 0 or one.calibration == "paper"
+        line = max(one.place, 1 if hollow else 0)
+        style = {"color": COLOURS[colour], "marker": marker, "linestyle": LINES[line % len(LINES)]}
+        found.append({**style, "markerfacecolor": "white" if hollow else COLOURS[colour]})
+    return found
+
+
+def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, at most three in a row, and room for the legend on the right."""
+    columns = 2 if count == 4 else min(count, 3)
+    lines = math.ceil(count / columns)
+    shrink = 1.0 if columns == 1 else 0.75
+    size = (PANEL[0] * columns * shrink + LEGEND_WIDTH, PANEL[1] * lines * shrink + 0.4)
+    figure = Figure(figsize=size, layout="constrained")
+    grid = [figure.add_subplot(lines, columns, place + 1) for place in range(count)]
+    return figure, grid
+
+
+def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec: Mapping[str, Any]) -> None:
+    """The figure's title, above the titles of its panels; these are left out of one panel without a declared title."""
+    title = str(spec.get("title") or spec.get("metric") or spec["name"])
+    if len(grid) == 1 and not spec.get("panels"):
+        grid[0].set_title(textwrap.fill(title, TITLE_WIDTH))
+        return
+    figure.suptitle(title)
+    for axes, name in zip(grid, titles, strict=True):
+        axes.set_title(name)
+
+
+def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> None:
+    """One legend right of the panels, in the order of `names`; beside a long one the title moves to the left."""
+    handles: dict[str, Any] = {}
+    for axes in grid:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    named = [name for name in names if name in handles]
+    if named:
+        figure.legend([handles[name] for name in named], named, loc="outside right upper", handlelength=2.6)
+    if len(named) > SHORT_LEGEND and figure.get_suptitle():
+        figure.suptitle(figure.get_suptitle(), x=0.012, ha="left")
+
+
+def add_footnote(figure: Figure, text: str) -> None:
+    """Small text below the panels, wrapped to the figure's width; the figure grows with a long one."""
+    lines = textwrap.wrap(text, int(figure.get_figwidth() * 20), break_long_words=False)
+    figure.set_figheight(figure.get_figheight() + FOOTNOTE_LINE * max(0, len(lines) - FOOTNOTE_LINES))
+    figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=6.5, color="#444444")
+
+
+def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> list[Path]:
+    """Write `name`.pdf, .png (200 dpi) and .csv (what is drawn) into `folder`; their paths.
+
+    The bytes depend on the figure only: no date, no user's settings. Raises `UserError` if the folder cannot
+    be written to.
+    """
+    unsigned = {"pdf": {"CreationDate": None, "Creator": None, "Producer": None}, "png": {"Software": None}}
+    paths = []
+    with style():
+        if engine := figure.get_layout_engine():  # one layout for both files
+            engine.execute(figure)
+        figure.set_layout_engine(None)  # not "none", for which each `savefig` draws twice
+        for suffix, metadata in unsigned.items():
+            file = io.BytesIO()
+            figure.savefig(file, format=suffix, dpi=PNG_DPI, metadata=metadata)
+            paths.append(write_file(folder / f"{name}.{suffix}", file.getvalue()))
+    table = drawn.to_csv(index=False, lineterminator="\n")
+    return [*paths, write_file(folder / f"{name}.csv", table)]

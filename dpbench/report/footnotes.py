@@ -1,0 +1,170 @@
+"""What stands under every figure and table: the data, the budget, and whatever a reader must not overlook."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+
+from dpbench.report.frames.frame import SEPARATOR
+from dpbench.report.frames.series import Series, mark_series
+from dpbench.report.frames.stats import summarise
+from dpbench.report.text import number, span
+
+_SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
+
+
+def footnotes(frame: pd.DataFrame, known: Sequence[Series], notes: str = "") -> list[str]:
+    """Sentences on rows of one metric: what was run, then failures, gaps, overspending, inputs, `notes`."""
+    cells = mark_series(summarise(frame), known) if len(frame) else frame
+    told = [*_data(frame), *_protocol(frame)]
+    if len(cells):
+        told += [*_failures(cells), *_gaps(cells), *_overspending(cells), *_inputs(frame, known)]
+    return [*told, notes] if notes else told
+
+
+def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
+    """Sentences on rows of one metric over a sweep, from the smallest to the largest value in place of a list."""
+    private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
+    test = " or ".join(_test_rows(asked) for asked in sorted(frame["test_rows"].unique()))
+    told = [f"{span(frame['train_rows'])} training rows at most, {test}"]
+    told += [f"ε = {span(private['epsilon'])}, δ = {span(private['delta'].dropna())}"] if len(private) else []
+    repetitions = frame["repetition"].nunique()
+    told.append(f"{repetitions} repetition{'' if repetitions == 1 else 's'}")
+    marked = mark_series(frame, known)
+    lost = marked[~np.isfinite(marked["value"])]
+    counts = [
+        f"{name} {len(rows)} of {(marked['series'] == name).sum()}"
+        for name, rows in lost.sort_values("series_order").groupby("series", sort=False)
+    ]
+    told += [f"No value (failed, no estimate or not finite): {', '.join(counts)}"] if counts else []
+    over = private[private["spent_epsilon"] > _SLACK * private["epsilon"]]
+    factors = [
+        f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.2g} times"
+        for name, rows in over.sort_values("series_order").groupby("series", sort=False)
+    ]
+    told += [f"Spent ε exceeds the asked ε: {', '.join(factors)}"] if factors else []
+    return [*told, *_inputs(frame, known)]
+
+
+def _data(frame: pd.DataFrame) -> list[str]:
+    """The data sets by their rows. The split takes all rows there are, up to the number asked for."""
+    told = []
+    for (train, test), rows in frame.groupby(["train_rows", "test_rows"], sort=True):
+        names = sorted(rows["dataset"].unique())
+        everywhere = 1 < len(names) == frame["dataset"].nunique()
+        where = "Each data set" if everywhere else _listed(names)
+        told.append(f"{where}: up to {train:,} training and {_test_rows(test)}")
+    return told
+
+
+def _test_rows(asked: object) -> str:
+    """What a frame has for `test_rows` in words.
+
+    >>> _test_rows("1000"), _test_rows("0"), _test_rows("0.2:1000")
+    ('1,000 test rows', 'no test rows', '20 % of all rows, 1,000 at most, as test rows')
+    >>> _test_rows("1000+")
+    '1,000 test rows, which the mechanism saw too (protocol: authors)'
+    """
+    if str(asked).endswith("+"):
+        return f"{_test_rows(str(asked)[:-1])}, which the mechanism saw too (protocol: authors)"
+    rows, *most = (float(part) for part in str(asked).split(":"))
+    if 0 < rows < 1:
+        cap = f", {most[0]:,.0f} at most," if most else ""
+        return f"{100 * rows:g} % of all rows{cap} as test rows"
+    return f"{rows:,.0f} test rows" if rows else "no test rows"
+
+
+def _protocol(frame: pd.DataFrame) -> list[str]:
+    private = frame[np.isfinite(frame["epsilon"])]
+    told = []
+    if len(private):
+        told.append("δ = " + ", ".join(number(delta) for delta in sorted(private["delta"].dropna().unique())))
+        told.append("Neighbours: " + ", ".join(sorted(set(private["relation"]) - {""})).replace("_", "/"))
+    repetitions: dict[int, list[str]] = {}
+    for dataset, rows in frame.groupby("dataset", sort=True):
+        repetitions.setdefault(rows["repetition"].nunique(), []).append(str(dataset))
+    counts = [
+        f"{count} repetition{'' if count == 1 else 's'}{f' ({_listed(names)})' if len(repetitions) > 1 else ''}"
+        for count, names in sorted(repetitions.items(), reverse=True)
+    ]
+    told += [f"Mean ± standard error of {_listed(counts)}"] if counts else []
+    return [text for text in told if not text.endswith(": ")]
+
+
+def _failures(cells: pd.DataFrame) -> list[str]:
+    missing = cells["failed"] + cells["nonfinite"]
+    counted = cells.assign(missing=missing, trials=missing + cells["count"])
+    told = _by_series(counted, missing > 0, lambda row: f"{row['missing']} of {row['trials']}")
+    return [f"No value (failed or not finite): {told}"] if told else []
+
+
+def _gaps(cells: pd.DataFrame) -> list[str]:
+    """Budgets at which a private series has no trial at all though another series of the data set has."""
+    private = cells[np.isfinite(cells["epsilon"])]
+    missing: dict[str, list[str]] = {}
+    for (dataset, _), panel in private.groupby(["dataset", "delta"], sort=True, dropna=False):
+        budgets = sorted(panel["epsilon"].unique())
+        for _, one in panel.groupby("series_order", sort=True):
+            gaps = [number(budget) for budget in budgets if budget not in set(one["epsilon"])]
+            if gaps:
+                missing.setdefault(f"{one['series'].iloc[0]} at ε = {', '.join(gaps)}", []).append(str(dataset))
+    told = [f"{what}{_where(datasets, cells)}" for what, datasets in missing.items()]
+    return [f"Not run: {'; '.join(told)}"] if told else []
+
+
+def _overspending(cells: pd.DataFrame) -> list[str]:
+    """Series whose ledger spent more than was asked for (published constants that do not hold)."""
+    over = cells["spent_epsilon"] > _SLACK * cells["epsilon"]
+    told = _by_series(cells, over, lambda row: f"{row['spent_epsilon']:.2g}")
+    return [f"Spent ε exceeds the asked ε: {told}"] if told else []
+
+
+def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
+    """What was taken from the rows without paying for it, by which series."""
+    private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
+    users: dict[str, dict[str, list[str]]] = {}
+    for dataset, rows in private.groupby("dataset", sort=True):
+        taken: dict[str, dict[str, None]] = {}
+        order = rows[["series_order", "series", "nonprivate_inputs"]].drop_duplicates().sort_values("series_order")
+        for series, inputs in zip(order["series"], order["nonprivate_inputs"], strict=True):
+            for name in filter(None, inputs.split(SEPARATOR)):
+                taken.setdefault(name, {})[series] = None
+        for name, those in taken.items():
+            who = "every private method" if len(those) == order["series"].nunique() > 1 else " and ".join(those)
+            users.setdefault(name, {}).setdefault(who, []).append(str(dataset))
+    told = [
+        f"{name} ({'; '.join(who + _where(datasets, private) for who, datasets in uses.items())})"
+        for name, uses in users.items()
+    ]
+    return [f"Non-private inputs: {'; '.join(told)}"] if told else []
+
+
+def _by_series(cells: pd.DataFrame, wanted: pd.Series[bool], say: Callable[[pd.Series], str]) -> str:
+    """What `say` makes of each wanted cell, as "SSP (paper) 0.13 at ε = 0.1, 1.6 at ε = 1; AdaSSP ..."."""
+    told: dict[str, dict[str, list[str]]] = {}
+    for _, row in cells[wanted].sort_values(["series_order", "epsilon", "delta", "dataset"]).iterrows():
+        parts = told.setdefault(str(row["series"]), {})
+        parts.setdefault(f"{say(row)} at ε = {number(row['epsilon'])}", []).append(str(row["dataset"]))
+    sentences = []
+    for series, parts in told.items():
+        words = [f"{what}{_where(datasets, cells)}" for what, datasets in parts.items()]
+        sentences.append(f"{series} {', '.join(words)}")
+    return "; ".join(sentences)
+
+
+def _where(datasets: Sequence[str], cells: pd.DataFrame) -> str:
+    """Such as " on adult and taxi"; nothing where these are all the data sets of the cells."""
+    named = sorted(set(datasets))
+    return "" if named == sorted(cells["dataset"].unique()) else f" on {_listed(named)}"
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Such as "adult, fire and taxi"."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def as_text(sentences: Iterable[str]) -> str:
+    """The footnotes in one paragraph, "" for none."""
+    return " ".join(f"{sentence.rstrip('.')}." for sentence in sentences if sentence)

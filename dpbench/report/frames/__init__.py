@@ -1,0 +1,1 @@
+"""Stored trials as one long table, its series and their summary."""

@@ -1,0 +1,95 @@
+"""Series (one line of a figure, one row of a table), their labels and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from dpbench.errors import check_known
+from dpbench.privacy.budget import CALIBRATIONS
+from dpbench.report.frames.frame import SERIES
+
+
+@dataclass(frozen=True)
+class Series:
+    """One method as it is compared: `mechanism`, its `calibration`, the `variant` of its settings, `model`.
+
+    `name` is the label of mechanism and model, `label` tells calibrations and variants apart too; `place` is the one
+    among the method's own calibrations and variants.
+    """
+
+    mechanism: str
+    calibration: str
+    variant: str
+    model: str
+    name: str
+    label: str
+    place: int
+
+    @property
+    def identity(self) -> tuple[str, str, str, str]:
+        """The values of the frame's columns `SERIES` that select this series."""
+        return self.mechanism, self.calibration, self.variant, self.model
+
+    @property
+    def method(self) -> str:
+        """The name by which reports give it a label: "mechanism/model"."""
+        return f"{self.mechanism}/{self.model}"
+
+
+def series_of(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[Series]:
+    """The series of the frame in the order of `labels` ("mechanism/model" -> label), then by name.
+
+    A label gets its calibration in brackets if its mechanism occurs under several, or if it is not "tight".
+    Methods without a label are called "mechanism / model".
+    """
+    found = sorted(frame[list(SERIES)].drop_duplicates().itertuples(index=False, name=None))
+    calibrations: dict[str, set[str]] = {}
+    for mechanism, calibration, _, _ in found:
+        calibrations.setdefault(mechanism, set()).add(calibration)
+    order = [*dict.fromkeys(labels.values())]
+    names = {row: labels.get(f"{row[0]}/{row[3]}", f"{row[0]} / {row[3]}") for row in found}
+    order += sorted(set(names.values()) - set(order))
+    found.sort(key=lambda row: (order.index(names[row]), (*CALIBRATIONS, row[1]).index(row[1]), row[2]))
+    series: list[Series] = []
+    for mechanism, calibration, variant, model in found:
+        name = names[mechanism, calibration, variant, model]
+        told = calibration in ("paper", "authors") or (bool(calibration) and len(calibrations[mechanism]) > 1)
+        label = name + (f" ({calibration})" if told else "") + (f" [{variant}]" if variant else "")
+        place = sum(other.name == name for other in series)
+        series.append(Series(mechanism, calibration, variant, model, name, label, place))
+    return series
+
+
+def shown(
+    frame: pd.DataFrame, labels: Mapping[str, str], names: Sequence[str] | None
+) -> tuple[pd.DataFrame, list[str]]:
+    """The rows of the methods with these labels, all rows for None, and the labels that have no row."""
+    if names is None:
+        return frame, []
+    found = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
+    return frame[found.isin(list(names))], [name for name in names if not (found == name).any()]
+
+
+def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str, str]:
+    """The labels in the order in which a report shows these ones; the others follow.
+
+    Raises `UserError` for a label that no method has.
+    """
+    for name in names or ():
+        check_known("label", name, set(labels.values()))
+    order = [*dict.fromkeys([*(names or ()), *labels.values()])]
+    place = {name: rank for rank, name in enumerate(order)}
+    return dict(sorted(labels.items(), key=lambda item: place[item[1]]))
+
+
+def mark_series(rows: pd.DataFrame, known: Sequence[Series]) -> pd.DataFrame:
+    """Rows of a frame or its summary with `series`, the label, and `series_order`, its place in `known`."""
+    order: dict[object, int] = {one.identity: place for place, one in enumerate(known)}
+    groups = rows.groupby(list(SERIES), sort=False)
+    found = np.array([order[identity] for identity in groups.groups], dtype="int64")
+    places = found[groups.ngroup().to_numpy()]
+    return rows.assign(series=pd.array([one.label for one in known], dtype="str").take(places), series_order=places)

@@ -1,0 +1,168 @@
+"""The settings of trials: values at paths of their keys, and what tells apart trials that are no repetitions."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpbench.grid.records import Trial, TrialKey
+from dpbench.grid.seeds import canonical
+from dpbench.privacy.accounting import gaussian_mu
+
+Group = tuple[object, ...]
+
+NOTES = "notes."  # paths that begin so are of the notes of a trial's fit, not of its key
+_LONGEST_VALUE = 40  # characters a setting may take in a label before its digest stands for it
+# Settings that are columns of their own, or that repetitions are allowed to differ in.
+_NO_SETTING = {
+    "release.dataset.name",
+    "release.mechanism.name",
+    "release.mechanism.target",
+    "release.mechanism.parameters.calibration",
+    "release.budget.epsilon",
+    "release.budget.delta",
+    "release.seed",
+    "release.repetition",
+    "model.name",
+    "model.target",
+}
+
+
+def setting_of(key: TrialKey, path: str) -> object:
+    """The value at a dotted path of a trial's key, such as release.split.train_rows; None where there is none.
+
+    A number in the path is a place in a list (release.dataset.parameters.feature_bounds.1); a whole list is text, such
+    as "1:3:3:3". `release.budget.mu` is the Gaussian-DP parameter of the budget, to four digits. A reference has the
+    epsilon inf, and no `release.split.protocol`: it is the same under both.
+    """
+    budget = key.release.budget
+    if path == "release.budget.mu":
+        return _mu(budget.epsilon, budget.delta)
+    if path == "release.budget.epsilon":
+        return budget.epsilon
+    if path == "release.split.protocol":
+        return key.release.split.get("protocol", "split") if budget.epsilon < np.inf else None
+    return _value_at(key.to_dict(), path)
+
+
+def note_of(trial: Trial, path: str) -> object:
+    """The value at a path of the notes of a trial's fit, such as notes.bins; None where there is none."""
+    return _value_at(trial.notes, path.removeprefix(NOTES))
+
+
+def _value_at(node: Any, path: str) -> object:
+    for word in path.split("."):
+        if isinstance(node, list):
+            node = node[int(word)]
+            continue
+        node = node.get(word) if isinstance(node, Mapping) else None
+    return ":".join(map(str, node)) if isinstance(node, list) else node
+
+
+@cache
+def _mu(epsilon: float, delta: float) -> float:
+    return float(f"{gaussian_mu(epsilon, delta):.4g}")
+
+
+def calibration_of(key: TrialKey) -> str:
+    """The calibration of the mechanism, "" if it has none."""
+    return str(key.release.mechanism.parameters.get("calibration") or "")
+
+
+def series_group(key: TrialKey) -> Group:
+    """Dataset, mechanism, calibration and model."""
+    return (key.release.dataset["name"], key.release.mechanism.name, calibration_of(key), key.fit.model.name)
+
+
+def mixed_code(trials: Iterable[Trial]) -> list[str]:
+    """The mechanisms, with their calibration, whose results come from more than one version of their code."""
+    found: dict[str, set[object]] = defaultdict(set)
+    for trial in trials:
+        mechanism, calibration = trial.key.release.mechanism, calibration_of(trial.key)
+        found[f"{mechanism.name} ({calibration})" if calibration else mechanism.name].add(mechanism.code)
+    return sorted(name for name, codes in found.items() if len(codes) > 1)
+
+
+def leaves_of(key: TrialKey) -> dict[str, str]:
+    """The settings of a key, dotted name -> text, without those that have columns of their own."""
+    return dict(_leaves(key.to_dict(), ""))
+
+
+def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
+    """Lists count as one value; code is told apart in another place: see `mixed_code`."""
+    if isinstance(node, dict):
+        for name in sorted(node):
+            yield from _leaves(node[name], f"{path}.{name}" if path else str(name))
+    elif path not in _NO_SETTING and not path.endswith(".code"):
+        text = node if isinstance(node, str) else canonical(node)
+        short = len(text) <= _LONGEST_VALUE
+        yield path, text if short else f"#{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def variants(keys: Sequence[TrialKey], leaves: Sequence[Mapping[str, str]], by: Sequence[str]) -> list[str]:
+    """For each key, the settings by which those of one cell differ, as "max_model_mb=40"; `leaves` are theirs.
+
+    Trials that differ in more than seed and repetition are no repetitions of each other, and must not be
+    averaged silently: a sweep over a parameter becomes series of their own. A cell shares dataset, mechanism,
+    calibration, model, epsilon, delta, and the settings of `by`.
+    """
+    cells: dict[Group, list[Mapping[str, str]]] = defaultdict(list)
+    for key, own in zip(keys, leaves, strict=True):
+        budget = key.release.budget
+        asked = (setting_of(key, path) for path in by if not path.startswith(NOTES))
+        cells[(*series_group(key), budget.epsilon, budget.delta, *asked)].append(own)
+    varying: dict[Group, set[str]] = defaultdict(set)
+    for group, here in cells.items():
+        names = {name for own in here for name in own} if len(here) > 1 else set()
+        varying[group[:4]] |= {name for name in names if len({own.get(name) for own in here}) > 1}
+    told = []
+    for key, own in zip(keys, leaves, strict=True):
+        differ = sorted(varying[series_group(key)])
+        told.append(", ".join(f"{_short_name(name)}={own.get(name, 'none')}" for name in differ))
+    return told
+
+
+def _short_name(path: str) -> str:
+    """The last word of a setting's dotted name, with what it belongs to where the word alone is vague.
+
+    >>> _short_name("release.mechanism.parameters.max_model_mb"), _short_name("release.split.train_rows")
+    ('max_model_mb', 'split.train_rows')
+    """
+    words = [word for word in path.split(".") if word != "release"]
+    return words[-1] if "parameters" in words else ".".join(words)
+
+
+# --- the axes of a figure -------------------------------------------------------------------------------------------
+
+
+def settings_of(spec: Mapping[str, Any]) -> list[str]:
+    """The settings by which a figure or table tells cells apart; none for a figure against epsilon."""
+    named = [spec.get("x"), spec.get("panel"), spec.get("setting"), *spec.get("where", {})]
+    return [str(path) for path in dict.fromkeys(named) if path]
+
+
+def placed(frame: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows that a figure shows, with the setting `spec["x"]` as `x` (inf for rows without it) and that of
+    `spec["panel"]` as `panel`: epsilon and the dataset if the spec names none. `spec["where"]`: {setting: value}, the
+    only rows that are kept; those of a method without the setting are too.
+    """
+    for path, value in spec.get("where", {}).items():
+        missing = frame[path].isna() | frame[path].isin([np.inf])
+        frame = frame[(frame[path] == value) | missing]
+    columns = {}
+    if "x" in spec:
+        columns["x"] = frame[spec["x"]].map(_as_number).astype("float64").fillna(np.inf)
+    if "panel" in spec:
+        columns["panel"] = frame[spec["panel"]].map(str).astype("str")
+    return frame.assign(**columns)
+
+
+def _as_number(value: object) -> float:
+    """The value of a setting on an axis; NaN for text, such as a list's."""
+    return float(value) if isinstance(value, (int, float)) else np.nan

@@ -1,0 +1,43 @@
+"""Mean, standard error and counts of each cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from dpbench.report.frames.frame import CELL
+
+
+def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
+    """One row per cell (the values of the columns `by`), sorted by them.
+
+    `mean` and `se` (sample standard deviation, ddof = 1, over the square root of `count`; NaN for a count
+    of 1) are in the metric's `unit` and are taken over the `count` done trials whose value is finite.
+    `nonfinite` counts the other done trials, `failed` those with any other status, so that
+    count + nonfinite + failed is the number of trials. `spent_epsilon` is the largest of the cell.
+
+    Raises `ValueError` if cells would mix metrics.
+    """
+    if "metric" not in by and frame["metric"].nunique() > 1:
+        raise ValueError("cells would mix metrics: put 'metric' into `by` or select one metric first")
+    done = frame["status"] == "done"
+    finite = done & np.isfinite(frame["value"])
+    marked = frame.assign(
+        _value=frame["value"].where(finite),
+        _nonfinite=(done & ~finite).astype("int64"),
+        _failed=(~done).astype("int64"),
+    )
+    cells = marked.groupby(list(by), sort=True, dropna=False).agg(
+        unit=("unit", "first"),
+        direction=("direction", "first"),
+        mean=("_value", "mean"),
+        se=("_value", "std"),
+        count=("_value", "count"),
+        nonfinite=("_nonfinite", "sum"),
+        failed=("_failed", "sum"),
+        spent_epsilon=("spent_epsilon", "max"),
+    )
+    cells["se"] = cells["se"] / np.sqrt(cells["count"].where(cells["count"] > 0))
+    return cells.reset_index()

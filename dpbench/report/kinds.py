@@ -1,0 +1,51 @@
+"""One figure or table of a report, of whatever kind; the kinds are configs of the groups `figure` and `table`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from dpbench.config.reports import kind_of
+from dpbench.errors import ContractError
+from dpbench.report.tables.text_table import TextTable
+
+
+def is_table(spec: Mapping[str, Any]) -> bool:
+    """Whether the spec asks for a table."""
+    return kind_of(spec).group == "table"
+
+
+def draw_figure(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+) -> tuple[Figure, pd.DataFrame]:
+    """The figure of `spec` and what it draws, by its `kind` ("metric_by_epsilon" if left out).
+
+    Raises `UserError` for an unknown kind, `ContractError` for a kind that returns anything else.
+    """
+    kind = kind_of(spec)
+    made = kind.function(frame, labels, spec, notes)
+    if not (
+        isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Figure) and isinstance(made[1], pd.DataFrame)
+    ):
+        raise ContractError(
+            f"figure {kind.name} must return a matplotlib Figure and a DataFrame of what it draws, not "
+            f"{type(made).__name__}"
+        )
+    return made
+
+
+def make_table(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+) -> TextTable:
+    """The table of `spec`, beside what the paper has of it.
+
+    Raises `UserError` for an unknown kind, `ContractError` for a kind that returns no `TextTable`.
+    """
+    kind = kind_of(spec)
+    table = kind.function(frame, labels, spec, published)
+    if not isinstance(table, TextTable):
+        raise ContractError(f"table {kind.name} must return a TextTable, not {type(table).__name__}")
+    return table

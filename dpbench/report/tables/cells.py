@@ -1,0 +1,152 @@
+"""Tables of mean, standard error and count, failures counted in the cell: text, CSV, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from dpbench.files import write_file
+from dpbench.report.footnotes import as_text, footnotes
+from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.stats import summarise
+from dpbench.report.text import latex_table, markdown, markdown_table, mean_and_error, number, powers
+
+NOT_RUN = "not run"
+_TIDY = [
+    "dataset", "series", "mechanism", "model", "calibration", "variant", "epsilon", "delta",
+    "spent_epsilon_max", "metric", "unit", "direction", "mean", "se", "count", "failed", "nonfinite",
+]  # fmt: skip
+
+
+def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> pd.DataFrame:
+    """One metric: a row per series in label order, a column per epsilon (text), the reference under "inf".
+
+    A cell reads `0.0812 ± 0.0011 (5)`: mean, standard error, trials done, in the metric's unit. Failures are
+    counted in it: `(3; 2 failed)`, `all 5 failed`. It is "not run" where a private series has no trial, and
+    empty where it cannot have one. Rows are told apart by data set and delta if the frame has several.
+    """
+    cells = _cells(frame, labels, [metric])
+    columns = sorted(cells["epsilon"].unique())
+    rows: dict[str, dict[str, str]] = {}
+    for _, row in _with_places(cells).sort_values(["dataset", "place_delta", "series_order", "epsilon"]).iterrows():
+        name = f"{row['place']}: {row['series']}" if row["place"] else str(row["series"])
+        rows.setdefault(name, {})[number(row["epsilon"])] = _cell(row)
+    for filled in rows.values():
+        private = any(name != "inf" for name in filled)
+        for name in map(number, columns):
+            filled.setdefault(name, NOT_RUN if private and name != "inf" else "")
+    table = pd.DataFrame.from_dict(rows, orient="index", columns=[number(epsilon) for epsilon in columns], dtype="str")
+    return table.rename_axis(index="series", columns="epsilon")
+
+
+def terminal_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, width: int = 100) -> str:
+    """`cell_table` as plain aligned text with its heading; columns that do not fit `width` go below."""
+    table = cell_table(frame, labels, metric)
+    names = ["", *(str(name) for name in table.index)]
+    columns = [[f"ε = {name}", *(str(cell) for cell in table[name])] for name in table.columns]
+    blocks: list[list[list[str]]] = []
+    room = 0
+    for column in columns:
+        wide = max(map(len, column)) + 2
+        if not blocks or room < wide:
+            blocks.append([names])
+            room = width - max(map(len, names))
+        blocks[-1].append(column)
+        room -= wide
+    return "\n\n".join([_heading(frame, metric), *(_aligned(_filled(block)) for block in blocks)])
+
+
+def _filled(block: list[list[str]]) -> list[list[str]]:
+    """The block's columns without the rows that have a name and nothing else."""
+    kept = [place for place, cells in enumerate(zip(*block[1:], strict=True)) if place == 0 or any(cells)]
+    return [[column[place] for place in kept] for column in block]
+
+
+def write_tables(
+    frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str], folder: Path, name: str, notes: str = ""
+) -> list[Path]:
+    """Write `name`.csv (tidy, one row a cell), .md and .tex (a section a metric) into `folder`; their paths.
+
+    Raises `UserError` if the folder cannot be written to.
+    """
+    text, tex = [f"# {name}"], ["% needs \\usepackage{booktabs}"]
+    for metric in metrics:
+        table, heading = cell_table(frame, labels, metric), _heading(frame, metric)
+        text.append(f"## {markdown(heading)}")
+        if table.empty:
+            text.append("No trial has a score of this metric.")
+            tex.append(f"% {metric}: no trial has a score of this metric")
+            continue
+        rows = [[str(series), *map(str, cells)] for series, cells in zip(table.index, table.to_numpy(), strict=True)]
+        told = _footnote(frame, labels, metric, notes)
+        text += [markdown_table(["", *(f"ε = {epsilon}" for epsilon in table.columns)], rows), markdown(told)]
+        infinite = [epsilon.replace("inf", "\\infty") for epsilon in table.columns]
+        header = ["", *(f"$\\varepsilon = {epsilon}$" for epsilon in infinite)]
+        tex.append(latex_table(header, rows, f"{name}: {heading}. {told}"))
+    contents = {
+        "csv": tidy_table(frame, labels, metrics).to_csv(index=False, lineterminator="\n"),
+        "md": "\n\n".join(text) + "\n",
+        "tex": "\n\n".join(tex) + "\n",
+    }
+    return [write_file(folder / f"{name}.{suffix}", content) for suffix, content in contents.items()]
+
+
+def tidy_table(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str]) -> pd.DataFrame:
+    """One row per cell of these metrics, sorted by metric (as given), data set, series and budget."""
+    cells = _cells(frame, labels, metrics).rename(columns={"spent_epsilon": "spent_epsilon_max"})
+    cells["metric_order"] = [list(metrics).index(metric) for metric in cells["metric"]]
+    order = ["metric_order", "dataset", "series_order", "epsilon", "delta"]
+    return cells.sort_values(order, kind="stable", ignore_index=True)[_TIDY]
+
+
+def _cells(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str]) -> pd.DataFrame:
+    """The summary of these metrics; labels are told apart by the whole frame, not by the selection."""
+    cells = summarise(frame[frame["metric"].isin(list(metrics))])
+    return mark_series(cells, series_of(frame, labels))
+
+
+def _with_places(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with `place`, the data set and delta of the row where the table holds several, else "".
+
+    `place_delta` is the delta told in it, 0 where none is.
+    """
+    deltas = cells.loc[np.isfinite(cells["epsilon"]), "delta"].dropna().unique()
+    told = cells["delta"].where(cells["delta"].isin(deltas) & (len(deltas) > 1), 0.0)
+    several = cells["dataset"].nunique() > 1
+    places = [
+        ", ".join(([str(dataset)] if several else []) + ([f"δ = {number(delta)}"] if delta else []))
+        for dataset, delta in zip(cells["dataset"], told, strict=True)
+    ]
+    return cells.assign(place=places, place_delta=told)
+
+
+def _cell(row: pd.Series) -> str:
+    done, failed, nonfinite = int(row["count"]), int(row["failed"]), int(row["nonfinite"])
+    if not done and not nonfinite:
+        return f"all {failed} failed"
+    counts = [str(done)]
+    counts += [f"{nonfinite} not finite"] if nonfinite else []
+    counts += [f"{failed} failed"] if failed else []
+    return f"{mean_and_error(row['mean'], row['se'])} ({'; '.join(counts)})"
+
+
+def _heading(frame: pd.DataFrame, metric: str) -> str:
+    """The metric with its unit and its better direction: `mse (scaled target², lower is better)`."""
+    rows = frame[frame["metric"] == metric]
+    told = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
+    told += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
+    return f"{metric} ({', '.join(told)})" if told else metric
+
+
+def _aligned(columns: Iterable[list[str]]) -> str:
+    """Columns of text side by side, two spaces between them."""
+    padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+    return "\n".join("  ".join(row).rstrip() for row in zip(*padded, strict=True))
+
+
+def _footnote(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, notes: str) -> str:
+    rows = frame[frame["metric"] == metric]
+    return as_text([*footnotes(rows, series_of(frame, labels), notes), "In brackets: trials done"])

@@ -1,0 +1,194 @@
+"""Methods or settings side by side, a row a data set, beside what the paper has (BinAgg, Tables 2, 3, 5, 6 and 7)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpbench.report.claims.agreement import RULE, counted, verdict
+from dpbench.report.claims.statements import NOT_RUN
+from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.tables.ranks import mean_ratios, ranks
+from dpbench.report.tables.text_table import TextTable
+from dpbench.report.text import mean_and_error, number
+
+ROUNDING = 1e-12  # of a mean: a smaller standard error is that of the order of sums, and shown as 0
+CELL = ["row", "series", "method", "calibration", "setting"]
+
+
+def comparison_table(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+) -> TextTable:
+    """Mean and standard error of `spec["metric"]` over the repetitions, a row a data set and a column a method.
+
+    Models with one label are averaged within a repetition, without those that have no estimate; it is lost if one of
+    them failed. The metric "seconds" is the time of a release and of a model on it, and
+    "spent_epsilon" what the ledger of a private release amounts to. `spec` perhaps has
+
+    - x: a setting whose values are the columns in place of the methods; these are then rows of each data set
+    - panel: a setting whose values are the rows in place of the data sets; `panels` maps them to titles, in their order
+    - where: as for `metric_by_setting`
+    - beside: {method: column of the paper}, for methods that stand beside a published number of another name
+    - ranks: a list of {method, among: methods}, on how many data sets the method is the lowest and the second lowest
+    - ratios: pairs of methods, the ratio of whose means over the data sets is told.
+
+    `published` may have rows (row -> {column: number}), repetitions and digit (a unit of the last published one).
+    Where columns are settings, it has the `method` that it speaks of, or rows are {method: {setting: number}}. Without
+    repetitions there are no verdicts.
+    """
+    rows = _metric(frame, str(spec["metric"]))
+    cells = _with_published(_cells(rows, labels, spec), published, spec)
+    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    names = [*(name for name in titles if (cells["row"] == name).any()), *sorted(set(cells["row"]) - set(titles))]
+    by_setting = "x" in spec
+    columns = list(dict.fromkeys(cells["setting" if by_setting else "series"]))
+    if by_setting:
+        columns.sort(key=_place)
+    lines = []
+    for name in names:
+        here = cells[cells["row"] == name]
+        for series in dict.fromkeys(here["series"]) if by_setting else [""]:
+            line = here[here["series"] == series] if by_setting else here
+            texts = {row["setting" if by_setting else "series"]: _text(row) for _, row in line.iterrows()}
+            head = [titles.get(name, name), *([series] if by_setting else [])]
+            lines.append([*head, *(texts.get(column, _none(texts, column, spec)) for column in columns)])
+    header = ["", *([""] if by_setting else []), *columns]
+    tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
+    told = ["Cells: mean ± standard error (repetitions with a value)"]
+    told += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
+    told += _beside(cells, spec, published)
+    return TextTable(header, lines, told, tidy)
+
+
+def _place(column: str) -> float:
+    """Settings that are numbers stand by size, after those that are not."""
+    try:
+        return float(column)
+    except ValueError:
+        return -math.inf
+
+
+def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str:
+    """What stands where a row has nothing. The columns of epsilon have one for a reference, "inf", and those of a
+    mechanism's parameter one for mechanisms without it, "none": what has a cell there has no others.
+    """
+    apart = "none" if str(spec.get("x")).startswith("release.mechanism.parameters.") else "inf"
+    return "" if (apart in texts) != (column == apart) else NOT_RUN
+
+
+def _metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows of one metric; of "seconds" and "spent_epsilon" one row a trial."""
+    rows = frame.drop_duplicates("trial")
+    if metric == "seconds":
+        seconds = rows["release_seconds"] + rows["model_seconds"]
+        return rows.assign(metric=metric, value=seconds.where(rows["status"] == "done"), unit="s", direction="lower")
+    if metric == "spent_epsilon":
+        private: pd.DataFrame = rows[np.isfinite(rows["epsilon"])]
+        return private.assign(metric=metric, value=private["spent_epsilon"], unit="", direction="lower")
+    return frame[frame["metric"] == metric]
+
+
+def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """Mean, standard error and counts of each row, series and setting, in the order in which they are shown."""
+    marked = mark_series(rows, series_of(rows, labels))
+    marked["method"] = [labels.get(f"{m}/{n}", m) for m, n in zip(rows["mechanism"], rows["model"], strict=True)]
+    marked["row"] = marked["panel"]
+    place = marked[spec["x"]] if "x" in spec else pd.Series("", index=marked.index)
+    marked["setting"] = [_setting(value) for value in place]
+    marked["_order"] = pd.to_numeric(place, errors="coerce")
+    marked["_value"] = marked["value"].where((marked["status"] == "done") & np.isfinite(marked["value"]))
+    marked["_none"] = marked["status"] == "no_estimate"
+    marked["_failed"] = marked["_value"].isna() & ~marked["_none"]
+    marked["_series"] = marked.groupby("series")["series_order"].transform("min")
+    keys = ["row", "_series", "_order", *CELL[1:]]
+    each = marked.groupby([*keys, "repetition"], dropna=False)
+    one = each.agg(value=("_value", "mean"), none=("_none", "all"), failed=("_failed", "any")).reset_index()
+    one["value"] = one["value"].where(~one["failed"])
+    cells = one.groupby(keys, dropna=False).agg(
+        mean=("value", "mean"),
+        se=("value", "sem"),
+        count=("value", "count"),
+        no_estimate=("none", "sum"),
+        repetitions=("repetition", "count"),
+    )
+    cells["failed"] = cells.pop("repetitions") - cells["count"] - cells["no_estimate"]
+    return cells.reset_index().drop(columns=["_series", "_order"])
+
+
+def _setting(value: object) -> str:
+    return number(value) if isinstance(value, (int, float)) else "none" if value is None else str(value)
+
+
+def _numbers(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """The published numbers, each once for every series that stands beside it, or once if there is none."""
+    called = cells["method"].replace(dict(spec.get("beside", {})))
+    found = []
+    for row, values in (published.get("rows") or {}).items():
+        for method, setting, value in _entries(values, published, spec):
+            series = cells.loc[called == method, CELL[1:4]].drop_duplicates().to_numpy().tolist()
+            found += [[str(row), *own, str(setting), float(value)] for own in series or [[method, method, ""]]]
+    return pd.DataFrame(found, columns=[*CELL, "published"]).astype(
+        {**dict.fromkeys(CELL, "str"), "published": "float64"}
+    )
+
+
+def _entries(
+    values: Mapping[Any, Any], published: Mapping[str, Any], spec: Mapping[str, Any]
+) -> Iterator[tuple[str, object, float]]:
+    """Method, setting and number of one published row."""
+    if "x" not in spec:
+        yield from ((str(column), "", value) for column, value in values.items())
+    elif "method" in published:
+        yield from ((str(published["method"]), setting, value) for setting, value in values.items())
+    else:
+        yield from ((str(method), at, value) for method, by in values.items() for at, value in by.items())
+
+
+def _with_published(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """The cells with the published number and its verdict, and cells without trials for what only the paper has."""
+    numbers = _numbers(cells, published, spec)
+    absent = numbers.merge(cells[CELL], how="left", on=CELL, indicator=True)
+    absent = absent[absent.pop("_merge") == "left_only"].assign(count=0, no_estimate=0, failed=0)
+    cells = cells.merge(numbers, how="left", on=CELL)
+    cells = pd.concat([cells, absent], ignore_index=True) if len(absent) else cells
+    return cells.assign(verdict=[_verdict(row, published) for _, row in cells.iterrows()])
+
+
+def _verdict(cell: pd.Series, published: Mapping[str, Any]) -> str:
+    if np.isnan(cell["published"]):
+        return ""
+    if not cell["count"] + cell["failed"] + cell["no_estimate"]:
+        return NOT_RUN
+    if "repetitions" not in published:
+        return ""
+    return verdict(cell["mean"], cell["se"], cell["count"], cell["published"], published)
+
+
+def _text(cell: pd.Series) -> str:
+    """Such as "0.0952 ± 0.0011 (99; 1 no estimate), paper 0.095: within"."""
+    lost = [f"{cell[name]:.0f} {name.replace('_', ' ')}" for name in ("no_estimate", "failed") if cell[name]]
+    counts = "; ".join([f"{cell['count']:.0f}", *lost])
+    ran = cell["count"] or lost
+    se = 0.0 if cell["se"] < ROUNDING * abs(cell["mean"]) else cell["se"]
+    ours = f"{mean_and_error(cell['mean'], se)} ({counts})" if ran else NOT_RUN
+    if np.isnan(cell["published"]):
+        return ours
+    told = f": {cell['verdict']}" if ran and cell["verdict"] else ""
+    return f"{ours}, paper {number(cell['published'])}{told}"
+
+
+def _beside(cells: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]) -> list[str]:
+    """The sentences on the paper, the ranks and the ratios."""
+    told = []
+    if "repetitions" in published:
+        told += [f"Paper: {published['where']}, over {published['repetitions']} repetitions", RULE]
+        told.append(counted(cells.loc[cells["verdict"] != "", "verdict"]))
+    elif published:
+        told.append(f"Paper: {published['where']}")
+    told += [sentence for asked in spec.get("ranks", []) for sentence in ranks(cells, asked, spec.get("beside", {}))]
+    return told + [sentence for pair in spec.get("ratios", []) for sentence in mean_ratios(cells, *pair)]

@@ -1,0 +1,61 @@
+"""What made the stored trials and what it cost: commits, versions, processor, seconds and memory of each mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+from dpbench.files import write_file
+from dpbench.grid.records import Trial
+from dpbench.report.frames.settings import calibration_of
+from dpbench.report.text import markdown, markdown_table, number
+
+
+def write_runs(trials: Iterable[Trial], folder: Path, name: str) -> Path:
+    """Write <folder>/<name>_runs.md: the provenance of the trials, and the cost of one release by mechanism and
+    epsilon (mean and largest seconds, largest resident memory). A release with several trials counts once.
+    """
+    kept = list(trials)
+    lines = [f"# {markdown(name)}: how it was run", "", *_provenance(kept), "", _costs(kept), ""]
+    return write_file(folder / f"{name}_runs.md", "\n".join(lines))
+
+
+def _provenance(trials: list[Trial]) -> list[str]:
+    records = [trial.provenance for trial in trials]
+    releases = [trial.release_provenance for trial in trials if trial.release_provenance]
+    versions = {", ".join(f"{name} {v}" for name, v in sorted(record["versions"].items())) for record in records}
+    told = {
+        "trials": {str(len(trials))},
+        "commit of the releases": {_commit(record) for record in releases},
+        "commit of the trials on them": {_commit(record) for record in records},
+        "processor": {str(record["cpu"]) for record in records},
+        "threads a worker": {str(record["threads"]) for record in records},
+        "versions": versions,
+    }
+    return [f"- {what}: {markdown('; '.join(sorted(values)))}" for what, values in told.items()]
+
+
+def _commit(record: Mapping[str, Any]) -> str:
+    return f"{record['commit'] or 'not a checkout'}{' with uncommitted changes' if record['dirty'] else ''}"
+
+
+def _costs(trials: list[Trial]) -> str:
+    releases = {trial.release_id: trial for trial in trials}
+    groups: dict[tuple[str, float, str], list[Trial]] = {}
+    for trial in releases.values():
+        key = trial.key.release
+        group = (key.mechanism.name, key.budget.epsilon, calibration_of(trial.key))
+        groups.setdefault(group, []).append(trial)
+    rows = []
+    for (mechanism, epsilon, calibration), group_trials in sorted(groups.items()):
+        runtimes = [trial.runtime for trial in group_trials]
+        seconds = [run.release_seconds for run in runtimes if run.release_seconds is not None]
+        memory = [run.release_peak_mb for run in runtimes if run.release_peak_mb is not None]
+        cells = [mechanism, number(epsilon), calibration, str(len(group_trials))]
+        cells += [f"{mean(seconds):.3g}", f"{max(seconds):.3g}"] if seconds else ["", ""]
+        cells.append(f"{max(memory):.0f}" if memory else "")
+        rows.append(cells)
+    header = ["mechanism", "ε", "calibration", "releases", "mean s", "largest s", "largest MB"]
+    return markdown_table(header, rows)

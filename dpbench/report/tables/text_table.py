@@ -1,0 +1,34 @@
+"""A table of text with its numbers and footnotes, written as Markdown, LaTeX and CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from dpbench.files import write_file
+from dpbench.report.footnotes import as_text
+from dpbench.report.text import latex, latex_table, markdown, markdown_table
+
+
+class TextTable(NamedTuple):
+    """What is shown, the sentences below it, and `tidy`, the same with all digits, one row a number."""
+
+    header: list[str]
+    rows: list[list[str]]
+    told: list[str]
+    tidy: pd.DataFrame
+
+
+def write_text_table(table: TextTable, folder: Path, name: str, title: str) -> list[Path]:
+    """Write `name`.csv, .md and .tex into `folder`; their paths."""
+    told = as_text(table.told)
+    text = f"# {markdown(title)}\n\n{markdown_table(table.header, table.rows)}\n\n{markdown(told)}\n"
+    tex = latex_table([latex(cell) for cell in table.header], table.rows, f"{title}. {told}")
+    contents = {
+        "csv": table.tidy.to_csv(index=False, lineterminator="\n"),
+        "md": text,
+        "tex": f"% needs \\usepackage{{booktabs}}\n\n{tex}\n",
+    }
+    return [write_file(folder / f"{name}.{suffix}", content) for suffix, content in contents.items()]

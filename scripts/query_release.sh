@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# The commands behind results/query_release: the figures of Liu, Vietri and Wu (2021). What is stored already does not run.
+set -euo pipefail
+paper="queries_adult_reduced queries_adult queries_acs_reduced queries_acs queries_adult_star"
+for experiment in $paper; do
+  dpbench run "experiment=$experiment" "$@"
+  dpbench figures "experiment=$experiment" "$@"
+done
+dpbench figures paper=query_release "$@"

@@ -1,0 +1,70 @@
+"""A run is found again by its name or its folder, with the settings that it was made with."""
+
+import pytest
+import yaml
+
+from dpbench.cli import main
+
+SETTINGS = [
+    "sample=smoke",
+    "mechanism=[adassp]",
+    "repetitions=2",
+    "epsilon=[0.5,2]",
+    "metric=[r2,xtx_error]",
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The folder of an ad hoc run."""
+    root = tmp_path_factory.mktemp("results")
+    assert main(["run", "name=my_run", *SETTINGS, "jobs=1", f"results={root}"]) == 0
+    return root / "my_run"
+
+
+def test_the_composed_configuration_stands_beside_the_plan(folder):
+    stored = yaml.safe_load((folder / "experiment.yaml").read_text())
+    assert stored["configuration"]["epsilon"] == [0.5, 2]
+    assert set(stored["configuration"]["metric"]) == {"r2", "xtx_error"}
+
+
+@pytest.mark.parametrize("by", ["name", "folder"])
+def test_a_run_goes_on_by_its_name_or_folder_alone(folder, capsys, by):
+    line = [str(folder)] if by == "folder" else ["name=my_run", f"results={folder.parent}"]
+    assert main(["run", *line]) == 0
+    out = capsys.readouterr().out
+    assert "4 of 4 trials are stored" in out
+    assert "0 ran now" in out
+
+
+def test_the_table_after_a_run_is_of_a_metric_that_it_has(folder, capsys):
+    assert main(["run", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "r2" in out
+    assert "AdaSSP" in out
+
+
+def test_figures_and_status_find_it_too(folder, capsys):
+    assert main(["status", str(folder)]) == 0
+    assert "my_run: 4 trials planned" in capsys.readouterr().out
+    assert main(["figures", "name=my_run", f"results={folder.parent}"]) == 0
+    assert "my_run/tables/" in capsys.readouterr().out
+    assert main(["figures", str(folder)]) == 0
+
+
+def test_other_settings_beside_the_name_are_a_run_of_their_own(folder, capsys):
+    assert main(["run", "--dry-run", "name=my_run", f"results={folder.parent}", "repetitions=1"]) == 0
+    assert "4 planned" not in capsys.readouterr().out
+
+
+def test_a_folder_with_a_name_or_another_folder_is_refused(folder, capsys):
+    assert main(["status", str(folder), "name=other"]) == 2
+    assert main(["status", str(folder), str(folder.parent)]) == 2
+    assert "give the folder of one run" in capsys.readouterr().err
+
+
+def test_a_record_that_cannot_be_read_is_one_message(tmp_path, capsys):
+    (tmp_path / "my_run").mkdir()
+    (tmp_path / "my_run" / "experiment.yaml").write_text("[")
+    assert main(["figures", str(tmp_path / "my_run")]) == 2
+    assert "give the settings of the run again" in capsys.readouterr().err

@@ -1,0 +1,141 @@
+"""`dpbench figures` draws what is stored, and only that; the same trials give the same bytes."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from dpbench.cli import main
+from dpbench.grid.records import Failure
+from dpbench.grid.store import Store
+
+SETTINGS = [
+    "experiment=quickstart",
+    "sample=smoke",
+    "limits=smoke",
+    "mechanism=[exact,adassp]",
+    "repetitions=2",
+    "epsilon=[0.5,1]",
+]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    assert main(["run", *SETTINGS, "jobs=1", f"results={folder}"]) == 0
+    return folder
+
+
+def drawn(folder):
+    names = ("figures/quickstart.pdf", "figures/quickstart.png", "figures/quickstart.csv")
+    names += tuple(f"tables/quickstart.{kind}" for kind in ("csv", "md", "tex"))
+    return {name: (folder / "quickstart" / name).read_bytes() for name in (*names, "trials.jsonl.xz")}
+
+
+def test_figures_are_drawn_from_trials_and_again_from_the_export_alone(results, tmp_path, capsys):
+    assert main(["figures", *SETTINGS, f"results={results}"]) == 0
+    from_trials = drawn(results)
+    assert "sample: smoke. limits: smoke" in from_trials["tables/quickstart.md"].decode()
+    (tmp_path / "quickstart").mkdir()
+    shutil.copy(results / "quickstart" / "trials.jsonl.xz", tmp_path / "quickstart")
+    assert main(["figures", *SETTINGS, f"results={tmp_path}"]) == 0
+    assert drawn(tmp_path) == from_trials
+
+
+def test_other_settings_do_not_mix_with_what_is_stored(results, capsys):
+    assert main(["figures", *SETTINGS, "delta=1e-6", f"results={results}"]) == 2
+    assert "holds no trial of this plan" in capsys.readouterr().err
+
+
+def test_an_unfinished_plan_is_labelled(results, tmp_path):
+    shutil.copytree(results, tmp_path / "copy")
+    (path,) = (tmp_path / "copy" / "quickstart" / "trials").iterdir()
+    *lines, last = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines))
+    trials = [line for line in [*lines, last] if '"status"' in line]
+    assert main(["figures", *SETTINGS, f"results={tmp_path}/copy"]) == 0
+    text = (tmp_path / "copy" / "quickstart" / "tables" / "quickstart.md").read_text()
+    assert f"{len(trials) - 1} of {len(trials)} planned trials" in text
+
+
+def test_a_failed_trial_is_counted_in_its_cell(results, tmp_path):
+    shutil.copytree(results, tmp_path / "copy")
+    store = Store(tmp_path / "copy", "quickstart")
+    for trial in list(store.all_trials()):
+        release = trial.key.release
+        if release.mechanism.name == "adassp" and release.repetition == 1:
+            error = Failure("RuntimeError", "")
+            store.write_trial(replace(trial, status="failed", phase="model", scores=(), error=error))
+    assert main(["figures", *SETTINGS, f"results={tmp_path}/copy"]) == 0
+    assert "1 failed" in (tmp_path / "copy" / "quickstart" / "tables" / "quickstart.md").read_text()
+
+
+def test_nothing_stored_is_a_clear_message(tmp_path, capsys):
+    assert main(["figures", f"results={tmp_path}"]) == 2
+    assert "dpbench run experiment=quickstart" in capsys.readouterr().err
+
+
+PAPER = """
+title: A small paper
+report:
+  panels: {adult_synth: Synthetic Adult}
+  figures:
+    - {name: both, metric: mse, title: Both, experiments: [quickstart, linreg_adult_all_attributes]}
+"""
+
+
+@pytest.fixture
+def config_dir(tmp_path):
+    (tmp_path / "conf" / "paper").mkdir(parents=True)
+    (tmp_path / "conf" / "paper" / "small.yaml").write_text(PAPER)
+    return tmp_path / "conf"
+
+
+def test_a_paper_is_drawn_from_the_experiments_that_have_results(results, tmp_path, config_dir, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = [*SETTINGS[1:], f"results={tmp_path}/copy", "--config-dir", str(config_dir)]
+    assert main(["figures", "paper=small", *settings]) == 0
+    assert f"{tmp_path}/copy/small/figures/both.png" in capsys.readouterr().out
+    text = (tmp_path / "copy" / "small" / "tables" / "both.md").read_text().replace("\\", "")
+    assert "Experiments not run: linreg_adult_all_attributes. sample: smoke. limits: smoke." in text
+    assert not (tmp_path / "copy" / "small" / "tables" / "statements.md").exists(), "it has no published file"
+
+
+def test_without_a_name_papers_with_results_are_drawn_too(results, tmp_path, config_dir, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = [*SETTINGS[1:], f"results={tmp_path}/copy", "--config-dir", str(config_dir)]
+    assert main(["figures", *settings]) == 0
+    out = capsys.readouterr().out
+    assert out.index("copy/quickstart/figures/quickstart.png") < out.index("copy/small/figures/both.png")
+    assert "dd_ssp" not in out
+
+
+def test_a_paper_of_other_settings_says_that_nothing_of_them_was_run(results, tmp_path, config_dir, capsys):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = [*SETTINGS[1:], "delta=1e-6", f"results={tmp_path}/copy", "--config-dir", str(config_dir)]
+    assert main(["figures", "paper=small", *settings]) == 0
+    assert not (tmp_path / "copy" / "small" / "figures").exists()
+    assert "both is not drawn" in capsys.readouterr().out
+
+
+def test_a_paper_beside_an_experiment_or_unknown_is_a_clear_message(capsys):
+    assert main(["figures", "paper=dd_ssp", "experiment=quickstart"]) == 2
+    assert "either paper=" in capsys.readouterr().err
+    assert main(["figures", "paper=dd_sp"]) == 2
+    assert "did you mean 'dd_ssp'" in capsys.readouterr().err
+
+
+def test_a_paper_is_drawn_again_from_its_export_alone_and_its_manifest_names_the_run(results, tmp_path, config_dir):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = ["paper=small", *SETTINGS[1:], "--config-dir", str(config_dir)]
+    assert main(["figures", *settings, f"results={tmp_path}/copy"]) == 0
+    first = tmp_path / "copy" / "small"
+    told = json.loads((first / "manifest.json").read_text())["experiments"]["quickstart"]
+    assert told["run"] == "dpbench run experiment=quickstart" and told["notes"] == ["sample: smoke", "limits: smoke"]
+    again = tmp_path / "again" / "small"
+    again.mkdir(parents=True)
+    shutil.copy(first / "trials.jsonl.xz", again)
+    assert main(["figures", *settings, f"results={tmp_path}/again"]) == 0
+    for name in ("figures/both.png", "figures/both.csv", "tables/both.md", "trials.jsonl.xz"):
+        assert (again / name).read_bytes() == (first / name).read_bytes(), name

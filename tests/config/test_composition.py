@@ -1,0 +1,30 @@
+"""Settings and config files are merged, and experiments are found by their names."""
+
+import pytest
+
+from dpbench.config import choices, compose
+from dpbench.resources import conf_dir
+
+
+@pytest.mark.parametrize("experiment", sorted(choices("experiment")))
+@pytest.mark.parametrize("size", ["full", "smoke"])
+def test_every_experiment_composes_at_every_size(experiment, size):
+    made = compose([f"experiment={experiment}", f"sample={size}", f"limits={size}"])
+    assert made.name == experiment
+    assert (made.sample.name, made.limits.name) == (size, size)
+
+
+def test_an_experiment_has_one_file():
+    files = [path.stem for path in (conf_dir() / "experiment").glob("**/*.yaml")]
+    assert sorted(choices("experiment")) == sorted(name for name in files if name[0] != "_"), "no name stands twice"
+
+
+def test_an_experiment_of_ones_own_stands_in_a_folder_or_not(tmp_path):
+    for place in ("mine", "paper/other"):
+        path = tmp_path / "experiment" / f"{place}.yaml"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            f"# @package _global_\ndefaults:\n  - /experiment/quickstart\n  - _self_\nname: {path.stem}\nseed: 7"
+        )
+        made = compose([f"experiment={path.stem}"], tmp_path)
+        assert (made.name, made.seed) == (path.stem, 7)

@@ -1,0 +1,34 @@
+"""A composed configuration becomes an experiment whose values were checked."""
+
+import pytest
+
+from dpbench.config import compose
+from dpbench.errors import UserError
+
+
+def test_a_setting_of_the_line_comes_over_the_sweep():
+    assert len(compose(["+sweep={seed:[1,2,3]}"]).grids) == 3
+    assert compose(["+sweep={seed:[1,2,3]}", "seed=7"]).grids[0].seed == 7
+
+
+def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
+    assert compose(["metric=[r2,mse]"]).report["metrics"] == ["mse", "r2"]
+    assert compose(["metric=[rel_mse_train]"]).report["metrics"] == ["rel_mse_train"], "all, if none is named"
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["dataset=simulation", "delta=n**-1.1", "sample.train_rows=1"], "n must be"),
+        (["slurm.mem=[4]"], "slurm.mem must be"),
+        (["+limits.cores=2"], "unknown setting of limits 'cores'"),
+        (["~sample.test_rows"], r"sample\.test_rows is missing: see conf/sample/full\.yaml"),
+        (["~dataset.name"], r"dataset\.name must be str"),
+        (["~dataset._target_"], r"dataset\._target_ must be str"),
+        (["model=[linear_rows]", "mechanism=[ssp]"], "no model given"),
+        (["mechanism=[ssp]", "calibration=[authors]"], "mechanism ssp has no calibration authors; it has tight, paper"),
+    ],
+)
+def test_invalid_settings_say_what_is_allowed(settings, message):
+    with pytest.raises(UserError, match=message):
+        compose(settings)

@@ -1,0 +1,51 @@
+import pytest
+
+from dpbench.config.labels import labels, styles
+from dpbench.errors import UserError
+from dpbench.report.figures.style import COLOURS, MARKERS
+from dpbench.targets import use_folder
+
+
+@pytest.mark.parametrize(
+    ("method", "label"),
+    [
+        ("exact/linear_statistics", "non-private"),
+        ("exact_table/logistic_rows", "non-private"),
+        ("exact_table/logistic_marginals", "non-private, degree 2"),
+        ("aim/linear_marginals", "DD-SSP"),
+        ("aim/logistic_rows", "AIM-Synth"),
+        ("aim/linear_marginals_bootstrap", "DD-SSP, bootstrap"),
+        ("aim/xgboost", "AIM-Synth, ML"),
+        ("binagg/bin_regression", "BinAgg"),
+        ("binagg_centred/bin_regression_naive", "BinAgg, centred, naive"),
+        ("binagg/linear_rows", "BinAgg, rows"),
+    ],
+)
+def test_a_method_is_named_by_its_mechanism_what_the_model_reads_and_the_model(method, label):
+    assert labels()[method] == label
+
+
+def test_references_come_first():
+    names = list(labels())
+    assert names.index("exact/linear_statistics") < names.index("adassp/linear_statistics")
+
+
+def test_a_look_is_of_one_label_and_known_to_the_figures():
+    found = styles()
+    assert len(set(found.values())) == len(found), "two labels look alike"
+    assert set(found) <= set(labels().values()), "a style of a label that no method has"
+    assert all(colour in COLOURS and marker in MARKERS for colour, marker in found.values())
+
+
+def test_a_mechanism_from_outside_brings_its_label_and_style(tmp_path):
+    (tmp_path / "mechanism").mkdir()
+    config = tmp_path / "mechanism" / "mine.yaml"
+    config.write_text("mine:\n  _target_: m.mine\n  _label_: Mine\n  _styles_: {Mine: blue *}\n")
+    use_folder(tmp_path)
+    try:
+        assert labels()["mine/linear_rows"] == "Mine" and styles()["Mine"] == ("blue", "*")
+        config.write_text("mine:\n  _target_: m.mine\n  _styles_: {mine: blue}\n")
+        with pytest.raises(UserError, match="the style of mine must be such as 'blue o'"):
+            styles()
+    finally:
+        use_folder(None)

@@ -1,0 +1,53 @@
+"""What is to be drawn: a report asks for kinds, keys and metrics that there are."""
+
+import pytest
+
+from dpbench.config import paper_of
+from dpbench.config.reports import checked_report, kind_of, kinds
+from dpbench.errors import UserError
+
+FIGURE = {"name": "mse", "metric": "mse"}
+
+
+def test_a_figure_without_a_kind_is_of_the_default_one():
+    assert kind_of({}).name == "metric_by_epsilon" and kind_of({"kind": "comparison_table"}).group == "table"
+    assert callable(kinds()["histogram"].function)
+
+
+def test_an_empty_report_has_all_its_parts():
+    found = checked_report(None, ["mse"])
+    assert (found["metrics"], found["figures"], found["panels"]) == ([], [], {})
+
+
+@pytest.mark.parametrize(
+    ("report", "message"),
+    [
+        ({"figure": []}, "unknown key of report 'figure'; did you mean 'figures'"),
+        ({"metrics": ["msee"]}, "unknown metric of report 'msee'"),
+        ({"figures": [FIGURE, FIGURE]}, "two figures are called 'mse'"),
+        ({"figures": [{**FIGURE, "kind": "pie"}]}, "unknown kind of figure 'pie'"),
+        ({"figures": [{**FIGURE, "kind": "comparison_table"}]}, "a comparison_table needs title"),
+        ({"figures": [{**FIGURE, "ylim": 5}]}, r"report\.figures\.0 \(mse\)\.ylim must be list or mapping"),
+        ({"figures": [{**FIGURE, "metric": "msee"}]}, "did you mean 'mse'"),
+    ],
+)
+def test_a_report_that_asks_for_what_there_is_not_is_refused(report, message):
+    with pytest.raises(UserError, match=message):
+        checked_report(report, ["mse"])
+
+
+def test_an_axis_has_the_label_of_its_metric_unless_the_figure_names_it():
+    figures = [FIGURE, {**FIGURE, "name": "own", "ylabel": "error"}, {**FIGURE, "name": "new", "metric": "mine"}]
+    found = checked_report({"figures": figures}, ["mse", "mine"])["figures"]
+    assert [spec["ylabel"] for spec in found] == ["MSE", "error", "mine"]
+
+
+def test_a_paper_names_experiments_that_there_are(tmp_path):
+    assert {"linreg_adult", "logreg_adult"} <= set(paper_of("dd_ssp").experiments)
+    with pytest.raises(UserError, match="unknown paper 'dd_sp'; did you mean 'dd_ssp'"):
+        paper_of("dd_sp")
+    (tmp_path / "paper").mkdir()
+    spec = "{name: a, metric: mse, experiments: [linreg_adul]}"
+    (tmp_path / "paper" / "own.yaml").write_text(f"title: Own\nreport: {{figures: [{spec}]}}\n")
+    with pytest.raises(UserError, match="did you mean 'linreg_adult'"):
+        paper_of("own", tmp_path)

@@ -1,0 +1,95 @@
+"""Claims: each release is one runner's, and those of a runner that is gone are taken over."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from dpbench.grid import claims as module
+from dpbench.grid.claims import Claims
+from dpbench.grid.store import Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    store = Store(tmp_path, "grid")
+    store.prepare()
+    return store
+
+
+def left(store):
+    return sorted(path.name for path in store.claims_folder.iterdir())
+
+
+def test_a_release_is_one_runners_until_it_is_given_back(store):
+    one, two = Claims(store), Claims(store)
+    assert one.take("a") and two.take("b")
+    assert not two.take("a") and not one.take("b")
+    one.give_back(["a"])
+    assert two.take("a")
+    one.close()
+    two.close()
+    assert left(store) == []
+
+
+def test_of_many_who_ask_at_once_one_gets_it(store):
+    runners = [Claims(store) for _ in range(16)]
+    with ThreadPoolExecutor(16) as threads:
+        for identity in "abcdefgh":
+            assert sum(threads.map(lambda runner, name=identity: runner.take(name), runners)) == 1
+    for runner in runners:
+        runner.close()
+
+
+DIES = """
+import sys, time
+from pathlib import Path
+from dpbench.grid.claims import Claims
+from dpbench.grid.store import Store
+claims = Claims(Store(Path(sys.argv[1]), "grid"))
+print(claims.take("a"), flush=True)
+time.sleep(60)
+"""
+
+
+def test_the_claims_of_a_runner_that_was_killed_are_taken_over_at_once_by_one(store):
+    runner = subprocess.Popen([sys.executable, "-c", DIES, str(store.root)], stdout=subprocess.PIPE, text=True)
+    assert runner.stdout.readline() == "True\n"
+    others = [Claims(store) for _ in range(8)]
+    assert not any(other.take("a") for other in others)
+    runner.kill()
+    runner.wait()
+    runner.stdout.close()
+    with ThreadPoolExecutor(8) as threads:
+        assert sum(threads.map(lambda other: other.take("a"), others)) == 1
+    for other in others:
+        other.close()
+    assert left(store) == [], "nothing is left of the runner that was killed either"
+
+
+@pytest.mark.parametrize("age", [module.EXPIRE_SECONDS / 2, 2 * module.EXPIRE_SECONDS])
+def test_claims_of_another_machine_expire_if_they_are_not_renewed(store, age):
+    """Whether a process of another machine lives is known from the time of change of its file alone."""
+    far, near = Claims(store), Claims(store)
+    far._file.write_text(json.dumps({"machine": "another", "pid": 1, "started": "1"}))
+    assert far.take("a")
+    os.utime(far._file, (time.time() - age,) * 2)
+    assert near.take("a") == (age > module.EXPIRE_SECONDS)
+    near.close()
+    far.close()
+
+
+def test_a_runner_renews_its_claims(store, monkeypatch):
+    monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
+    runner = Claims(store)
+    assert runner.take("a")
+    os.utime(runner._file, (0, 0))
+    end = time.monotonic() + 10
+    while (store.claims_folder / "a.0").stat().st_mtime == 0 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (store.claims_folder / "a.0").stat().st_mtime > time.time() - 60
+    runner.close()

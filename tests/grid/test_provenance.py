@@ -1,0 +1,23 @@
+"""What made a result is recorded, and nothing of who or where."""
+
+import getpass
+import socket
+from pathlib import Path
+
+from dpbench.grid.provenance import provenance, threads
+
+
+def test_versions_and_processor_are_named_and_no_host_user_or_folder():
+    found = provenance()
+    assert {"dpbench", "python", "numpy"} <= found["versions"].keys()
+    assert found["cpu"]
+    values = [found["commit"], found["cpu"], *found["versions"].values()]
+    for private in (socket.gethostname(), str(Path.home()), getpass.getuser() * 2):
+        assert private not in values
+
+
+def test_threads_are_one_unless_told_otherwise(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    assert threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert threads() == 3

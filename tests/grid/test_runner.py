@@ -1,0 +1,124 @@
+"""What of a plan runs, and in which order."""
+
+from dataclasses import replace
+
+import pytest
+
+from dpbench.config import compose
+from dpbench.grid import runner
+from dpbench.grid.plan import make_plan
+from dpbench.grid.records import Failure, Trial
+from dpbench.grid.runner import BATCH, BATCH_SECONDS, Batches, Options, missing, run
+from dpbench.grid.store import Store, StoreError
+from dpbench.grid.trial import Outcome
+
+
+def plan_and_store(bench):
+    store = Store(bench.results, "grid")
+    store.prepare()
+    return make_plan(compose(bench.settings("epsilon=[0.5,2]"))), store
+
+
+def test_what_is_stored_does_not_run_again_and_failures_only_if_asked(bench):
+    plan, store = plan_and_store(bench)
+    one, two = (item.trials[0] for item in plan.releases[:2])
+    done = Trial(one.id, one.release.id, one, "grid", "done")
+    store.write_trial(done)
+    store.write_trial(replace(done, id=two.id, key=two, status="failed", error=Failure("ValueError", "no")))
+    assert [item.key.id for item in missing(plan, store)] == [item.key.id for item in plan.releases[2:]]
+    assert missing(plan, store, retry_failed=True)[0].key == two.release
+    assert missing(plan, store, force=True) == list(plan.releases)
+
+
+def test_larger_budgets_run_first(bench, monkeypatch):
+    plan, store = plan_and_store(bench)
+    ran = []
+    monkeypatch.setattr(runner, "check_data", lambda plan, context: None)
+
+    def run_batch(items, context, *, together):
+        ran.extend(item.key.budget.epsilon for item in items)
+        return Outcome([], 0, [], [], 0.0)
+
+    monkeypatch.setattr(runner, "run_batch", run_batch)
+    run(plan, store, Options(jobs=1), lambda summary: None)
+    assert ran == sorted(ran, reverse=True)
+    assert len(ran) == len(plan.releases)
+
+
+def test_cheap_releases_of_one_kind_come_in_batches_and_those_of_others_come_again(bench):
+    settings = ["mechanism=[adassp,exact]", "repetitions=20"]
+    batches = Batches(make_plan(compose(bench.settings(*settings))).releases)
+
+    def taken(seconds, taken=()):
+        for kind, items, cheap in batches:
+            yield len(items), items[0].key.mechanism.name, cheap
+            batches.learn(kind, Outcome([("a", "done", "")], 0, [item for item in items if item in taken], [], seconds))
+
+    cheap = BATCH_SECONDS / 100
+    assert [*taken(cheap)] == [
+        *[(1, "exact", False), (BATCH, "exact", True), (BATCH, "exact", True), (3, "exact", True)],
+        *[(1, "adassp", False), (BATCH, "adassp", True), (BATCH, "adassp", True), (3, "adassp", True)],
+    ]
+    assert not batches.again()
+    items = make_plan(compose(bench.settings(*settings, "mechanism=[exact]"))).releases
+    batches = Batches(items)
+    assert [*taken(2 * BATCH_SECONDS, items[3:5])] == [(1, "exact", False)] * 20
+    assert batches.again()
+    assert [*taken(cheap)] == [(1, "exact", False), (1, "exact", True)]
+    assert not batches.again()
+
+
+ERRATIC = """
+import os, time
+from dpbench.data.encode import Design
+from dpbench.mechanisms.ssp import ssp
+
+def erratic(train, budget, rng, *, design: Design):
+    \"\"\"SSP, unless the first draw has it kill its process, hang or fail.\"\"\"
+    draw = rng.integers(8)
+    if draw == 0:
+        os.kill(os.getpid(), 9)
+    if draw == 1:
+        time.sleep(60)
+    if draw == 2:
+        raise RuntimeError("no")
+    return ssp(train, budget, rng, design=design)
+"""
+
+
+def test_a_trial_that_ends_its_process_takes_no_other_of_its_batch_with_it(bench, monkeypatch):
+    own = bench.folder / "own"
+    (own / "mechanism").mkdir(parents=True)
+    (own / "own_erratic.py").write_text(ERRATIC)
+    (own / "mechanism" / "erratic.yaml").write_text(
+        "erratic: {_target_: own_erratic.erratic, _offers_: [statistics]}\n"
+    )
+    monkeypatch.syspath_prepend(str(own))
+    line = [
+        "--config-dir",
+        str(own),
+        "mechanism=[erratic]",
+        "dataset.public=true",
+        "repetitions=20",
+        "limits.seconds=3",
+    ]
+    monkeypatch.setattr(runner, "BATCH_SECONDS", 100.0)
+    assert bench.run(*line) == 1
+    together = bench.trials()
+    assert {trial["status"] for trial in together.values()} == {"done", "failed", "crashed", "timeout"}
+    monkeypatch.setattr(runner, "BATCH", 1)
+    bench.results = bench.folder / "one by one"
+    assert bench.run(*line) == 1
+    assert bench.trials() == together
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_disk_that_is_full_when_a_release_is_written_stops_the_run_too(bench, jobs):
+    """It is written in another process than the trials are."""
+    store = Store(bench.results, "grid")
+    store.prepare()
+    (bench.results / "releases").rmdir()
+    (bench.results / "releases").write_text("")  # no folder can be made below it
+    with pytest.raises(StoreError, match="What was stored before is untouched"):
+        run(make_plan(compose(bench.settings())), store, Options(jobs=jobs), lambda summary: None)
+    assert not bench.trials()

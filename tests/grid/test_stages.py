@@ -1,0 +1,216 @@
+"""What the processes of a run do, called here without them."""
+
+import json
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+
+from dpbench.config import compose
+from dpbench.errors import UserError
+from dpbench.grid import stages
+from dpbench.grid.plan import make_plan
+from dpbench.grid.releases import find_release, read_release
+from dpbench.grid.store import Store
+
+SEES = '''
+from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.noise import gaussian
+from dpbench.releases import Release, SyntheticRows
+
+def sees(train, budget, rng):
+    """It breaks every rule, but that its ledger is not empty."""
+    ledger = Ledger()
+    gaussian(rng, ledger, 0.0, sensitivity=1.0, multiplier=100.0, label="nothing")
+    return Release(train.domain, budget, ledger, (SyntheticRows(train),))
+'''
+OWN = '''
+from dataclasses import replace
+from dpbench.data.encode import Design
+from dpbench.mechanisms.ssp import ssp
+
+def helped(train, budget, rng, *, public, design: Design):
+    """SSP, which says what public rows it was given."""
+    made = ssp(train, budget, rng, design=design)
+    return replace(made, diagnostics={"public": None if public is None else public.codes.tolist()})
+'''
+
+
+class Work:
+    """A request without a clock."""
+
+    def __init__(self):
+        self.facts, self.seconds = {}, dict.fromkeys(("release", "model"), 0.0)
+
+    def phase(self, name, *, limited=False):
+        return nullcontext()
+
+
+@pytest.fixture
+def desk(bench):
+    return Desk(bench)
+
+
+class Desk:
+    """The stages of one plan, one after another."""
+
+    def __init__(self, bench):
+        self.bench, self.store = bench, Store(bench.results, "grid")
+        self.store.prepare()
+
+    def plan(self, *settings, config_dir=None):
+        self.made = make_plan(compose(self.bench.settings("repetitions=1", *settings), config_dir))
+        return self.made
+
+    def ask(self, do, key, **more):
+        work = Work()
+        dataset = json.dumps(dict(self.made.settings[0].dataset))
+        request = {"store": [str(self.store.root), "grid"], "key": key.to_dict(), "dataset": dataset, **more}
+        do({"turn": 0, **request}, work)
+        return work.facts
+
+    def release(self, item, **more):
+        given = {"place": None, "offers": list(item.offers), "nonprivate_inputs": [], "hidden": False}
+        self.place = self.ask(stages.make_release, item.key, provenance={}, **{**given, **more})["place"]
+        return read_release(self.store, item.key.id, self.place)
+
+    def fit(self, key):
+        return self.ask(stages.fit_model, key, release=self.place)
+
+    def score(self, key, fit):
+        return self.ask(stages.score_fit, key, release=self.place, fit=fit["place"])["scores"]
+
+
+def test_a_release_is_fitted_and_scored_from_its_files(desk):
+    (item,) = desk.plan("mechanism=[adassp]", "metric=[mse,r2]").releases
+    stored = desk.release(item)
+    (trial,) = item.trials
+    with pytest.raises(stages.LostError):
+        desk.score(trial, {"place": desk.place})
+    fit = desk.fit(trial.fit)
+    assert fit["notes"]["rank"] == len(stored.release.parts[0].xty)
+    assert [score["name"] for score in desk.score(trial, fit)] == ["mse", "r2"]
+
+
+def test_a_stored_release_that_holds_is_kept_and_another_is_made_again(desk):
+    (item,) = desk.plan("mechanism=[adassp]").releases
+    before, first = desk.release(item).release.to_parts()[1], desk.place
+    desk.release(item, place=first)
+    assert desk.place == first
+    after = desk.release(item, turn=1).release.to_parts()[1]
+    assert desk.place != first
+    desk.store.releases.scan()
+    assert find_release(desk.store, item.key.id) == desk.place
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+
+
+def test_invalid_rows_are_named_before_any_trial_runs(desk):
+    (item,) = desk.plan("mechanism=[adassp]", "sample.test_rows=400").releases
+    assert "cannot be split" in desk.ask(stages.check_data, item.key)["user_error"]
+
+
+@pytest.fixture
+def helped(desk):
+    """The user's own folder with the mechanism `helped`."""
+    folder = desk.bench.folder / "own"
+    (folder / "mechanism").mkdir(parents=True)
+    (folder / "own_helped.py").write_text(OWN)
+    (folder / "mechanism" / "helped.yaml").write_text("helped: {_target_: own_helped.helped, _offers_: [statistics]}\n")
+    return folder
+
+
+def test_public_rows_reach_a_mechanism_that_takes_them_and_leave_the_others_alone(desk, helped):
+    def made(rows):
+        settings = ("mechanism=[helped,adassp]", "sample.train_rows=100", f"sample.public_rows={rows}")
+        taking, adassp = desk.plan(*settings, config_dir=helped).releases
+        return adassp.key, desk.release(taking)
+
+    without, none = made(0)
+    with_some, some = made(20)
+    assert with_some == without
+    assert none.release.diagnostics == {"public": None}
+    assert np.shape(some.release.diagnostics["public"]) == (20, 3)
+    assert some.record["key"]["split"] == {**none.record["key"]["split"], "public_rows": 20}
+
+
+def other_data(desk, text="age,sex\n20,f\n64,m\n30,m\n"):
+    """Settings that name public data of fewer attributes."""
+    folder = desk.bench.folder
+    (folder / "other.csv").write_text(text)
+    (folder / "other.yaml").write_text("age: {bounds: [16, 100], bins: 4, unit: years}\nsex: {levels: [f, m]}\n")
+    node = "dataset.public_data"
+    given = [f"{node}.path={folder}/other.csv", f"{node}.domain={folder}/other.yaml", f"{node}.public=true"]
+    return ["mechanism=[helped,adassp]", "sample.train_rows=100", f"+dataset@{node}=csv", *given]
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_public_data_of_another_data_set_reach_it_and_rows_in_both_are_told(desk, helped, public):
+    settings = other_data(desk)
+    plain = desk.plan("mechanism=[adassp]", "sample.train_rows=100", f"dataset.public={public}").releases
+    taking, adassp = desk.plan(*settings, f"dataset.public={public}", config_dir=helped).releases
+    assert adassp.key == plain[0].key, "the public data are in no key but that of a mechanism that takes them"
+    assert taking.key.split["public_data"]["sources"] and "public_rows" not in taking.key.split
+    made = desk.release(taking)
+    assert made.release.diagnostics == {"public": [[0, 0], [2, 1], [0, 1]]}
+    (told,) = made.release.nonprivate_inputs
+    if public:  # age in four bins and sex: all rows are frequent
+        counts = "3 of 3 rows equal a private row in all 2 attributes; 100 of 100 private rows equal another one"
+        assert told == f"public data: {counts}"
+    else:
+        assert told == "public data: some of their rows equal a private row"
+
+
+def test_public_data_that_changed_after_the_plan_are_refused(desk, helped):
+    taking, _ = desk.plan(*other_data(desk), config_dir=helped).releases
+    other_data(desk, "age,sex\n20,f\n64,m\n")
+    with pytest.raises(UserError, match=r"dataset=csv: its sources changed after the plan was made"):
+        desk.release(taking)
+
+
+def test_public_data_that_do_not_fit_are_named_before_any_trial_runs(desk, helped):
+    taking, adassp = desk.plan(*other_data(desk, "age,sex\n20,x\n"), config_dir=helped).releases
+    for item in (taking, adassp):
+        assert "'x' is not one of its levels" in desk.ask(stages.check_data, item.key)["user_error"]
+
+
+def test_the_protocol_decides_which_rows_a_mechanism_sees_and_stands_in_its_key(desk):
+    folder = desk.bench.folder / "own"
+    (folder / "mechanism").mkdir(parents=True)
+    (folder / "own_sees.py").write_text(SEES)
+    (folder / "mechanism" / "sees.yaml").write_text("sees: {_target_: own_sees.sees, _offers_: [rows]}\n")
+    settings = ("mechanism=[sees]", "model=[linear_rows]", "metric=[mse]", "sample.train_rows=100")
+    seen = {}
+    for protocol in ("split", "authors"):
+        (item,) = desk.plan(*settings, f"sample.protocol={protocol}", config_dir=folder).releases
+        seen[protocol] = desk.release(item).release.parts[0].table.codes
+        assert item.key.split.get("protocol", "split") == protocol
+        rows = stages._split(json.dumps(dict(desk.made.settings[0].dataset)), stages._axes(item.key))
+        assert len(rows.train) == 100, "metrics have the same training and test rows under both protocols"
+    tests = len(rows.test)
+    assert np.array_equal(seen["authors"], np.concatenate([seen["split"], rows.test.codes]))
+    assert (len(seen["split"]), len(seen["authors"])) == (100, 100 + tests) and tests > 0
+
+
+def test_each_draw_is_another_set_of_rows_and_the_first_is_the_release(desk):
+    settings = ("mechanism=[mst]", "model=[linear_rows]", "metric=[mse]", "epsilon=5")
+    (one,) = desk.plan(*settings).releases
+    (item,) = desk.plan(*settings, "draws=3").releases
+    assert item.key == one.key
+    assert [trial.fit.draw for trial in item.trials] == [0, 1, 2]
+    assert item.trials[0] == one.trials[0]
+    desk.release(item)
+    values = []
+    for trial in item.trials:
+        (score,) = desk.score(trial, desk.fit(trial.fit))
+        values.append(score["value"])
+    assert len(set(values)) == 3
+    (again,) = desk.score(item.trials[2], desk.fit(item.trials[2].fit))
+    assert again["value"] == values[2]
+
+
+def test_draws_are_for_models_of_rows_that_can_be_drawn_again(desk):
+    made = desk.plan("mechanism=[mst,adassp,exact_table]", "draws=2")
+    fits = [trial.fit for item in made.releases for trial in item.trials]
+    assert {(fit.release.mechanism.name, fit.model.name) for fit in fits if fit.draw} == {("mst", "linear_rows")}
+    with pytest.raises(UserError, match="draws"):
+        desk.plan("draws=0")

@@ -1,0 +1,123 @@
+"""One release and the trials on it, as their supervisor sees them: who is asked, and what is recorded."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpbench.config import compose
+from dpbench.errors import UserError
+from dpbench.grid import trial
+from dpbench.grid.claims import Claims
+from dpbench.grid.fits import write_fit
+from dpbench.grid.plan import make_plan
+from dpbench.grid.process import Reply
+from dpbench.grid.records import Failure
+from dpbench.grid.store import Store
+from dpbench.models.fit import Fit
+
+SPENT = {"epsilon": 1.0, "delta": 1e-5, "rho": 0.1, "mu": None, "ex_post": None}
+FACTS = {"spent": SPENT, "provenance": {"commit": "old"}, "nonprivate_inputs": ["bounds"], "arrays_sha256": "ab"}
+PLACE = ("a", 0, 1)
+SCORE = {"name": "mse", "value": 0.5, "unit": "", "direction": "lower"}
+
+
+class Office:
+    """A supervisor's processes, which answer as they are told."""
+
+    def __init__(self, bench, monkeypatch):
+        self.asked = []
+        self.replies = {
+            "release": Reply("done", seconds={"release": 2.0}, peak_mb=50.0, answer={**FACTS, "place": PLACE}),
+            "model": Reply("done", seconds={"model": 0.5}, peak_mb=70.0, answer={"notes": {"rank": 3}, "place": PLACE}),
+            "metrics": Reply("done", seconds={"metrics": 0.1}, peak_mb=60.0, answer={"scores": [SCORE]}),
+        }
+        self.rows = self.model = self
+        monkeypatch.setattr(trial, "pool_of", lambda run: self)
+        self.plan = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=1", "metric=[mse]")))
+        self.item, self.store = self.plan.releases[0], Store(bench.results, "grid")
+        self.store.prepare()
+        self.context = trial.Context(self.store, self.plan.settings, {"commit": "new"}, Claims(self.store))
+
+    @contextmanager
+    def pair(self):
+        yield self
+
+    def ask(self, message, requests, within):
+        self.asked += [message["do"] for _ in requests]
+        return [replace(self.replies[message["do"]]) for _ in requests]
+
+    def run(self, **context):
+        outcome = trial.run_batch([self.item], replace(self.context, **context))
+        self.context.claims.give_back(outcome.claimed)
+        return self.store.read_trial(self.item.trials[0])
+
+
+@pytest.fixture
+def office(bench, monkeypatch):
+    return Office(bench, monkeypatch)
+
+
+def test_a_trial_records_scores_costs_and_what_each_phase_took(office):
+    found = office.run()
+    assert office.asked == ["release", "model", "metrics"]
+    assert (found.status, found.phase, found.error) == ("done", None, None)
+    assert found.key == office.item.trials[0]
+    assert [(score.name, score.value) for score in found.scores] == [("mse", 0.5)]
+    assert (found.spent.epsilon, found.notes, found.nonprivate_inputs) == (1.0, {"rank": 3}, ("bounds",))
+    assert (found.provenance["commit"], found.release_provenance["commit"]) == ("new", "old")
+    runtime = found.runtime
+    assert (runtime.release_seconds, runtime.release_peak_mb, runtime.peak_mb) == (2.0, 50.0, 70.0)
+    assert (runtime.model_seconds, runtime.metrics_seconds) == (0.5, 0.1)
+
+
+def test_what_a_release_took_is_left_out_where_it_depends_on_a_secret(office):
+    office.item = replace(office.item, hide_runtime=True)
+    office.replies["metrics"].peak_mb = 1e6  # the process that made the release
+    runtime = office.run().runtime
+    assert (runtime.release_seconds, runtime.release_peak_mb, runtime.peak_mb) == (None, None, 70.0)
+
+
+@pytest.mark.parametrize("where", ["release", "model", "metrics"])
+def test_what_fails_is_recorded_with_its_phase_and_nobody_is_asked_after_it(office, where):
+    office.replies[where] = Reply("failed", where, Failure("ValueError", "no"))
+    found = office.run()
+    assert (found.status, found.phase, found.error) == ("failed", where, Failure("ValueError", "no"))
+    assert office.asked[-1] == where
+    assert found.scores == ()
+
+
+def test_a_fit_that_is_stored_is_scored_without_its_model(office):
+    key = office.item.trials[0].fit
+    record = {"arrays_sha256": "ab", "runtime": {"seconds": 9.0, "peak_mb": 80.0}}
+    write_fit(office.store, key, Fit(np.ones(3), notes={"rank": 1}), record)
+    found = office.run()
+    assert office.asked == ["release", "metrics"]
+    assert (found.notes, found.runtime.model_seconds, found.runtime.peak_mb) == ({"rank": 1}, 9.0, 80.0)
+    office.run(force=True)
+    assert office.asked[2:] == ["release", "model", "metrics"]
+
+
+def test_a_trial_that_another_run_has_stored_is_not_run_again(office):
+    office.run()
+    office.run()
+    assert office.asked == ["release", "model", "metrics"]
+    office.run(retry_failed=True)
+    assert len(office.asked) == 3
+    office.replies["model"] = Reply("failed", "model", Failure("ValueError", "no"))
+    office.run(force=True)
+    assert office.asked[3:] == ["release", "model"]
+    office.run()
+    assert len(office.asked) == 5
+    office.run(retry_failed=True)
+    assert len(office.asked) == 7
+
+
+def test_invalid_data_are_an_error_of_the_user(office):
+    office.replies["check"] = Reply("done", answer={"user_error": "too few rows"})
+    with pytest.raises(UserError, match="too few rows"):
+        trial.check_data(office.plan, office.context)
+    office.replies["check"] = Reply("failed", "setup", Failure("OSError", "gone"))
+    with pytest.raises(UserError, match="csv cannot be loaded: gone"):
+        trial.check_data(office.plan, office.context)

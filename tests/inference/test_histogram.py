@@ -1,0 +1,45 @@
+"""A table over the whole domain as a model: its marginals, rows and stored form."""
+
+import numpy as np
+import pytest
+
+from dpbench.inference import InferenceError, load_model
+from dpbench.inference.histogram import HistogramModel, histogram_mb
+
+SIZES = {"a": 3, "b": 2, "c": 4}
+
+
+@pytest.fixture
+def model():
+    law = np.random.default_rng(0).random((3, 2, 4)) ** 4
+    return HistogramModel(SIZES, 500.0, 1, 0.0, law / law.sum())
+
+
+def test_its_marginals_are_the_sums_of_its_table(model):
+    found = model.answer([("a", "c"), ("b",), (), ("a", "b", "c")])
+    np.testing.assert_allclose(found["a", "c"], 500 * model.law.sum(axis=1))
+    np.testing.assert_allclose(found["b",], 500 * model.law.sum(axis=(0, 2)))
+    np.testing.assert_allclose(found["a", "b", "c"], 500 * model.law)
+    assert found[()] == 500
+
+
+def test_its_rows_have_the_counts_of_its_table_up_to_rounding(model):
+    rows = model.sample(2000, np.random.default_rng(1))
+    counts = np.zeros((3, 2, 4))
+    np.add.at(counts, tuple(rows.T), 1)
+    assert np.abs(counts - 2000 * model.law).max() <= 1
+    assert len(np.unique(rows[:100], axis=0)) > 5  # in random order
+
+
+def test_what_is_stored_answers_and_samples_to_the_same_bits(model):
+    again = load_model(*model.state())
+    assert again.answer([("a", "b")])["a", "b"].tobytes() == model.answer([("a", "b")])["a", "b"].tobytes()
+    rows = [one.sample(50, np.random.default_rng(2)).tobytes() for one in (model, again)]
+    assert rows[0] == rows[1]
+    data, arrays = model.state()
+    with pytest.raises(InferenceError, match="shape"):
+        load_model(data, {"law": arrays["law"][:2]})
+
+
+def test_its_size_is_that_of_all_cells(model):
+    assert model.size_mb == histogram_mb(SIZES) == 24 * 8 / 2**20

@@ -1,0 +1,123 @@
+"""PMW-Pub and PEP-Pub: laws on public rows, by hand, in their limit, and what they refuse."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpbench.data.domain import Attribute, Domain
+from dpbench.data.table import Table
+from dpbench.errors import UserError
+from dpbench.inference.queries import QueryWorkload
+from dpbench.mechanisms.adaptive import Asked
+from dpbench.mechanisms.mwem import Mwem
+from dpbench.mechanisms.pep import Pep
+from dpbench.mechanisms.pep_pub import pep_pub
+from dpbench.mechanisms.pmw_pub import pmw_pub
+from dpbench.mechanisms.supports import PublicRows, WholeDomain
+from dpbench.mechanisms.workload import cliques_of
+from dpbench.privacy.accounting import spent
+from dpbench.privacy.budget import Budget
+from dpbench.releases import Distribution, SyntheticRows
+
+DELTA = 1e-7
+METHODS = [pmw_pub, pep_pub]
+DOMAIN = Domain((Attribute.categorical("a", "uv"), Attribute.categorical("b", "rst")))
+QUERIES = QueryWorkload(DOMAIN.sizes, (("a", "b"), ("b",)))
+PUBLIC = Table(DOMAIN, np.array([[0, 0], [1, 2], [0, 0], [1, 0]]))
+
+
+def support(start="public"):
+    return PublicRows.of("pmw_pub", QUERIES, PUBLIC, start)
+
+
+def asked(queries, answers):
+    return Asked(np.array(queries), np.ones(len(queries)), np.array(answers), 1, 0.1)
+
+
+def made(method, table, public, epsilon=1.0, seed=0, **settings):
+    budget, rng = Budget(epsilon, DELTA, "replace"), np.random.default_rng(seed)
+    return method(table, budget, rng, public=public, **settings)
+
+
+def error(table, release):
+    queries = QueryWorkload(table.domain.sizes, cliques_of(table.domain, 3))
+    return np.abs(queries.of_rows(table.codes) - queries.of_model(release[Distribution].model)).max()
+
+
+def test_the_support_is_each_row_once_with_its_frequency_or_the_same_for_all():
+    rows = support()
+    assert rows.codes.tolist() == [[0, 0], [1, 0], [1, 2]]
+    assert rows.initial().tolist() == [0.5, 0.25, 0.25]
+    np.testing.assert_allclose(support("uniform").initial(), [1 / 3] * 3)
+    np.testing.assert_allclose(rows.answers(rows.initial()), [0.5, 0, 0, 0.25, 0, 0.25, 0.75, 0, 0.25])
+
+
+def test_overlaps_of_rows_are_those_of_the_whole_domain():
+    rows, whole = support(), WholeDomain(QUERIES)
+    for query in range(len(QUERIES)):
+        for other in range(len(QUERIES)):
+            table = np.zeros((2, 3), dtype=bool)
+            cells = whole.overlap(query, other)
+            if cells is not None:
+                table[cells] = True
+            expected = [bool(table[tuple(row)]) for row in rows.codes]
+            found = rows.overlap(query, other)
+            assert (found is None) == (not any(expected))
+            assert found is None or np.isin(range(3), found).tolist() == expected
+
+
+def test_one_round_of_pmw_pub_by_hand():
+    """(1, 2) is measured as 3/4 where the public rows have 1/4."""
+    D = Mwem(support(), past=False, rate=1.0).update(support().initial(), asked([5], [0.75]))
+    grown = 0.25 * math.exp(0.5)
+    np.testing.assert_allclose(D, np.array([0.5, 0.25, grown]) / (0.75 + grown))
+
+
+def test_one_round_of_pep_pub_by_hand():
+    """The others keep their proportion."""
+    D = Pep(support(), 25, 0.0).update(support().initial(), asked([5], [0.7]))
+    np.testing.assert_allclose(D, [0.2, 0.1, 0.7])
+
+
+def test_queries_that_no_or_all_public_rows_answer_alike_change_nothing():
+    start = PublicRows.of("pep_pub", QUERIES, Table(DOMAIN, np.array([[0, 0], [1, 0]])), "public")
+    for family in (Pep(start, 25, 0.0), Mwem(start, past=True, rate=1.0)):
+        np.testing.assert_allclose(family.update(start.initial(), asked([7, 6], [0.6, 0.3])), [0.5, 0.5])
+    D = Pep(start, 25, 0.0).update(start.initial(), asked([7, 6, 0], [0.6, 0.3, 0.8]))
+    np.testing.assert_allclose(D, [0.8, 0.2])
+
+
+@pytest.mark.parametrize(("method", "bound"), [(pmw_pub, 0.006), (pep_pub, 0.003)])
+def test_almost_without_noise_the_workload_is_recovered_on_rows_that_can(small_table, method, bound):
+    """Half of the private rows, reweighed: the start's error is 0.013."""
+    public = small_table.take(np.arange(0, len(small_table), 2))
+    release = made(method, small_table, public, 1e6, rounds=150)
+    assert error(small_table, release) < bound
+    held = {tuple(row) for row in public.codes}
+    assert {tuple(row) for row in release[SyntheticRows].table.codes} <= held
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_budget_is_kept_and_the_public_rows_are_named(small_table, method):
+    public = small_table.take(np.arange(40))
+    for calibration in ("tight", "paper"):
+        release = made(method, small_table, public, 0.7, calibration=calibration)
+        assert spent(release.ledger, DELTA).epsilon <= 0.7 * (1 + 1e-9)
+    assert "public rows, which no budget protects" in release.nonprivate_inputs[0]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("columns", "settings", "message"),
+    [
+        (None, {}, "needs public rows: set dataset.public_data"),
+        (["age", "sex"], {}, "have no work, grade"),
+        (["age", "work", "sex", "grade"], {"start": "private"}, "unknown start 'private'"),
+        (["age", "work", "sex", "grade"], {"rounds": 0}, "rounds must be at least 1"),
+    ],
+)
+def test_what_is_refused(small_table, method, columns, settings, message):
+    public = None if columns is None else small_table.project(columns)
+    with pytest.raises(UserError, match=message):
+        made(method, small_table, public, **settings)

@@ -1,0 +1,46 @@
+"""Metrics of regression by hand on a small table."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpbench.data.encode import Design, pairs
+from dpbench.data.table import Split, Table
+from dpbench.metrics import regression
+from dpbench.metrics.evaluation import Evaluation, Reference
+from dpbench.models.linear import linear_rows
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Marginals, Release, SyntheticRows
+
+
+@pytest.fixture
+def reference(small_table, small_domain):
+    parts = Split(small_table.take(np.arange(2000)), small_table.take(np.arange(2000, 3000)))
+    return Reference(parts, Design(small_domain, "grade"))
+
+
+def evaluation(reference: Reference, rows: Table) -> Evaluation:
+    marginals = {clique: rows.marginal(clique) for clique in pairs(rows.domain)}
+    release = Release(rows.domain, Budget(math.inf), Ledger(), (Marginals(marginals), SyntheticRows(rows)))
+    return Evaluation(linear_rows(release, design=reference.design, rng=np.random.default_rng(0)), release, reference)
+
+
+def test_the_training_rows_themselves_score_as_the_reference(reference):
+    same = evaluation(reference, reference.split.train)
+    assert regression.coefficient_distance(same).value == pytest.approx(0, abs=1e-12)
+    assert regression.xtx_error(same).value == 0
+    assert regression.xty_error(same).value == 0
+
+
+def test_error_on_the_test_rows_in_both_units(reference):
+    same = evaluation(reference, reference.split.train)
+    X, _ = reference.design.encode(reference.split.test)
+    predicted = X @ same.fit.coefficients * 2 + 3  # grades 1..5 are scaled to [-1, 1]
+    grades = reference.split.test.column("grade") + 1
+    mse = np.mean((grades - predicted) ** 2)
+    assert regression.mse_unit(same).value == pytest.approx(mse)
+    assert regression.mse_unit(same).unit == "grades^2"
+    assert regression.mse(same).value == pytest.approx(mse / 4)
+    assert regression.r2(same).value == pytest.approx(1 - mse / np.var(grades))

@@ -1,0 +1,138 @@
+"""The bounds of excess risk: their constants against what they bound, and where the paper's own would not hold."""
+
+import math
+
+import numpy as np
+import pytest
+
+from dpbench.errors import UserError
+from dpbench.metrics.risk_bounds import (
+    gen_distance,
+    gen_general_bound,
+    gen_logistic_bound,
+    general_bound,
+    logistic_bound,
+    lower_bound,
+    unselected_distance,
+)
+from dpbench.models.logistic import phi
+from dpbench.models.polynomials import polynomial_coefficients
+from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.noise import exponential_mechanism
+
+LIPSCHITZ = {  # 1-Lipschitz losses
+    "logistic": lambda s: -phi(s),
+    "hinge": lambda s: np.maximum(0.0, 1 - s),
+    "kink": np.abs,
+    "steps": lambda s: np.abs(np.mod(s, 0.5) - 0.25),
+}
+CASES = [(features, degree, norm) for features in (1, 4, 25) for degree in (2, 4, 7) for norm in (0.1, 1.0, 2.0)]
+
+
+def bernstein(loss, degree, radius):
+    """The distance of the polynomial of degree d - 1 from the loss, and the sum of its |coefficients|."""
+    b = polynomial_coefficients(loss, degree - 1, radius, "bernstein")
+    s = np.linspace(-radius, radius, 4001)
+    return np.abs(np.polynomial.polynomial.polyval(s, b) - loss(s)).max(), np.abs(b).sum()
+
+
+@pytest.mark.parametrize("loss", LIPSCHITZ.values(), ids=list(LIPSCHITZ))
+@pytest.mark.parametrize(("features", "degree", "norm"), CASES)
+def test_the_general_bound_holds_what_its_proof_needs_of_the_polynomial(loss, features, degree, norm):
+    at_zero = float(loss(np.zeros(1))[0])
+    bound = general_bound(degree=degree, features=features, norm=norm, rows=1.0, distance=1.0, at_zero=at_zero)
+    error, coefficients = bernstein(loss, degree, max(norm * math.sqrt(features), 1.0))
+    assert 4 * error <= bound.approximation
+    assert 2 * coefficients * (features * max(1.0, norm)) ** (degree - 1) <= bound.marginal
+
+
+@pytest.mark.parametrize(("features", "degree", "norm"), CASES)
+def test_the_logistic_bound_holds_what_its_proof_needs_of_the_polynomial(features, degree, norm):
+    bound = logistic_bound(degree=degree, features=features, norm=norm, rows=1.0, distance=1.0)
+    error, coefficients = bernstein(LIPSCHITZ["logistic"], degree, max(norm * math.sqrt(features), 1.0))
+    assert 4 * error <= bound.approximation
+    assert 2 * coefficients * (features * max(1.0, norm)) ** (degree - 1) <= bound.marginal
+
+
+def test_the_approximation_of_theorem_3_2_as_its_proof_has_it_is_less_than_the_distance_of_figure_1():
+    """A degree of 4 on [-5, 5]: 3/(4 * 4) times 5/4, the derivative's Lipschitz constant by appendix A.2."""
+    assert 3 / 16 * 5 / 4 < 0.545 < logistic_bound(degree=5, features=25, norm=1, rows=1, distance=0).approximation / 4
+
+
+def test_the_bounds_in_the_unit_ball_by_hand():
+    general = general_bound(degree=5, features=16, norm=0.25, rows=1000, distance=3, lipschitz=2, at_zero=0.5)
+    assert general.approximation == pytest.approx(4 * 2.5 * 2 / 2)
+    assert general.marginal == pytest.approx(2 * 2.5 * 48**4 * 3 / 1000)
+    logistic = logistic_bound(degree=5, features=16, norm=0.25, rows=1000, distance=3)
+    assert logistic.approximation == pytest.approx(3 / 4)
+    assert logistic.marginal == pytest.approx(2 * (math.log(2) + 1) * 32**4 * 3 / 1000)
+    assert logistic.total == pytest.approx(logistic.approximation + logistic.marginal)
+
+
+@pytest.mark.parametrize("bound", [general_bound, logistic_bound])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"degree": 1}, "degree must be at least 2, not 1"),
+        ({"rows": 0}, "rows above 0"),
+        ({"distance": -1.0}, "distance of at least 0"),
+        ({"norm": math.nan}, "norm"),
+    ],
+)
+def test_what_the_bounds_refuse(bound, change, message):
+    with pytest.raises(UserError, match=message):
+        bound(**{"degree": 4, "features": 3, "norm": 1.0, "rows": 10, "distance": 0.1, **change})
+
+
+# --- Mechanism 1 -----------------------------------------------------------------------------------------------------
+
+
+def test_the_noise_on_every_marginal_is_within_lemma_3_4():
+    """200 draws of all marginals of 5 attributes of 3 levels: at lambda = 1 more than 100 + 4 sd may not fail."""
+    degree, features, levels, sigma = 2, 4, 3, 2.0
+    bound = gen_distance(degree=degree, features=features, levels=levels, sigma=sigma, exponent=1)
+    rng = np.random.default_rng(0)
+    cells = [levels**k for k in (1, 2) for _ in range(math.comb(features + 1, k))]
+    failed = sum(max(np.abs(rng.normal(0, sigma, c)).sum() for c in cells) * 2 > bound for _ in range(200))
+    assert failed <= 100 + 4 * math.sqrt(50)
+    assert bound == pytest.approx(2 * 9 * math.sqrt(2 * (2 * math.log(2) + 2 * math.log(12))) * 2.0)
+
+
+def test_the_corollaries_put_the_lemmas_into_the_theorems():
+    known = {"degree": 3, "features": 6, "norm": 0.4, "rows": 10_000}
+    noise = {"levels": 2, "epsilon": 0.5, "delta": 1e-6, "exponent": 10}
+    # the introduction's own formula of the distance
+    distance = 4 * 6**1.5 * 2**3 * math.sqrt(2 * math.log(1.25e6) * (math.log(2) * 11 + 3 * math.log(12))) / 0.5
+    for corollary, theorem in ((gen_general_bound, general_bound), (gen_logistic_bound, logistic_bound)):
+        found, expected = corollary(**known, **noise), theorem(**known, distance=distance)
+        assert found.total == pytest.approx(expected.total)
+        with pytest.raises(UserError, match="epsilon between 0 and 1, not 2"):
+            corollary(**known, **noise | {"epsilon": 2.0})
+
+
+# --- AIM, and the lower bound -----------------------------------------------------------------------------------------
+
+
+def test_what_aim_did_not_select_is_no_farther_than_theorem_c_3():
+    """2,000 selections; a rate of failures above e^-1 by 4 standard errors would be 0.41."""
+    rng = np.random.default_rng(0)
+    weights, cells = np.array([1, 2, 3, 2.0]), np.array([4, 8, 16, 8])
+    distances, sigma, epsilon = np.array([9.0, 6.0, 15.0, 7.0]), 0.4, 2.0
+    scores = weights * (distances - math.sqrt(2 / math.pi) * sigma * cells)
+    failed = 0
+    for _ in range(2000):
+        i = exponential_mechanism(rng, Ledger(), scores, sensitivity=3.0, epsilon=epsilon, label="")
+        selected = {"selected_weight": weights[i], "selected_cells": cells[i], "selected_distance": distances[i]}
+        noise = {"sigma": sigma, "epsilon": epsilon, "largest_weight": 3.0, "candidates": 4}
+        failed += any(
+            distances[q] > unselected_distance(
+                weight=weights[q], cells=cells[q], **selected, **noise, lambda_1=0.0, lambda_2=1.0
+            )
+            for q in range(4)
+        )  # fmt: skip
+    assert failed / 2000 < math.exp(-1) + 4 * math.sqrt(0.37 * 0.63 / 2000)
+
+
+def test_the_lower_bound_falls_like_the_cube_of_log_n():
+    assert lower_bound(1e4) / lower_bound(1e8) == pytest.approx(8)
+    assert lower_bound(math.e) == pytest.approx(1 / 16)

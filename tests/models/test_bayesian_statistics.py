@@ -1,0 +1,92 @@
+"""The posterior given noisy statistics: its limits without noise and with nothing but noise, and invalid input."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpbench.config.composition import composed
+from dpbench.data.encode import Design
+from dpbench.data.load import load_dataset
+from dpbench.errors import NoEstimateError, UserError
+from dpbench.mechanisms.pass_glm import pass_glm
+from dpbench.metrics.evaluation import Evaluation, Reference
+from dpbench.metrics.posterior import ks_distance
+from dpbench.models.bayesian_statistics import bayesian_statistics
+from dpbench.models.fit import check_fit
+from dpbench.privacy.budget import Budget
+from dpbench.releases import GlmStatistics
+
+NODE = composed(["dataset=simulation_glm"])["dataset"]
+SMALL = {"draws": 500, "warmup": 300, "chains": 2}
+
+
+def evaluated(epsilon, family="logistic", relation="replace", rows=2000, seed=0, **settings):
+    """A release of simulated rows, and the metrics' view of its posterior."""
+    split = load_dataset({**NODE, "theta": [-0.9, 0.5], "family": family}).split(
+        np.random.default_rng(seed), train_rows=rows, test_rows=100
+    )
+    design = Design(split.train.domain, "y", intercept=False, scaled=False, exact=True)
+    budget = Budget(epsilon, 1e-5, relation)
+    release = pass_glm(split.train, budget, np.random.default_rng(seed), design=design, family=family, radius=1.0)
+    given = {"sampler": "laplace"} | settings
+    fit = check_fit(bayesian_statistics(release, design=design, rng=np.random.default_rng(1), **given), 2)
+    return Evaluation(fit, release, Reference(split, design))
+
+
+@pytest.mark.parametrize("family", ["logistic", "poisson"])
+def test_without_noise_it_is_the_posterior_given_the_rows(family):
+    """The normal approximation of 2,000 rows' statistics costs little, and so does Laplace's of their posterior."""
+    for noise in ("aware", "naive"):
+        found = evaluated(1e9, family, noise=noise)
+        assert ks_distance(found).value < 0.12
+        assert (found.fit.notes["noise"], found.fit.notes["divergences"]) == (noise, None)
+
+
+@pytest.mark.slow
+def test_nuts_draws_from_the_posterior_given_the_rows():
+    found = evaluated(1e9, sampler="nuts", **SMALL)
+    assert ks_distance(found).value < 0.06
+    assert found.fit.notes["r_hat"] < 1.02
+    assert found.fit.notes["divergences"] <= 5
+    assert found.fit.draws.shape == (1000, 2)
+
+
+def test_noise_widens_the_posterior_that_knows_it_and_not_the_one_that_does_not():
+    fits = (evaluated(1e9), evaluated(0.5), evaluated(0.5, noise="naive"))
+    sharp, noisy, naive = (np.sqrt(np.diag(one.fit.covariance)).mean() for one in fits)
+    assert noisy > 1.5 * sharp
+    assert naive < 1.3 * sharp
+
+
+def test_a_private_number_of_rows_is_its_noisy_one():
+    found = evaluated(1e9, relation="add_remove")
+    assert found.release[GlmStatistics].rows == pytest.approx(2000, abs=0.1)
+    assert ks_distance(found).value < 0.12
+    statistics = replace(found.release[GlmStatistics], rows=-3.0)
+    release = replace(found.release, parts=(statistics,))
+    with pytest.raises(NoEstimateError, match="noisy number of rows is -3"):
+        bayesian_statistics(release, design=found.reference.design, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"noise": "none"}, "unknown noise 'none'"),
+        ({"sampler": "gibbs"}, "unknown sampler 'gibbs'"),
+        ({"expectations": "exact"}, "unknown expectations 'exact'"),
+        ({"largest_norm": 0.0}, "largest_norm must be greater than 0"),
+        ({"draws": 0}, "draws must be greater than 0"),
+        ({"chains": 1}, "needs 2 chains at least"),
+    ],
+)
+def test_settings_out_of_range_are_named(change, message):
+    with pytest.raises(UserError, match=message):
+        evaluated(1.0, rows=20, **change)
+
+
+def test_an_intercept_is_refused():
+    found = evaluated(1.0, rows=20)
+    design = replace(found.reference.design, intercept=True)
+    with pytest.raises(UserError, match=r"set design\.intercept=false"):
+        bayesian_statistics(found.release, design=design, rng=np.random.default_rng(0))

@@ -1,0 +1,96 @@
+from dataclasses import replace
+
+import pytest
+
+from dpbench.config import compose
+from dpbench.grid.records import Runtime
+from dpbench.report.claims.published import dataset_table, protocol_table, runtime_table
+
+from ..made_up import make_trial
+
+TABLE_1 = {"name": "Adult", "names": ["adult"], "rows": 100, "attributes": 3, "listed": ["age", "sex", "Pay-Rate"]}
+TABLE_1 |= {"targets": ["payrate"]}
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return compose(["experiment=quickstart", "mechanism=[exact,aim]"])
+
+
+def used(experiment, name="linreg_adult", target="pay_rate", rows=100, drop=(), attributes=("age", "sex", "pay_rate")):
+    data = {"name": "adult", "attributes": dict.fromkeys(attributes), "drop": list(drop), "card": {"rows": rows}}
+    return replace(experiment, name=name, dataset=data, design={"target": target})
+
+
+def verdict(experiment, **changes):
+    (row,) = dataset_table([TABLE_1], [used(experiment, **changes)], {}).to_dict("records")
+    return row["verdict"]
+
+
+def test_a_data_set_is_compared_by_its_declaration_whatever_the_spelling(experiment):
+    (row,) = dataset_table([TABLE_1], [used(experiment)], {"adult": "Adult (part)"}).to_dict("records")
+    assert (row["rows, ours"], row["attributes, ours"], row["target, ours"]) == (100, 3, "pay_rate")
+    assert (row["ours"], row["verdict"]) == ("Adult (part)", "equal")
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"rows": 99}, "differs: rows"),
+        ({"rows": None}, "differs: rows not declared"),
+        ({"drop": ["sex"]}, "differs: without sex"),
+        ({"attributes": ["age", "sex", "pay_rate", "zip"]}, "differs: added zip"),
+        ({"target": "age"}, "differs: target"),
+        ({"rows": 99, "drop": ["age"], "target": "sex"}, "differs: rows; without age; target"),
+    ],
+)
+def test_each_difference_is_named(experiment, changes, told):
+    assert verdict(experiment, **changes) == told
+
+
+def test_experiments_that_use_a_data_set_alike_share_a_row(experiment):
+    three = [used(experiment, "a"), used(experiment, "b"), used(experiment, "c", drop=["sex"])]
+    table = dataset_table([TABLE_1, TABLE_1 | {"name": "Taxi", "names": ["taxi"]}], three, {})
+    assert table["experiments"].fillna("").to_list() == ["a, b", "c", ""]
+    assert table["verdict"].iloc[-1] == "no experiment"
+
+
+def test_the_protocol_is_read_from_the_configurations(experiment):
+    facts = [
+        {"what": "ε", "value": [0.1, 0.5, 1.0], "ours": "epsilon", "where": "section 4"},
+        {"what": "test rows", "value": 7, "ours": "sample.test_rows", "where": "G.1"},
+        {"what": "model size", "value": 80, "ours": "mechanism.aim.max_model_mb", "where": "G.2"},
+        {"what": "tree", "value": 1, "ours": "mechanism.mst.workload", "where": "G.4"},
+    ]
+    other = replace(experiment, name="other", epsilons=(1.0,), mechanisms=experiment.mechanisms[:1])
+    rows = protocol_table(facts, [experiment, other])[["fact", "ours", "experiments", "verdict"]].to_numpy().tolist()
+    assert rows == [
+        ["ε", "0.1, 0.5, 1", "quickstart", "equal"],
+        ["ε", "1", "other", "differs"],
+        ["test rows", "1000", "every experiment", "differs"],
+        ["model size", "80", "quickstart", "equal"],
+    ]
+
+
+def timed(seconds, epsilon=0.1, repetition=0, model="linear_marginals"):
+    trial = make_trial("aim", model, epsilon, repetition, parameters={"max_model_mb": 80, "rounds": None})
+    return replace(trial, runtime=Runtime(release_seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("published", "told"),
+    [
+        ({"epsilon": 0.1, "seconds": 300}, ("0.1", "300", "3", "100")),
+        ({"epsilon": 2, "seconds": 300}, ("2", "300", "30", "10")),
+        ({"seconds": 300}, ("not stated", "300", "3 to 30", "10 to 100")),
+        ({"seconds": [60, 300]}, ("not stated", "60 to 300", "3 to 30", "2 to 100")),
+        ({"epsilon": 1, "seconds": 300}, ("1", "300", "not run", "")),
+        ({"experiment": "linreg_fire", "seconds": 300}, ("not stated", "300", "not run", "")),
+    ],
+)
+def test_the_papers_seconds_beside_the_mean_of_our_releases(published, told):
+    trials = [timed(2.0), timed(2.0, model="linear_rows"), timed(4.0, repetition=1), timed(30.0, 2.0)]
+    entry = {"experiment": "linreg_adult", "mechanism": "aim", "stated": "some", "where": "G.3"} | published
+    (row,) = runtime_table([entry], {"linreg_adult": trials}).to_dict("records")
+    assert (row["ε"], row["paper, s"], row["ours, s"], row["paper / ours"]) == told
+    assert row["our settings"] == ("" if told[2] == "not run" else "max_model_mb=80")

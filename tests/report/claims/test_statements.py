@@ -1,0 +1,122 @@
+import math
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.errors import UserError
+from dpbench.report.claims.statements import compare
+from dpbench.report.frames.frame import trial_frame
+
+from ..made_up import make_score, make_trial
+
+BETTER = {"method": "aim/linear_marginals", "baseline": "adassp/linear_statistics", "relation": "better"}
+MARGIN = {"part": 0.1, "of": "exact/linear_statistics"}
+SPLITS = (0.0, 5.0, -3.0, 1.0, 2.0)  # what a split adds to every method's score
+
+
+def trials_of(method, offsets, name="mse", direction="lower", level=10.0, **changes):
+    """A trial a repetition, whose score is `level`, what its split adds, and the offset of the method."""
+    mechanism, model = method.split("/")
+    return [
+        make_trial(
+            mechanism, model, repetition=place, metrics=[name],
+            scores=[make_score(name, level + SPLITS[place] + offset, direction)], **changes,
+        )
+        for place, offset in enumerate(offsets)
+    ]  # fmt: skip
+
+
+def verdicts(trials, metric="mse", **changes):
+    return compare(trial_frame(trials), BETTER | changes, metric, MARGIN)
+
+
+def test_differences_are_paired_by_repetition_with_students_interval():
+    offsets = (1.0, 1.2, 0.8, 1.1, 0.9)
+    trials = trials_of(BETTER["method"], [0] * 5) + trials_of(BETTER["baseline"], offsets)
+    (row,) = verdicts(trials).to_dict("records")
+    se = math.sqrt(0.025 / 5)  # the splits, which differ by 8, cancel
+    assert row["difference"] == pytest.approx(1.0) and row["se"] == pytest.approx(se)
+    assert row["low"] == pytest.approx(1.0 - 2.7764 * se, abs=1e-4), "t of 4 degrees of freedom"
+    assert (row["pairs"], row["verdict"], row["margin"]) == (5, "agrees", 0)
+
+
+@pytest.mark.parametrize(
+    ("relation", "offset", "verdict"),
+    [
+        ("better", 0.3, "agrees"), ("better", -0.3, "disagrees"), ("better", 0.0, "cannot tell"),
+        ("not_worse", -0.5, "agrees"), ("not_worse", -1.0, "cannot tell"), ("not_worse", -1.5, "disagrees"),
+        ("similar", 0.5, "agrees"), ("similar", -0.5, "agrees"), ("similar", 1.0, "cannot tell"),
+        ("similar", 1.5, "disagrees"), ("similar", -1.5, "disagrees"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("direction", ["lower", "higher"])
+def test_verdicts_of_each_relation_with_a_margin_of_one(relation, offset, verdict, direction):
+    small = np.array([0.1, -0.1, 0.05, -0.05, 0.0])
+    sign = 1 if direction == "higher" else -1
+    trials = trials_of(BETTER["method"], sign * (offset + small), direction=direction)
+    trials += trials_of(BETTER["baseline"], [0] * 5, direction=direction)
+    trials += trials_of(MARGIN["of"], [-1] * 5, direction=direction, epsilon=math.inf)  # its mean is 10
+    (row,) = verdicts(trials, relation=relation).to_dict("records")
+    assert row["verdict"] == verdict
+    assert row["difference"] == pytest.approx(offset, abs=1e-12)
+    assert row["margin"] == pytest.approx(0 if relation == "better" else 1.0)
+
+
+def test_each_calibration_of_the_baseline_is_compared_on_its_own():
+    trials = trials_of(BETTER["method"], [0] * 5)
+    trials += trials_of(BETTER["baseline"], [-0.9, -1, -1.1, -1, -1], calibration="tight")
+    trials += trials_of(BETTER["baseline"], [0.9, 1, 1.1, 1, 1], calibration="paper")
+    rows = verdicts(trials)
+    assert dict(zip(rows["calibration"], rows["verdict"], strict=True)) == {"tight": "disagrees", "paper": "agrees"}
+    turned = verdicts(trials, method=BETTER["baseline"], baseline=BETTER["method"])
+    assert list(turned["verdict"]) == ["agrees"], "of a method with both, the tight calibration is compared"
+
+
+def test_a_repetition_counts_where_both_have_a_value():
+    trials = trials_of(BETTER["method"], [0] * 5) + trials_of(BETTER["baseline"], [1, 1.1, 0.9, 1, 1])
+    trials[-3:] = [replace(trial, status="oom", scores=()) for trial in trials[-3:]]
+    trials[0] = replace(trials[0], scores=(replace(trials[0].scores[0], value=math.nan),))
+    (row,) = verdicts(trials).to_dict("records")
+    assert (row["pairs"], row["verdict"]) == (1, "cannot tell")
+
+
+def test_what_was_not_run_is_said_for_each_epsilon_asked():
+    trials = trials_of(BETTER["method"], [0, 0], epsilon=0.1) + trials_of(BETTER["baseline"], [1, 2], epsilon=0.5)
+    rows = verdicts(trials, at=[0.1, 0.5, 1])
+    assert list(rows["x"]) == [0.1, 0.5, 1.0] and set(rows["verdict"]) == {"not run"}
+    assert verdicts([]).empty
+
+
+def test_a_margin_whose_reference_was_not_run_decides_nothing():
+    trials = trials_of(BETTER["method"], [0] * 3) + trials_of(BETTER["baseline"], [0.1, 0, 0.1])
+    (row,) = verdicts(trials, relation="similar").to_dict("records")
+    assert math.isnan(row["margin"]) and row["verdict"] == "cannot tell"
+
+
+def test_methods_with_several_settings_and_unknown_relations_are_refused():
+    trials = trials_of(BETTER["method"], [0] * 2, parameters={"rounds": 1})
+    trials += trials_of(BETTER["method"], [0] * 2, parameters={"rounds": 2}) + trials_of(BETTER["baseline"], [1] * 2)
+    with pytest.raises(UserError, match="several settings"):
+        verdicts(trials)
+    with pytest.raises(UserError, match="did you mean 'better'"):
+        verdicts(trials, relation="bettr")
+
+
+@pytest.mark.parametrize(
+    ("relation", "shift"), [("better", 0.0), ("not_worse", -1.0), ("similar", 1.0), ("similar", -1.0)]
+)
+def test_a_claim_that_fails_by_its_margin_is_called_right_in_one_of_forty(relation, shift):
+    """2,000 comparisons: the count of 'agrees' is binomial of 0.025, and within 5 standard deviations (p < 1e-6)."""
+    rng = np.random.default_rng(7)
+    cells = pd.MultiIndex.from_product([np.arange(1.0, 2001), range(5)], names=["x", "repetition"])
+    method, baseline = pd.DataFrame(index=cells).reset_index(), pd.DataFrame(index=cells).reset_index()
+    method = method.assign(mechanism="aim", model="linear_marginals", value=10 + shift + rng.normal(0, 0.1, 10_000))
+    baseline = baseline.assign(mechanism="adassp", model="linear_statistics", value=10.0)
+    reference = {"x": np.inf, "repetition": 0, "mechanism": "exact", "model": "linear_statistics", "value": 10.0}
+    frame = pd.concat([method, baseline, pd.DataFrame([reference])])
+    frame = frame.assign(panel="adult", metric="auc", direction="higher", calibration="")
+    found = compare(frame, BETTER | {"relation": relation}, "auc", MARGIN)
+    agreed = (found["verdict"] == "agrees").sum()
+    assert abs(agreed - 0.025 * 2000) < 5 * math.sqrt(0.025 * 0.975 * 2000)

@@ -1,0 +1,106 @@
+"""The table of claims: what each verdict says, with numbers worked by hand."""
+
+import csv
+import math
+from dataclasses import replace
+
+import pytest
+
+from dpbench.config import Paper, compose
+from dpbench.report.claims.verdicts import write_verdicts
+from dpbench.report.frames.results import Results
+
+from ..made_up import LABELS, make_trial
+
+FIGURE = {"name": "figure1", "metric": "mse", "title": "T", "experiments": ["on_adult", "on_taxi", "on_fire"]}
+STATEMENT = {
+    "claim": "DD-SSP is better", "where": "section 4", "figure": "figure1", "relation": "better",
+    "method": "aim/linear_marginals", "baseline": "adassp/linear_statistics",
+}  # fmt: skip
+MARGINS = {"mse": {"part": 0.1, "of": "exact/linear_statistics", "reason": "a tenth is little"}}
+OFFSETS = (1.0, 1.2, 0.8, 1.1, 0.9)  # of the baseline: mean 1, standard error sqrt(0.025 / 5) = 0.0707
+
+
+@pytest.fixture(scope="module")
+def quickstart():
+    return compose(["experiment=quickstart"])
+
+
+@pytest.fixture
+def written(quickstart, tmp_path):
+    """The Markdown and the rows of the CSV of these statements on {data set: trials}."""
+
+    def write(found, *statements):
+        results = {one: Results(quickstart, []) for one in FIGURE["experiments"]}
+        for name, trials in found.items():
+            dataset = {**quickstart.dataset, "name": name}
+            results[f"on_{name}"] = Results(replace(quickstart, name=f"on_{name}", dataset=dataset), trials)
+        report = {"panels": {"adult": "Adult"}, "labels": LABELS, "figures": [FIGURE]}
+        claims = {"margins": MARGINS, "statements": [STATEMENT | one for one in statements]}
+        paths = write_verdicts(Paper("p", "A paper", report, claims), results, tmp_path)
+        text, table = (path.read_text() for path in paths) if paths else ("", "")
+        return text.replace("\\", ""), list(csv.DictReader(table.splitlines()))
+
+    return write
+
+
+def trials_of(offsets=OFFSETS, dataset="adult", epsilon=1.0):
+    """DD-SSP with an error of 10 and AdaSSP with `offsets` more, by repetition; the reference has 10 too."""
+    return [
+        make_trial(*method, at, place, error, dataset=dataset)
+        for place, offset in enumerate(offsets)
+        for method, at, error in (
+            (("aim", "linear_marginals"), epsilon, 10.0),
+            (("adassp", "linear_statistics"), epsilon, 10.0 + offset),
+            (("exact", "linear_statistics"), math.inf, 10.0),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("relation", "factor", "cell", "margin"),
+    [
+        ("better", 1, "agrees: 1.000 ± 0.071 (5)", "0"),
+        ("better", -1, "disagrees: -1.000 ± 0.071 (5)", "0"),
+        ("not_worse", -0.5, "agrees: -0.500 ± 0.035 (5)", "1"),  # the interval ends 2.78 errors, 0.1, below
+        ("not_worse", -1, "cannot tell: -1.000 ± 0.071 (5)", "1"),
+        ("similar", 2, "disagrees: 2.00 ± 0.14 (5)", "1"),
+    ],
+)
+def test_a_cell_has_verdict_difference_error_and_pairs_beside_its_margin(relation, factor, cell, margin, written):
+    text, rows = written({"adult": trials_of([factor * offset for offset in OFFSETS])}, {"relation": relation})
+    assert f"| Adult | AdaSSP | {margin} | {cell} |" in text
+    assert "|  | against | margin | ε = 1 |" in text
+    verdict = cell.split(":")[0]
+    assert [row["verdict"] for row in rows] == [verdict] and float(rows[0]["difference"]) == pytest.approx(factor)
+    counts = " | ".join("1" if name == verdict else "0" for name in ("agrees", "disagrees", "cannot tell", "not run"))
+    assert f"| 1 | DD-SSP is better | figure1 | AdaSSP | {counts} |" in text
+
+
+def test_the_rule_and_the_margin_are_told_with_their_reason(written):
+    text, _ = written({"adult": trials_of()}, {}, {"relation": "similar", "claim": "They are alike"})
+    assert "By how much the mse of DD-SSP is better than that of AdaSSP. The claim, better: agrees if" in text
+    assert "The margin is 0.1 of the mse of public: a tenth is little." in text
+    assert "## 1. DD-SSP is better" in text and "## 2. They are alike" in text
+    assert "The 2 comparisons are not corrected for their number" in text
+
+
+def test_what_was_not_run_has_no_number_and_is_not_counted_as_a_comparison(written):
+    text, rows = written({"adult": trials_of()}, {"at": [0.5, 1.0]})
+    assert "| Adult | AdaSSP | 0 | not run | agrees: 1.000 ± 0.071 (5) |" in text
+    assert "| AdaSSP | 1 | 0 | 0 | 1 |" in text and "The 1 comparisons" in text
+    assert [(row["x"], row["verdict"]) for row in rows] == [("0.5", "not run"), ("1.0", "agrees")]
+    assert "No trials." in written({}, {})[0]
+
+
+def test_a_claim_is_checked_on_the_experiments_that_it_speaks_of(written):
+    found = {"adult": trials_of(), "taxi": trials_of([-offset for offset in OFFSETS], "taxi")}
+    assert "| taxi | AdaSSP | 0 | disagrees" in written(found, {})[0]
+    for chosen in ({"except": ["on_taxi"]}, {"only": ["on_adult", "on_fire"]}):
+        text, rows = written(found, chosen)
+        assert {row["panel"] for row in rows} == {"adult"} and "taxi" not in text
+        assert "Experiments not run: " in text
+
+
+def test_a_paper_without_claims_has_no_table_of_them(written):
+    assert written({"adult": trials_of()}) == ("", [])

@@ -1,0 +1,75 @@
+"""Lines of a metric: points, references, bands, and what is drawn as a table."""
+
+import numpy as np
+
+from dpbench.report.figures.style import COLOURS
+
+from ..made_up import draw, lines_of, make_grid, make_trial
+
+
+def test_reference_is_a_horizontal_line_with_its_band():
+    figure, drawn = draw(make_grid())
+    lines = drawn[drawn["kind"] == "line"]
+    assert list(lines["series"]) == ["public"]
+    assert np.isinf(lines["x"]).all() and lines["place"].isna().all()
+    line = lines_of(figure)["public"]
+    assert line.get_ydata() == [lines["mean"].iloc[0]] * 2
+    assert line.get_linestyle() == "--"
+    assert len(figure.axes[0].patches) == 1
+
+
+def test_points_of_one_epsilon_stand_beside_each_other():
+    _, drawn = draw(make_grid())
+    points = drawn[drawn["kind"] == "point"]
+    assert points.groupby("x")["place"].nunique().eq(6).all()
+    assert np.abs(np.log(points["place"] / points["x"])).max() < np.log(2) / 2
+    alone = draw([make_trial(epsilon=epsilon) for epsilon in (0.1, 1.0)])[1]
+    assert (alone["place"] == alone["x"]).all()
+
+
+def test_a_bar_is_one_standard_error_to_either_side():
+    figure, drawn = draw([make_trial(mse=error, repetition=place) for place, error in enumerate((0.1, 0.2, 0.3))])
+    (row,) = drawn.to_dict("records")
+    se = 0.1 / np.sqrt(3)  # the sample standard deviation of 0.1, 0.2, 0.3 is 0.1
+    np.testing.assert_allclose([row["mean"], row["low"], row["high"]], [0.2, 0.2 - se, 0.2 + se])
+    (bar,) = figure.axes[0].collections[0].get_segments()
+    np.testing.assert_allclose(bar[:, 1], [0.2 - se, 0.2 + se])
+
+
+def test_a_cell_without_values_leaves_a_hole_and_stays_in_the_csv():
+    trials = [make_trial(epsilon=eps, status="done" if eps != 0.5 else "failed") for eps in (0.1, 0.5, 1.0)]
+    figure, drawn = draw(trials)
+    assert list(drawn["failed"]) == [0, 1, 0]
+    assert np.isnan(lines_of(figure)["SSP"].get_ydata()[1])
+
+
+def test_limits_of_one_panel_leave_the_others_alone():
+    trials = [make_trial(mse=9.0), make_trial(dataset="taxi", mse=9.0), make_trial("adassp", mse=0.1)]
+    figure, drawn = draw(trials, ylim={"adult": [0.05, 0.5]})
+    assert figure.axes[0].get_ylim() == (0.05, 0.5)
+    assert dict(zip(drawn["panel"] + drawn["series"], drawn["clipped"], strict=True)) == {
+        "adultSSP": "above",
+        "adultAdaSSP": "",
+        "taxiSSP": "",
+    }
+
+
+def test_a_band_is_shaded_between_two_means_where_both_have_one():
+    upper = [make_trial("ssp", epsilon=eps, mse=0.2 + eps) for eps in (0.1, 0.5, 1.0)]
+    lower = [make_trial("adassp", epsilon=eps, mse=0.1 + eps) for eps in (0.05, 0.1, 0.5, 1.0)]
+    upper += [make_trial("ssp", epsilon=2.0, status="failed")]
+    band = {"between": ["adassp/linear_statistics", "ssp/linear_statistics"], "label": "a band"}
+    figure, drawn = draw([*upper, *lower], bands=[band])
+    (shade,) = [collection for collection in figure.axes[0].collections if collection.get_label() == "a band"]
+    corners = {(round(x, 6), round(y, 6)) for x, y in shade.get_paths()[0].vertices.tolist()}
+    assert corners == {(0.1, 0.2), (0.1, 0.3), (0.5, 0.6), (0.5, 0.7), (1.0, 1.1), (1.0, 1.2)}
+    lines = lines_of(figure)
+    assert (lines["AdaSSP"].get_marker(), lines["SSP"].get_marker()) == ("", "*")
+    assert lines["AdaSSP"].get_color() == lines["SSP"].get_color() == COLOURS["purple"]
+    assert (drawn["place"] == drawn["x"]).all(), "the lines of a band are not moved sideways"
+    assert figure.legends[0].get_texts()[-1].get_text() == "a band"
+
+
+def test_a_band_without_one_of_its_lines_is_left_out():
+    figure, _ = draw([make_trial()], bands=[{"between": ["ssp/linear_statistics", "aim/linear_rows"], "label": "band"}])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SSP"]

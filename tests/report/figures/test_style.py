@@ -1,0 +1,92 @@
+"""A method looks the same in every figure, whatever the user's matplotlib is set to."""
+
+import pytest
+from matplotlib import rcParams
+from matplotlib.figure import Figure
+
+from dpbench.config.labels import labels, styles
+from dpbench.errors import UserError
+from dpbench.report.figures.style import COLOURS, MARKERS, add_legend, empty_figure, line_styles, save_figure
+from dpbench.report.frames.series import Series
+
+from ..made_up import draw, lines_of, make_grid, make_trial
+
+
+def one(name, calibration="", place=0):
+    """The series of a method of this label."""
+    return Series("m", calibration, "", "n", name, name, place)
+
+
+def test_one_colour_a_method_and_one_line_style_a_calibration():
+    lines = lines_of(draw(make_grid())[0])
+    assert lines["SSP (tight)"].get_color() == lines["SSP (paper)"].get_color() == COLOURS["grey"]
+    assert lines["SSP (tight)"].get_linestyle() != lines["SSP (paper)"].get_linestyle()
+    assert lines["SSP (paper)"].get_markerfacecolor() == "white"
+    assert lines["DD-SSP"].get_color() != lines["AIM-Synth"].get_color()
+    alone = lines_of(draw([make_trial("aim", "linear_marginals")])[0])
+    assert alone["DD-SSP"].get_color() == lines["DD-SSP"].get_color()
+
+
+def test_a_figure_of_another_kind_draws_a_method_alike():
+    rows = [make_trial(rows=n, calibration=name) for n in (100, 1000) for name in ("tight", "paper")]
+    by_rows = lines_of(draw(rows, kind="metric_by_setting", x="release.split.train_rows")[0])
+    by_epsilon = lines_of(draw(make_grid())[0])
+    for label in ("SSP (tight)", "SSP (paper)"):
+        for look in ("color", "marker", "linestyle", "markerfacecolor"):
+            assert getattr(by_rows[label], f"get_{look}")() == getattr(by_epsilon[label], f"get_{look}")()
+
+
+def test_a_method_that_declares_its_style_has_it_and_no_other_method_takes_it():
+    declared = styles()
+    assert len(set(declared.values())) == len(declared) and set(declared) <= set(labels().values())
+    strangers = line_styles([one(f"stranger {place}") for place in range(20)])
+    taken = {(COLOURS[colour], marker) for colour, marker in declared.values()}
+    looks = [(style["color"], style["marker"]) for style in strangers]
+    assert len(set(looks)) == 20 and not set(looks) & taken and {marker for _, marker in looks} <= set(MARKERS)
+    assert line_styles([one("AIM-Synth")]) == line_styles([*map(one, ("stranger", "AIM-Synth"))])[1:]
+
+
+def test_published_constants_are_hollow_also_where_they_stand_alone():
+    tight, paper, alone = line_styles([one("SSP", "tight"), one("SSP", "paper", 1), one("AdaSSP", "paper")])
+    assert (tight["linestyle"], tight["markerfacecolor"]) == ("-", tight["color"])
+    assert paper["linestyle"] == alone["linestyle"] != "-"
+    assert paper["markerfacecolor"] == alone["markerfacecolor"] == "white"
+
+
+def test_an_unknown_colour_is_named_with_its_method(monkeypatch):
+    monkeypatch.setattr("dpbench.report.figures.style.styles", lambda: {"SSP": ("gray", "o")})
+    with pytest.raises(UserError, match="unknown colour of SSP 'gray'; did you mean 'grey'"):
+        line_styles([one("SSP")])
+
+
+@pytest.mark.parametrize(("count", "columns"), [(1, 1), (2, 2), (3, 3), (4, 2), (5, 3), (6, 3)])
+def test_panels_stand_three_in_a_row_and_four_in_a_square(count, columns):
+    _, grid = empty_figure(count)
+    assert len(grid) == count and grid[0].get_subplotspec().get_gridspec().ncols == columns
+
+
+def test_the_legend_has_each_name_once_in_the_order_asked_for():
+    figure = Figure()
+    grid = [figure.add_subplot(1, 2, place + 1) for place in range(2)]
+    for axes in grid:
+        for name in ("b", "a"):
+            axes.plot([0, 1], [0, 1], label=name)
+    add_legend(figure, grid, ["a", "c", "b"])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
+
+
+def test_a_long_footnote_makes_the_figure_higher():
+    short, long = draw(make_grid())[0], draw(make_grid(), notes="word " * 300)[0]
+    assert long.get_figheight() > short.get_figheight() + 0.5
+
+
+def test_the_users_settings_do_not_matter_and_are_left_alone(tmp_path):
+    trials = make_grid(repetitions=2)
+    before = [path.read_bytes() for path in save_figure(*draw(trials), tmp_path / "a", "f")]
+    rcParams["font.size"] = 20
+    try:
+        after = [path.read_bytes() for path in save_figure(*draw(trials), tmp_path / "b", "f")]
+        assert rcParams["font.size"] == 20
+    finally:
+        rcParams["font.size"] = 10
+    assert before == after

@@ -1,0 +1,69 @@
+import math
+from dataclasses import replace
+
+import pytest
+
+from dpbench.privacy.accounting import gaussian_mu
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.settings import leaves_of, mixed_code, note_of, placed, setting_of, settings_of, variants
+
+from ..made_up import make_trial
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("release.split.train_rows", 50000),
+        ("release.mechanism.parameters.ratio", "1:3"),
+        ("release.mechanism.parameters.ratio.1", 3),
+        ("release.mechanism.parameters.absent", None),
+        ("design.target", "education-num"),
+    ],
+)
+def test_a_path_names_a_setting_of_a_trial(path, value):
+    assert setting_of(make_trial(parameters={"ratio": [1, 3]}).key, path) == value
+
+
+def test_a_reference_has_neither_a_budget_nor_a_protocol():
+    paths = ("release.budget.epsilon", "release.split.protocol")
+    values = [
+        [setting_of(trial.key, path) for path in paths]
+        for trial in (make_trial(), make_trial(protocol="authors"), make_trial("exact", epsilon=math.inf))
+    ]
+    assert values == [[0.1, "split"], [0.1, "authors"], [math.inf, None]]
+
+
+def test_mu_is_that_of_the_budget():
+    mu = setting_of(make_trial(epsilon=1.0, delta=1e-5).key, "release.budget.mu")
+    assert mu == pytest.approx(gaussian_mu(1.0, 1e-5), rel=1e-3)
+
+
+def test_notes_of_a_fit_are_read_by_path():
+    assert note_of(make_trial(notes={"bins": 7}), "bins") == 7
+
+
+def test_trials_of_one_cell_that_differ_in_a_setting_are_told_apart():
+    keys = [make_trial(parameters={"theta": theta}).key for theta in (1, 2)]
+    assert variants(keys, [leaves_of(key) for key in keys], ()) == ["theta=1", "theta=2"]
+    same = [make_trial(repetition=i).key for i in range(2)]
+    assert variants(same, [leaves_of(key) for key in same], ()) == ["", ""]
+
+
+def test_a_figure_has_its_own_columns_for_what_it_shows():
+    spec = {"x": "release.split.train_rows", "panel": "release.mechanism.parameters.theta", "metric": "mse"}
+    assert settings_of(spec) == [spec["x"], spec["panel"]]
+    trials = [make_trial(rows=rows, parameters={"theta": 3}, epsilon=0.5) for rows in (100, 200)]
+    frame = placed(trial_frame(trials, settings_of(spec)), spec)
+    assert sorted(set(frame["x"])) == [100, 200]
+    assert set(frame["panel"]) == {"3"}
+    assert set(frame["epsilon"]) == {0.5} and set(frame["dataset"]) == {"adult"}
+
+
+def test_results_of_several_versions_of_the_code_are_named():
+    def by(code, repetition):
+        trial = make_trial(repetition=repetition)
+        release = replace(trial.key.release, mechanism=replace(trial.key.release.mechanism, code=code))
+        return replace(trial, key=replace(trial.key, fit=replace(trial.key.fit, release=release)))
+
+    assert mixed_code([by("a", 0), by("a", 1)]) == []
+    assert mixed_code([by("a", 0), by("b", 1)]) == ["ssp"]

@@ -1,0 +1,89 @@
+import pandas as pd
+import pytest
+
+from dpbench.errors import UserError
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.tables.cells import cell_table, terminal_table, write_tables
+
+from ..made_up import LABELS, make_grid, make_trial
+
+
+def cells(trials, metric="mse"):
+    return cell_table(trial_frame(trials), LABELS, metric)
+
+
+def test_cells_show_mean_error_count_and_failures():
+    trials = [make_trial(repetition=k, mse=value) for k, value in enumerate((1.0, 2.0, 4.0))]
+    trials += [make_trial(repetition=k, status="failed") for k in (3, 4)]
+    trials += [make_trial(epsilon=1.0, repetition=k, status="timeout") for k in range(5)]
+    table = cells(trials)
+    assert table.loc["SSP", "0.1"] == "2.33 ± 0.88 (3; 2 failed)"
+    assert table.loc["SSP", "1"] == "all 5 failed"
+
+
+def test_one_trial_and_values_that_are_not_finite():
+    assert cells([make_trial(mse=0.08123)]).loc["SSP", "0.1"] == "0.08123 (1)"
+    assert cells([make_trial(mse=None)]).loc["SSP", "0.1"] == "no value (0; 1 not finite)"
+
+
+def test_rows_in_label_order_and_the_reference_in_its_own_row():
+    table = cells(make_grid())
+    assert list(table.columns) == ["0.05", "0.1", "0.5", "1", "2", "inf"]
+    assert list(table.index)[:2] == ["public", "SSP (tight)"]
+    assert table.loc["public", "inf"].endswith("(5)")
+    assert set(table.loc["public"].drop("inf")) == {""}
+    assert table.loc["DD-SSP", "2"].endswith("(3; 2 failed)")
+
+
+def test_a_budget_without_trials_reads_not_run():
+    table = cells([make_trial(epsilon=0.1), make_trial("adassp", epsilon=1.0)])
+    assert table.loc["SSP", "1"] == "not run"
+
+
+def test_data_sets_and_deltas_have_rows_of_their_own():
+    several = [make_trial(), make_trial(dataset="taxi"), make_trial(delta=1e-6)]
+    assert list(cells(several).index) == ["adult, δ = 1e-06: SSP", "adult, δ = 1e-05: SSP", "taxi, δ = 1e-05: SSP"]
+
+
+def test_terminal_table_keeps_to_the_width_and_shows_every_cell():
+    frame = trial_frame(make_grid())
+    text = terminal_table(frame, LABELS, "mse", width=80)
+    assert max(map(len, text.splitlines())) <= 80
+    for cell in cell_table(frame, LABELS, "mse").to_numpy().ravel():
+        assert cell in text
+    assert "lower is better" in text
+
+
+def test_files_hold_every_metric(tmp_path):
+    frame = trial_frame(make_grid())
+    paths = write_tables(frame, LABELS, ["mse", "r2", "absent"], tmp_path, "linreg_adult", "limits: smoke")
+    assert [path.suffix for path in paths] == [".csv", ".md", ".tex"]
+    tidy = pd.read_csv(paths[0])
+    assert len(tidy) == 2 * 31
+    row = tidy[(tidy["series"] == "SSP (paper)") & (tidy["epsilon"] == 0.1) & (tidy["metric"] == "mse")].iloc[0]
+    assert row["spent_epsilon_max"] == pytest.approx(0.16)
+    assert tidy["failed"].sum() == 2 * 4
+    text = paths[1].read_text()
+    assert "## mse" in text and "## r2" in text and "## absent" in text
+    assert "limits: smoke" in text
+    assert "SSP (paper) 0.08 at ε = 0.05" in text
+    assert paths[2].read_text().count("\\begin{tabular}") == 2
+
+
+def test_latex_is_escaped(tmp_path):
+    frame = trial_frame([make_trial("a_b", "c&d")])
+    text = write_tables(frame, {"a_b/c&d": "50% $A_B$ & #1"}, ["mse"], tmp_path, "x_y")[2].read_text()
+    assert r"50\% \$A\_B\$ \& \#1 & 0.08000 (1) \\" in text
+    assert r"\caption{x\_y: mse (scaled target$^2$" in text
+
+
+def test_markdown_cells_cannot_break_the_table(tmp_path):
+    frame = trial_frame([make_trial("a", "b")])
+    text = write_tables(frame, {"a/b": "x|y"}, ["mse"], tmp_path, "t")[1].read_text()
+    assert "| x\\|y | 0.08000 (1) |" in text
+
+
+def test_an_unwritable_folder_is_the_users_matter(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot write"):
+        write_tables(trial_frame([make_trial()]), LABELS, ["mse"], tmp_path / "file", "t")

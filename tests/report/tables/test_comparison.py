@@ -1,0 +1,151 @@
+import math
+
+import pytest
+
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.settings import placed, settings_of
+from dpbench.report.tables.comparison import comparison_table
+
+from ..made_up import make_score, make_trial
+
+LABELS = {
+    f"{mechanism}/{model}": label
+    for mechanism, label in {"exact": "OLS", "binagg": "BinAgg", "aim": "AIM"}.items()
+    for model in ("xgboost", "svr")
+}
+SPEC = {"name": "t", "kind": "comparison_table", "title": "T", "metric": "rel_mse", "panels": {"b": "B", "a": "A"}}
+PUBLISHED = {
+    "where": "Table 9",
+    "repetitions": 4,
+    "digit": 0.01,
+    "rows": {"a": {"BinAgg": 0.30, "GAN": 0.9}, "z": {"BinAgg": 0.7}},
+}
+THETA = "release.mechanism.parameters.theta"
+
+
+def trial(mechanism="binagg", model="xgboost", value=0.3, repetition=0, **changes):
+    scores = [make_score("rel_mse", value, "lower")]
+    return make_trial(mechanism, model, repetition=repetition, metrics=["rel_mse"], scores=scores, **changes)
+
+
+def table(trials, published=None, **changes):
+    spec = SPEC | changes
+    frame = placed(trial_frame(trials, settings_of(spec)), spec)
+    return comparison_table(frame, LABELS, spec, published or {})
+
+
+def cell(made, row, column):
+    return next(line for line in made.rows if line[0] == row)[made.header.index(column)]
+
+
+def test_a_row_a_data_set_in_the_order_of_titles_and_a_column_a_method():
+    trials = [trial(name, dataset=data, value=v, epsilon=math.inf if name == "exact" else 1.0)
+              for name, v in (("exact", 0.1), ("binagg", 0.2)) for data in "ab"]  # fmt: skip
+    made = table(trials)
+    assert made.header == ["", "OLS", "BinAgg"] and [line[0] for line in made.rows] == ["B", "A"]
+    assert cell(made, "A", "BinAgg") == "0.2000 (1)"
+
+
+def test_data_sets_with_budgets_of_their_own_stand_in_one_column():
+    trials = [trial(dataset=data, delta=delta, epsilon=e) for data, delta, e in (("a", 1e-3, 2.0), ("b", 1e-4, 3.0))]
+    made = table(trials)
+    assert len(made.rows) == 2 and made.header == ["", "BinAgg"] and "not run" not in str(made.rows)
+
+
+def test_models_of_one_label_are_averaged_within_a_repetition():
+    values = {"xgboost": (0.2, 0.4), "svr": (0.6, 0.4)}
+    trials = [
+        trial(model=model, value=v, repetition=k, dataset="a") for model in values for k, v in enumerate(values[model])
+    ]
+    (row,) = table(trials).tidy.to_dict("records")
+    assert row["mean"] == pytest.approx(0.4) and row["se"] == pytest.approx(0) and row["count"] == 2
+
+
+def test_a_failed_model_loses_the_repetition_and_one_without_an_estimate_is_left_out_of_the_mean():
+    how = {("svr", 1): "failed", ("svr", 2): "no_estimate", ("svr", 3): "no_estimate", ("xgboost", 3): "no_estimate"}
+    trials = [trial(model=model, value=0.5, repetition=k, dataset="a", status=how.get((model, k), "done"))
+              for model in ("xgboost", "svr") for k in range(4)]  # fmt: skip
+    made = table(trials)
+    (row,) = made.tidy.to_dict("records")
+    assert (row["count"], row["failed"], row["no_estimate"]) == (2, 1, 1)
+    assert cell(made, "A", "BinAgg") == "0.5000 ± 0 (2; 1 no estimate; 1 failed)"
+
+
+def test_published_numbers_stand_beside_with_a_verdict_and_those_not_run_are_said():
+    trials = [trial(value=v, repetition=k, dataset="a") for k, v in enumerate((0.40, 0.42, 0.41, 0.43))]
+    made = table(trials, PUBLISHED)
+    assert cell(made, "A", "BinAgg") == "0.4150 ± 0.0065 (4), paper 0.3: higher"
+    assert cell(made, "A", "GAN") == "not run, paper 0.9"
+    assert cell(made, "z", "BinAgg") == "not run, paper 0.7", "a data set that only the paper has"
+    assert "Of 3 comparisons with published numbers: higher 1, not run 2" in made.told
+    assert any(sentence.startswith("Verdicts: ") and "Student's" in sentence for sentence in made.told)
+
+
+def test_calibrations_are_columns_and_both_stand_beside_the_paper():
+    trials = [trial(value=v, repetition=k, dataset="a", calibration=c)
+              for c, v in (("tight", 0.5), ("paper", 0.3)) for k in range(2)]  # fmt: skip
+    made = table(trials, PUBLISHED)
+    assert cell(made, "A", "BinAgg (paper)").endswith("paper 0.3: within")
+    assert cell(made, "A", "BinAgg (tight)").endswith("paper 0.3: higher")
+
+
+def test_a_method_may_stand_beside_a_published_number_of_another_name():
+    trials = [trial("aim", value=0.3, repetition=k, dataset="a") for k in range(2)]
+    assert cell(table(trials, PUBLISHED, beside={"AIM": "BinAgg"}), "A", "AIM").endswith("paper 0.3: within")
+
+
+def test_settings_are_columns_and_the_paper_speaks_of_its_method_only():
+    trials = [trial(name, value=0.3, repetition=k, dataset="a", parameters={"theta": theta})
+              for name in ("binagg", "aim") for theta in (-70.0, 0.0) for k in range(2)]  # fmt: skip
+    published = PUBLISHED | {"method": "BinAgg", "rows": {"a": {0: 0.30, -70: 0.2, 50: 0.1}}}
+    made = table(trials, published, x=THETA)
+    assert made.header == ["", "", "-70", "0", "50"] and [line[:2] for line in made.rows] == [
+        ["A", "BinAgg"],
+        ["A", "AIM"],
+    ]
+    assert made.rows[0][2:] == [
+        "0.3000 ± 0 (2), paper 0.2: higher", "0.3000 ± 0 (2), paper 0.3: within", "not run, paper 0.1"
+    ]  # fmt: skip
+    assert made.rows[1][2:] == ["0.3000 ± 0 (2)", "0.3000 ± 0 (2)", "not run"]
+
+
+def test_a_method_without_the_parameter_of_the_columns_has_one_of_its_own():
+    trials = [trial("exact", dataset="a"), *(trial(dataset="a", parameters={"theta": theta}) for theta in (0.0, 5.0))]
+    trials += [trial("aim", dataset="a", parameters={"theta": 0.0})]
+    made = table(trials, x=THETA)
+    assert made.header == ["", "", "none", "0", "5"]
+    told = {line[1]: [bool(text) for text in line[2:]] for line in made.rows}
+    assert told["OLS"] == [True, False, False]
+    assert told["BinAgg"] == [False, True, True]
+    assert next(line[2:] for line in made.rows if line[1] == "AIM") == ["", "0.3000 (1)", "not run"]
+
+
+def test_epsilon_is_the_column_and_the_reference_has_its_own():
+    values = {("exact", math.inf): 0.1, ("aim", 0.25): 0.4, ("aim", 1.0): 0.2}
+    trials = [trial(name, value=v, repetition=k, dataset="a", epsilon=e)
+              for (name, e), v in values.items() for k in range(2)]  # fmt: skip
+    published = PUBLISHED | {"rows": {"a": {"AIM": {0.25: 0.4, 0.5: 0.3, 1: 0.3}, "real": {"inf": 0.1}}}}
+    made = table(trials, published, x="release.budget.epsilon", beside={"OLS": "real"})
+    assert made.header == ["", "", "0.25", "0.5", "1", "inf"]
+    assert made.rows == [
+        ["A", "OLS", "", "", "", "0.1000 ± 0 (2), paper 0.1: within"],
+        ["A", "AIM", "0.4000 ± 0 (2), paper 0.4: within", "not run, paper 0.3", "0.2000 ± 0 (2), paper 0.3: lower", ""],
+    ]
+
+
+def test_seconds_are_those_of_the_release_and_of_the_model_without_a_verdict():
+    trials = [trial(dataset="a", release_seconds=0.5, model_seconds=0.25, repetition=k) for k in range(2)]
+    trials += [trial("aim", dataset="a", release_seconds=149.0, model_seconds=1.0, repetition=k) for k in range(2)]
+    published = {"where": "Table 5", "rows": {"a": {"BinAgg": 0.1, "AIM": 40.0}}}
+    made = table(trials, published, metric="seconds", ratios=[["AIM", "BinAgg"]])
+    assert cell(made, "A", "BinAgg") == "0.7500 ± 0 (2), paper 0.1"
+    assert "AIM / BinAgg, means of 1 data sets: 200" in made.told
+    assert "AIM / BinAgg, published, means of 1 data sets: 400" in made.told
+
+
+def test_what_was_spent_is_that_of_the_ledgers_and_a_reference_spends_nothing():
+    trials = [trial(dataset="a", spent=0.65, repetition=k) for k in range(2)]
+    trials += [trial("exact", dataset="a", epsilon=math.inf)]
+    made = table(trials, metric="spent_epsilon")
+    assert made.header == ["", "BinAgg"]
+    assert cell(made, "A", "BinAgg") == "0.6500 ± 0 (2)"

@@ -1,0 +1,61 @@
+import pytest
+
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.settings import placed, settings_of
+from dpbench.report.tables.differences import difference_table
+
+from ..made_up import make_score, make_trial
+
+LABELS = {"aim/xgboost": "AIM", "exact/xgboost": "real"}
+SPEC = {
+    "name": "leak",
+    "kind": "difference_table",
+    "title": "What the leak is worth",
+    "metric": "auc",
+    "x": "release.budget.epsilon",
+    "setting": "release.split.protocol",
+    "values": ["authors", "split"],
+    "panels": {"b": "B", "a": "A"},
+}
+
+
+def trials(values, epsilon=1.0, **changes):
+    """One trial for each protocol and repetition; nan fails."""
+    return [
+        make_trial("aim", "xgboost", epsilon, k, metrics=["auc"], protocol=protocol,
+                   scores=[make_score("auc", v, "higher")], **changes)
+        for protocol, found in values.items() for k, v in enumerate(found)
+    ]  # fmt: skip
+
+
+def table(given, **changes):
+    spec = SPEC | changes
+    return difference_table(placed(trial_frame(given, settings_of(spec)), spec), LABELS, spec, {})
+
+
+def test_differences_are_of_the_same_repetition():
+    """0.1 and 0.3 between pairs, whose values themselves differ by much more; the third has no partner."""
+    given = trials({"split": [0.2, 0.6, 0.9], "authors": [0.3, 0.9]}, dataset="a")
+    made = table(given)
+    (cell,) = made.tidy.to_dict("records")
+    assert (cell["mean"], cell["se"], cell["count"]) == (pytest.approx(0.2), pytest.approx(0.1), 2)
+    assert made.header == ["", "", "1"] and made.rows == [["A", "AIM", "0.20 ± 0.10 (2)"]]
+    assert made.told[0].startswith("Cells: auc at release.split.protocol = authors less that at split")
+
+
+def test_data_sets_and_budgets_have_cells_of_their_own_and_a_gap_is_said():
+    given = [
+        *trials({"split": [0.5, 0.6], "authors": [0.7, 0.8001]}, dataset="a"),
+        *trials({"split": [0.5, 0.6], "authors": [0.4, 0.6]}, dataset="b"),
+        *trials({"split": [0.5], "authors": [0.5]}, epsilon=2.0, dataset="b"),
+        make_trial("exact", "xgboost", float("inf"), metrics=["auc"], scores=[make_score("auc", 0.9, "higher")]),
+    ]
+    made = table(given)
+    assert made.header == ["", "", "1", "2"]
+    assert [line[0] for line in made.rows] == ["B", "A"] and made.rows[1][3] == "not run"
+    assert "Mean of all 3 cells: 0.05; their Student's interval of 95 % lies above 0 in 1, below 0 in 0" in made.told
+
+
+def test_without_pairs_it_says_so():
+    made = table(trials({"split": [0.5]}))
+    assert made.rows == [] and "No repetition has a value at both" in made.told

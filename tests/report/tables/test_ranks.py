@@ -1,0 +1,67 @@
+"""On how many data sets a method is the best, and how many times faster: counted by hand."""
+
+import math
+
+import pandas as pd
+
+from dpbench.report.tables.ranks import mean_ratios, ranks
+
+
+def cells(rows, calibrations=("",)):
+    """Cells of {row: {method: (mean, published)}}; a method's mean stands under each of these calibrations."""
+    return pd.DataFrame(
+        {
+            "row": row, "method": method, "calibration": calibration, "mean": mean, "published": published,
+            "series": f"{method} ({calibration})" if calibration else method,
+        }
+        for row, methods in rows.items()
+        for method, (mean, published) in methods.items()
+        for calibration in calibrations
+    )  # fmt: skip
+
+
+ASKED = {"method": "A", "among": ["A", "B", "C"]}
+ROWS = {
+    "one": {"A": (0.1, 0.3), "B": (0.2, 0.2), "C": (0.3, 0.1)},  # first of ours, third of the published
+    "two": {"A": (0.5, 0.1), "B": (0.5, 0.2), "C": (0.6, 0.3)},  # a tie for the first place
+    "three": {"A": (0.9, 0.2), "B": (0.8, 0.1), "C": (0.7, 0.3)},  # third
+    "four": {"A": (0.4, math.nan), "B": (0.3, 0.1), "C": (0.4, 0.2)},  # second, also in a tie; not published
+    "five": {"A": (math.nan, 0.2), "B": (0.3, 0.1), "C": (0.4, math.nan)},  # not run
+}
+
+
+def test_places_are_counted_over_the_data_sets_that_have_the_method_and_ties_share_the_better_one():
+    assert ranks(cells(ROWS), ASKED, {}) == [
+        "A: lowest mean on 2 and second lowest on 1 of 4 data sets, among A, B, C",
+        "A, published: lowest mean on 1 and second lowest on 2 of 4 data sets, among A, B, C",
+    ]
+
+
+def test_a_method_without_any_value_is_not_among_those_that_it_was_compared_with():
+    rows = {"one": {"A": (0.2, math.nan), "B": (0.1, math.nan), "C": (math.nan, math.nan)}}
+    told = "A: lowest mean on 0 and second lowest on 1 of 1 data sets, among A, B"
+    assert ranks(cells(rows), ASKED, {}) == [told]
+
+
+def test_each_calibration_is_compared_with_the_same_one_or_the_tight_one():
+    both = cells({"one": {"A": (0.2, math.nan), "B": (0.3, math.nan)}}, ("tight", "paper"))
+    both.loc[(both["method"] == "B") & (both["calibration"] == "paper"), "mean"] = 0.1
+    tight = cells({"one": {"C": (0.25, math.nan)}}, ("tight",))
+    assert ranks(pd.concat([both, tight]), ASKED, {}) == [
+        "A (tight): lowest mean on 1 and second lowest on 0 of 1 data sets, among A, B, C",
+        "A (paper): lowest mean on 0 and second lowest on 1 of 1 data sets, among A, B, C",
+    ]
+
+
+def test_a_method_of_another_name_has_the_published_rank_unless_one_has_that_name():
+    named = {"one": {"A": (0.2, 0.1), "B": (0.1, 0.2)}}
+    assert len(ranks(cells(named), ASKED, {"A": "Z"})) == 2
+    assert len(ranks(cells({"one": {**named["one"], "Z": (0.3, 0.1)}}), ASKED, {"A": "Z"})) == 1
+
+
+def test_a_ratio_is_that_of_the_means_over_the_data_sets_that_have_both():
+    # ours: (0.1 + 0.5 + 0.9 + 0.4) / (0.3 + 0.6 + 0.7 + 0.4), published: (0.3 + 0.1 + 0.2) / (0.1 + 0.3 + 0.3)
+    assert mean_ratios(cells(ROWS), "A", "C") == [
+        "A / C, means of 4 data sets: 0.95", "A / C, published, means of 3 data sets: 0.857"
+    ]  # fmt: skip
+    assert mean_ratios(cells({"one": {"A": (1.0, math.nan)}}), "A", "C") == []

@@ -1,0 +1,11 @@
+from dpbench.report.tables.runs import write_runs
+
+from ..made_up import make_grid
+
+
+def test_runs_tell_commit_versions_and_cost_of_each_release_once(tmp_path):
+    trials = make_grid()
+    text = write_runs(trials, tmp_path, "linreg_adult").read_text()
+    assert trials[0].provenance["commit"] in text
+    rows = [line.split("|")[1:-1] for line in text.splitlines() if line.startswith("| ")][2:]
+    assert sum(int(row[3]) for row in rows) == len({trial.release_id for trial in trials})

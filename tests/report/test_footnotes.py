@@ -1,0 +1,103 @@
+"""What stands below a figure: what was run, and whatever a reader must not overlook."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from dpbench.report.footnotes import as_text, footnotes, sweep_footnotes
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.series import series_of
+
+from .made_up import LABELS, draw, footnote, make_grid, make_trial
+
+
+def told(trials, make=footnotes, **changes):
+    """The footnotes of the rows of one metric."""
+    frame = trial_frame(trials)
+    rows = frame[frame["metric"] == "mse"]
+    return make(rows, series_of(frame, LABELS), **changes)
+
+
+def test_footnote_tells_data_failures_overspending_and_notes():
+    text = footnote(draw(make_grid(), notes="limits: smoke")[0])
+    assert "adult: up to 50,000 training and 1,000 test rows. δ = 1e-05." in text
+    assert "5 repetitions" in text
+    assert "DD-SSP 2 of 5 at ε = 2" in text
+    assert "Spent ε exceeds the asked ε: SSP (paper) 0.08 at ε = 0.05" in text
+    assert "limits: smoke" in text
+
+
+def test_footnote_names_the_data_set_where_they_differ():
+    trials = [make_trial(status="failed"), make_trial(dataset="taxi", status="failed")]
+    assert "(failed or not finite): SSP 1 of 1 at ε = 0.1." in footnote(draw(trials)[0])
+    text = footnote(draw([*trials, make_trial("adassp", status="oom"), make_trial("adassp", dataset="taxi")])[0])
+    assert "AdaSSP 1 of 1 at ε = 0.1 on adult." in text
+
+
+def test_footnote_tells_what_was_not_run_and_nonprivate_inputs():
+    used = replace(make_trial("adassp", epsilon=1.0), nonprivate_inputs=("bounds",))
+    text = footnote(draw([make_trial(epsilon=0.1), used])[0])
+    assert "Not run: SSP at ε = 1; AdaSSP at ε = 0.1" in text
+    assert "Non-private inputs: bounds (AdaSSP)" in text
+
+
+def test_footnote_groups_data_sets_and_what_was_taken_from_them():
+    trials = [make_trial(), make_trial("adassp"), replace(make_trial(dataset="taxi"), nonprivate_inputs=("bounds",))]
+    trials += [replace(make_trial("adassp", dataset="taxi"), nonprivate_inputs=("bounds", "settings"))]
+    trials += [make_trial(repetition=1), make_trial(epsilon=1.0)]
+    text = footnote(draw(trials)[0])
+    assert "Each data set: up to 50,000 training" in text
+    assert "2 repetitions (adult) and 1 repetition (taxi)" in text
+    assert "Not run: AdaSSP at ε = 1 on adult." in text
+    assert "Non-private inputs: bounds (every private method on taxi); settings (AdaSSP on taxi)" in text
+
+
+def test_nothing_is_told_of_what_did_not_happen():
+    trials = [make_trial(repetition=place) for place in range(2)]
+    assert told(trials) == [
+        "adult: up to 50,000 training and 1,000 test rows", "δ = 1e-05", "Neighbours: add/remove",
+        "Mean ± standard error of 2 repetitions",
+    ]  # fmt: skip
+    assert told(trials, notes="limits: smoke")[-1] == "limits: smoke"
+
+
+def test_without_a_private_method_there_is_no_delta_and_no_neighbour():
+    said = told([make_trial("exact", epsilon=math.inf)])
+    assert said == ["adult: up to 50,000 training and 1,000 test rows", "Mean ± standard error of 1 repetition"]
+
+
+@pytest.mark.parametrize(("spent", "over"), [(0.1, False), (0.10009, False), (0.1002, True)])
+def test_overspending_is_told_beyond_the_rounding_of_accountants(spent, over):
+    said = as_text(told([make_trial(spent=spent)]))
+    assert ("Spent ε exceeds the asked ε: SSP 0.1 at ε = 0.1." in said) == over
+
+
+def test_a_sweep_tells_ranges_in_place_of_lists_and_counts_what_is_lost():
+    trials = [make_trial(rows=n, delta=1 / n, epsilon=3.0, spent=3.0) for n in (100, 1000)]
+    trials += [make_trial(calibration="paper", rows=n, delta=1 / n, epsilon=3.0, spent=6.0) for n in (100, 1000)]
+    trials += [
+        make_trial(
+            "aim", "linear_marginals", 3.0, place, rows=100, delta=0.01, status="no_estimate" if place else "done"
+        )
+        for place in range(3)
+    ]
+    assert told(trials, sweep_footnotes) == [
+        "100 to 1000 training rows at most, 1,000 test rows",
+        "ε = 3, δ = 0.001 to 0.01",
+        "3 repetitions",
+        "No value (failed, no estimate or not finite): DD-SSP 2 of 3",
+        "Spent ε exceeds the asked ε: SSP (paper) by up to 2 times",
+    ]
+
+
+def test_sentences_become_one_paragraph():
+    assert as_text(["One", "", "Two."]) == "One. Two." and as_text([]) == ""
+
+
+def test_footnotes_say_that_a_mechanism_saw_the_rows_of_its_test():
+    trials = [make_trial(), make_trial(dataset="taxi", protocol="authors")]
+    assert "adult: up to 50,000 training and 1,000 test rows" in told(trials)
+    leaked = "1,000 test rows, which the mechanism saw too (protocol: authors)"
+    assert f"taxi: up to 50,000 training and {leaked}" in told(trials)
+    assert f"50000 training rows at most, 1,000 test rows or {leaked}" in told(trials, sweep_footnotes)

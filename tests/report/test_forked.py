@@ -1,0 +1,34 @@
+"""Calls are shared out over processes, and seem not to be."""
+
+import os
+import signal
+from functools import partial
+
+import joblib
+import pytest
+
+from dpbench.errors import UserError
+from dpbench.report.forked import forked
+
+
+def test_what_the_calls_return_comes_in_their_order_from_several_processes():
+    seen = []
+    made = forked([lambda k=k: (k, os.getpid(), seen.append(k)) for k in range(7)])
+    assert [k for k, _, _ in made] == list(range(7))
+    assert len({process for _, process, _ in made}) == min(joblib.cpu_count(), 7)
+    assert forked([]) == []
+
+
+def test_what_a_call_raises_is_raised_here():
+    with pytest.raises(UserError, match="no such figure"):
+        forked([partial(int, "1"), partial(_refuse, "no such figure"), partial(int, "2")])
+
+
+def _refuse(message):
+    raise UserError(message)
+
+
+@pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core: the calls are made in this very process")
+def test_a_process_that_is_killed_is_told():
+    with pytest.raises(UserError, match="was killed"):
+        forked([partial(int, "1"), lambda: os.kill(os.getpid(), signal.SIGKILL)])

@@ -1,0 +1,40 @@
+"""What is committed under results/ is what the committed code draws from the committed exports."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from dpbench.commands.report import notes_of
+from dpbench.commands.stored import stored_trials
+from dpbench.config import compose, paper_of
+from dpbench.report.frames.results import Results
+from dpbench.report.paper import build_paper
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+@pytest.mark.parametrize(
+    ("name", "figure"), [("dd_ssp", "figure4"), pytest.param("binagg", "figure2", marks=pytest.mark.slow)]
+)
+def test_a_figure_of_each_paper_is_drawn_again_to_the_byte(name, figure, tmp_path):
+    paper = paper_of(name)
+    (spec,) = (spec for spec in paper.report["figures"] if spec["name"] == figure)
+    found = []
+    for one in spec["experiments"]:
+        experiment = compose([f"experiment={one}", f"results={RESULTS}"])
+        stored = stored_trials(experiment)
+        found.append(Results(experiment, stored.trials, notes_of(experiment, stored)))
+    alone = replace(paper, report={**paper.report, "figures": [spec]}, published={})
+    paths = build_paper(alone, found, tmp_path)
+    assert {path.suffix for path in paths} >= {".png", ".csv"}
+    for path in paths:
+        committed = RESULTS / name / path.relative_to(tmp_path)
+        assert path.suffix == ".tex" or path.read_bytes() == committed.read_bytes(), path.name
+
+
+@pytest.mark.parametrize("name", ["dd_ssp", "binagg"])
+def test_the_folder_of_a_paper_holds_no_more_than_is_committed(name):
+    size = sum(path.stat().st_size for path in (RESULTS / name).rglob("*") if path.suffix != ".tex")
+    assert size < 20e6, "both papers are to stay below 25 MB"
+    assert (RESULTS / name / "manifest.json").exists()

@@ -1,0 +1,36 @@
+"""The command line itself: it starts at once, and ends without a traceback."""
+
+import subprocess
+import sys
+
+import pytest
+
+from dpbench.cli import main
+
+
+def test_starting_up_imports_no_heavy_library():
+    code = "import sys; from dpbench.cli import main\ntry: main(sys.argv[1:])\nexcept SystemExit: pass\n"
+    code += "print([m for m in ('jax', 'mbi', 'torch', 'matplotlib', 'pandas', 'hydra') if m in sys.modules])"
+    for line in (["--help"], ["list", "mechanisms"]):
+        done = subprocess.run([sys.executable, "-c", code, *line], capture_output=True, text=True, check=True)
+        assert done.stdout.splitlines()[-1] == "[]", line
+
+
+def test_closed_output_ends_without_a_traceback():
+    line = f"{sys.executable} -u -m dpbench list datasets | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (141, "")  # as for any program that is cut off
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["run", "quickstart"], "unknown argument 'quickstart'; settings look like name=value"),
+        (["run", "--fast"], "unknown argument '--fast'"),
+        (["list", "cakes"], "invalid choice: 'cakes'"),
+    ],
+)
+def test_a_line_that_cannot_be_read_ends_with_2_and_says_why(capsys, line, said):
+    with pytest.raises(SystemExit) as ended:
+        main(line)
+    assert ended.value.code == 2 and said in capsys.readouterr().err
