@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
@@ -14,9 +15,11 @@ from dpbench.errors import UserError
 
 Made = TypeVar("Made")
 
+PLACE = 2  # bytes of the place of a call
+
 
 def forked(calls: Sequence[Callable[[], Made]]) -> list[Made]:
-    """What the calls return, in their order; a process for each core makes its share of them.
+    """What the calls return, in their order; a process for each core makes one after another of those that are left.
 
     Only what they return is sent back. Where processes cannot be forked safely, outside Linux, the calls are made here.
     Raises what a call raises, and `UserError` if a process was killed.
@@ -25,15 +28,19 @@ def forked(calls: Sequence[Callable[[], Made]]) -> list[Made]:
     if count < 2:
         return [call() for call in calls]
     context = multiprocessing.get_context("fork")
+    left, places = os.pipe()  # a place is read by one process alone
+    os.write(places, b"".join(place.to_bytes(PLACE) for place in range(len(calls))))
+    os.close(places)
     shares = []
-    for place in range(count):
+    for _ in range(count):
         ours, theirs = context.Pipe(duplex=False)
-        process = context.Process(target=_make, args=(calls[place::count], theirs), daemon=True)
+        process = context.Process(target=_make, args=(calls, left, theirs), daemon=True)
         process.start()
         theirs.close()
         shares.append((process, ours))
-    made: list[Made | None] = [None] * len(calls)
-    for place, (process, ours) in enumerate(shares):
+    os.close(left)
+    made: dict[int, Made] = {}
+    for process, ours in shares:
         try:
             found = ours.recv()
         except EOFError:
@@ -41,12 +48,16 @@ def forked(calls: Sequence[Callable[[], Made]]) -> list[Made]:
         process.join()
         if isinstance(found, BaseException):
             raise found
-        made[place::count] = found
-    return made  # type: ignore[return-value]
+        made |= found
+    return [made[place] for place in range(len(calls))]
 
 
-def _make(calls: Sequence[Callable[[], Made]], back: Connection) -> None:
+def _make(calls: Sequence[Callable[[], Made]], left: int, back: Connection) -> None:
     try:
-        back.send([call() for call in calls])
+        made = {}
+        while read := os.read(left, PLACE):
+            place = int.from_bytes(read)
+            made[place] = calls[place]()
+        back.send(made)
     except Exception as error:
         back.send(error)
