@@ -15,10 +15,8 @@ from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
 from dpbench.errors import ContractError, UserError, shown
 from dpbench.inference.queries import QueryWorkload
-from dpbench.models.bayesian_rows import bayesian_rows
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
-from dpbench.models.logistic import logistic_rows
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
@@ -66,6 +64,8 @@ class Reference:
     @cached_property
     def likelihood(self) -> Floats:
         """The coefficients (p,) of logistic regression by maximum likelihood on the training rows."""
+        from dpbench.models.logistic import logistic_rows  # its imports are slow
+
         rows = Release(self.design.domain, Budget(math.inf), Ledger(), (SyntheticRows(self.split.train),))
         return _read_only((logistic_rows(rows, design=self.design).coefficients,))[0]
 
@@ -118,6 +118,8 @@ class Reference:
 
         Its draws are the same wherever they are made.
         """
+        from dpbench.models.bayesian_rows import bayesian_rows  # its imports are slow
+
         key = ("posterior", family, largest_norm, whole)
         if key not in self._fits:
             table = self.split.whole if whole else self.split.train
