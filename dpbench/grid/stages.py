@@ -75,6 +75,8 @@ def make_release(request: Message, work: Work) -> None:
             parameters["public"] = public = _public(request["dataset"], _axes(key))
             if public is not None and "public_data" in key.split:
                 told = shared_rows(train, public, counted=open_data)
+        if _takes(function, "test"):
+            parameters["test"] = rows.test
         rng = noise_generator(key.noise_seed(), public=open_data)
     with work.phase("release", limited=True):
         made = function(train, key.budget, rng, **parameters)
