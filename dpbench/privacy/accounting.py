@@ -107,8 +107,8 @@ def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
     change of variables costs nothing.
 
     It holds for the exact minimiser over all of R^p, the logistic loss, and adding or removing a record; not for
-    replacing one, other losses, constraints, or a solver's error. Redberg, Koskela and Wang (2023) bound losses whose f'
-    may have either sign and is not tied to f'': |Z| stands for Z, -log(1 - kappa / 4) is added, and lambda is above
+    replacing one, other losses, constraints, or a solver's error. Redberg, Koskela and Wang (2023) bound losses whose
+    f' may have either sign and is not tied to f'': |Z| stands for Z, -log(1 - kappa / 4) is added, and lambda is above
     L^2 / 4. At the noise and the ridge of the second bound, theirs is 1.3 to 1.4 eps (delta 1e-5, eps 0.05 to 2).
     """
     gaussian = gaussian_epsilon(1 / multiplier, delta)
