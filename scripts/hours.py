@@ -2,9 +2,8 @@
 
     python scripts/hours.py experiment=linreg_adult repetitions=20
 
-A release or fit that is not stored is taken to need the mean seconds of the stored ones of its data set (with the
-same domain), mechanism, calibration, epsilon and, for a fit, model. Those without such a one are counted, and no
-seconds are guessed for them.
+A release or fit that is not stored is taken to need the mean seconds of its stored repetitions. Those that have none
+are counted, and no seconds are guessed for them.
 """
 
 import sys
@@ -15,22 +14,15 @@ from statistics import mean
 
 from dpbench.config import compose
 from dpbench.grid.plan import make_plan
-from dpbench.grid.records import ReleaseKey
 from dpbench.report.export import Cell, load_export
-
-
-def kind(release: ReleaseKey) -> tuple[object, ...]:
-    calibration = release.mechanism.parameters.get("calibration")
-    data = release.dataset
-    return data["name"], data.get("domain"), release.mechanism.name, calibration, release.budget.epsilon
 
 
 def hours(settings: Sequence[str], stored: Iterable[Cell]) -> tuple[float, int, int]:
     """CPU hours, releases to be made, and how many releases and fits have no stored counterpart."""
-    seconds: dict[tuple[object, ...], dict[str, float]] = {}
+    seconds: dict[tuple[str, ...], dict[str, float]] = {}
     done = set()
     for cell in stored:
-        here = kind(cell.key.release)
+        here = (cell.key.release.uncoded().id,)
         for trial in cell.trials:
             runtime = trial.runtime
             done.add((cell.question, trial.key.release.repetition))
@@ -41,9 +33,12 @@ def hours(settings: Sequence[str], stored: Iterable[Cell]) -> tuple[float, int, 
     means = {one: mean(times.values()) for one, times in seconds.items()}
     experiment = compose(settings)
     points = tuple(replace(point, repetitions=1) for point in experiment.points)
-    needed, releases = list[tuple[object, ...]](), 0
+    needed, releases = list[tuple[str, ...]](), 0
     for item in make_plan(replace(experiment, repetitions=1, points=points)).releases:
-        here, questions = kind(item.key), [(trial.uncoded().id, trial.fit.model.name) for trial in item.trials]
+        here, questions = (
+            (item.key.uncoded().id,),
+            [(trial.uncoded().id, trial.fit.model.name) for trial in item.trials],
+        )
         for repetition in range(experiment.repetitions):
             missing = [model for question, model in questions if (question, repetition) not in done]
             releases += bool(missing)
