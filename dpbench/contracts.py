@@ -38,7 +38,8 @@ class Mechanism(Protocol):
     `train`: n rows, read-only. `rng`: the only source of chance; noise is drawn through `dpbench.privacy.noise`. The
     parameters of its config are keyword-only; one called `design` is supplied: how rows become X (n, p) and y (n,);
     and so is one called `public`: a table of rows that need no privacy, sample.public_rows of the same table or those
-    of `dataset.public_data`, which may lack some of the attributes of `train`; None if there are none.
+    of `dataset.public_data`, which may lack some of the attributes of `train`; None if there are none. One called
+    `test` is the test rows, which no budget protects: what is chosen by them is a non-private input.
     Returns a `Release` that holds each kind that the config `_offers_`, over the domain of `train`, with the ledger of
     the noise that was drawn and the budget that it was given.
     """
@@ -102,7 +103,7 @@ PROTOCOLS: dict[str, Callable[..., Any]] = {
     "figure": FigureKind.__call__,
     "table": TableKind.__call__,
 }
-SUPPLIED = {"mechanism": ("design", "public"), "model": ("design", "rng")}  # by the grid, never by a config
+SUPPLIED = {"mechanism": ("design", "public", "test"), "model": ("design", "rng")}  # by the grid, never by a config
 
 
 # --- signatures ----------------------------------------------------------------------------------------------------

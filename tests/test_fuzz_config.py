@@ -29,7 +29,7 @@ KEYS = [
     "dataset", "mechanism", "model", "metric", "sample", "limits", "experiment", "name", "title", "epsilon", "delta",
     "mu", "seed", "relation", "repetitions", "calibration", "sweep", "design", "design.target", "+design.exact",
     "jobs", "shards", "slurm", "slurm.time", "+slurm.x", "report", "report.labels", "report.metrics", "report.figures",
-    "results", "sample.train_rows", "sample.test_rows", "sample.public_rows",
+    "results", "sample.train_rows", "sample.test_rows", "sample.public_rows", "sample.split",
     "limits.seconds", "limits.memory_mb", "limits.model_mb",
     "dataset.name", "dataset._target_", "dataset.attributes", "dataset.target", "dataset.drop", "dataset.card",
     "+dataset.bounds", "+dataset.sources", "dataset.shipped", "+dataset.domain", "mechanism.adassp",

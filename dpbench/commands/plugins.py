@@ -86,8 +86,8 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
 
 def _release(part: Part, table: Table, budget: Budget) -> Release:
     supplied: dict[str, Any] = {"design": _design(table)} if part.takes("design") else {}
-    if part.takes("public"):
-        supplied["public"] = tiny_table(labels=part.labels, seed=SEED + 1)
+    for other in filter(part.takes, ("public", "test")):
+        supplied[other] = tiny_table(labels=part.labels, seed=SEED + 1)
     made: Release = part.function(table, budget, np.random.default_rng(SEED), **supplied, **part.parameters)
     return made
 

@@ -57,6 +57,7 @@ class Sample:
 
     `test_rows` below 1 is a part of the rows, and [0.2, 1000] a fifth of them, but 1,000 at most; 0 is none: metrics
     are then of the training rows. `protocol`: which of them a mechanism sees (`dpbench.data.table.Split.seen`).
+    `split`: "fresh", one for each repetition, or "fixed", that of repetition 0 for all of them.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Sample:
     test_rows: float | Sequence[float]
     public_rows: int = 0
     protocol: str = "split"
+    split: str = "fresh"
 
 
 @dataclass(frozen=True)

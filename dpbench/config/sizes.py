@@ -13,8 +13,9 @@ from dpbench.errors import UserError, check_known, shown, unknown
 
 MOST_ROWS = 10**9
 MOST_SECONDS, MOST_MB = 1e7, 1e8  # 115 days, 100 TB
+SPLITS = ("fresh", "fixed")  # each repetition has a split of its own, or all share one
 SIZES = {  # the keys of the two groups of sizes
-    "sample": ("name", "train_rows", "test_rows", "public_rows", "protocol"),
+    "sample": ("name", "train_rows", "test_rows", "public_rows", "protocol", "split"),
     "limits": ("name", "model_mb", "iterations", "seconds", "memory_mb"),
 }
 
@@ -25,12 +26,14 @@ def sample_of(sample: Mapping[str, Any]) -> Sample:
 
     _check_keys("sample", sample)
     check_known("sample.protocol", sample["protocol"], PROTOCOLS)
+    check_known("sample.split", sample["split"], SPLITS)
     return Sample(
         name=str(sample["name"]),
         train_rows=integer("sample.train_rows", sample["train_rows"], 1, MOST_ROWS),
         test_rows=_test_rows(sample["test_rows"]),
         public_rows=integer("sample.public_rows", sample["public_rows"], 0, MOST_ROWS),
         protocol=str(sample["protocol"]),
+        split=str(sample["split"]),
     )
 
 

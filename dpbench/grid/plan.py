@@ -184,6 +184,7 @@ def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
     sample = experiment.sample
     private: dict[str, Any] = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}
     private |= {"protocol": sample.protocol} if sample.protocol != "split" else {}
+    private |= {"fixed": True} if sample.split == "fixed" else {}
     public: dict[str, Any] = {"public_rows": sample.public_rows} if sample.public_rows else {}
     if (other := experiment.dataset.get("public_data")) is not None:
         public = {"public_data": dataset_key(other)}

@@ -75,6 +75,8 @@ def make_release(request: Message, work: Work) -> None:
             parameters["public"] = public = _public(request["dataset"], _axes(key))
             if public is not None and "public_data" in key.split:
                 told = shared_rows(train, public, counted=open_data)
+        if _takes(function, "test"):
+            parameters["test"] = rows.test
         rng = noise_generator(key.noise_seed(), public=open_data)
     with work.phase("release", limited=True):
         made = function(train, key.budget, rng, **parameters)
@@ -208,8 +210,9 @@ def _verified(kind: str, name: str, target: str, code: str | None) -> Callable[.
 
 
 def _axes(key: ReleaseKey) -> str:
-    """What the split of a release depends on."""
-    return canonical([key.dataset, key.split, key.seed, key.repetition])
+    """What the split of a release depends on: a fixed one is that of repetition 0."""
+    repetition = 0 if key.split.get("fixed") else key.repetition
+    return canonical([key.dataset, key.split, key.seed, repetition])
 
 
 @lru_cache(maxsize=2)  # the private rows, and public ones of another data set
@@ -228,7 +231,9 @@ def _table(dataset: str, key: str) -> Table | Simulation:
 @lru_cache(maxsize=8)
 def _split(config: str, axes: str) -> Split:
     dataset, sizes, seed, repetition = json.loads(axes)
-    protocol, _ = sizes.pop("protocol", "split"), sizes.pop("public_data", None)
+    protocol = sizes.pop("protocol", "split")
+    for name in ("public_data", "fixed"):  # no sizes
+        sizes.pop(name, None)
     source = {part: dataset[part] for part in ("name", "sources")}
     rng = generator("split", [source, seed, repetition])
     rows = _table(config, canonical(dataset))

@@ -1,4 +1,4 @@
-"""DP-SGD with a search for its hyperparameters, under three accounts of what the search costs (DD-SSP, 3.6)."""
+"""DP-SGD with a search for its hyperparameters, under four accounts of what the search costs (DD-SSP, 3.6)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpbench.privacy.noise import gaussian, number_of_runs, unpaid
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Coefficients, Release
 
-TUNINGS = ("optimistic", "advanced_composition", "random_search")
+TUNINGS = ("optimistic", "test_error", "advanced_composition", "random_search")
 
 
 def dpsgd_search(
@@ -40,14 +40,17 @@ def dpsgd_search(
     eta: float = 0.0,
     gamma: float = 0.03,
     score_share: float = 0.1,
+    test: Table | None = None,
 ) -> Release:
     """The best of several runs of DP-SGD over a grid of k hyperparameter settings.
 
     **Source** DD-SSP, section 3.6 and G.2 (k = 108); Steinke (2022), Theorem 22; Papernot and Steinke (2021).
     **Privacy** Add/remove; a run is `dpsgd`'s. `optimistic`: each of the k runs spends (eps, delta) and the ledger
-    holds the released one alone. `advanced_composition`: each run is (eps0, delta0)-DP, such that k of them are
-    (eps, delta)-DP by Theorem 22, and the ledger holds all k. Both choose by a score of the training rows that is not
-    paid for, mean squared error or, for the logistic loss, AUC: `nonprivate_inputs` says so. `random_search`: a random
+    holds the released one alone. `test_error`: the same, but that the runs are scored on the rows `test`, and the best
+    setting is run anew, as in the code of DD-SSP's authors: the rows that the release is then tested on have chosen it,
+    and nothing protects them. `advanced_composition`: each run is (eps0, delta0)-DP, such that k of them are
+    (eps, delta)-DP by Theorem 22, and the ledger holds all k. These three choose by a score that is not paid for, mean
+    squared error or, for the logistic loss, AUC: `nonprivate_inputs` says so. `random_search`: a random
     number K of independent runs (`RandomSearch`), each with a setting drawn uniformly and a private score, the sum over
     the training rows of a loss in [0, B] with Gaussian noise. B is (2 ||Y||)^2 for the squared error of the prediction
     clipped to [-||Y||, ||Y||], and 1 for that of the predicted probability (Brier score), which goes with the logistic
@@ -60,10 +63,11 @@ def dpsgd_search(
     search. Each has the law of a run alone. Theorem 22, however, holds for independent runs: that all runs together
     cost no more than (eps, delta) is what the accountant says of the ledger, which counts shared samples as shared.
     2. `random_search` is the accounting that the paper only names. Its score for the logistic loss is not the AUC,
-    which is no sum over rows.
+    which is no sum over rows. 3. `test_error` searches anew in each release; the authors' code searches once for each
+    epsilon, and uses the setting in all trials.
 
     `score_share` is the part of a run's mu^2 that pays for its score. Raises `UserError` for what `dpsgd` refuses, an
-    unknown tuning or an empty list.
+    unknown tuning, an empty list, or `test_error` without test rows.
     """
     lists = {"batch_sizes": batch_sizes, "clips": clips, "epochs": epochs, "learning_rates": learning_rates}
     for name, values in lists.items():
@@ -77,7 +81,12 @@ def dpsgd_search(
     ]
     if tuning == "random_search":
         return _random_search(train, budget, rng, design, loss, settings, eta=eta, gamma=gamma, score_share=score_share)
-    return _exhaustive_search(train, budget, rng, design, loss, settings, tuning=tuning)
+    scored = train
+    if tuning == "test_error":
+        if test is None or not len(test):
+            raise UserError("dpsgd_search: tuning=test_error chooses on the test rows; set sample.test_rows")
+        scored = test
+    return _exhaustive_search(train, budget, rng, design, loss, settings, tuning=tuning, scored=scored)
 
 
 def _exhaustive_search(
@@ -89,20 +98,21 @@ def _exhaustive_search(
     settings: Sequence[Setting],
     *,
     tuning: str,
+    scored: Table,
 ) -> Release:
-    """All settings; the best by its non-private score."""
+    """All settings; the best by its non-private score of the rows `scored`."""
     epsilon, delta = budget.epsilon, budget.delta
     if tuning == "advanced_composition":
         epsilon, delta = advanced_composition(epsilon, delta, len(settings))
     multipliers = {plan: sampled_multiplier(epsilon, delta, *plan) for plan in dict.fromkeys(map(_plan, settings))}
     X, y = design.encode(train)
+    X_scored, y_scored = design.encode(scored)
     all_runs = Ledger()
     best, best_score, theta = settings[0], -np.inf, np.zeros(X.shape[1])
     for plan, multiplier in multipliers.items():
         group = [setting for setting in settings if _plan(setting) == plan]
         thetas = descend(rng, all_runs, X, y, loss=loss, settings=group, multiplier=multiplier)
-        fitted = X @ thetas
-        exact = _auc(fitted, y) if loss == "logistic" else -np.square(fitted - y[:, None]).sum(axis=0) / max(len(y), 1)
+        exact = _score(loss, X_scored @ thetas, y_scored)
         scores = unpaid(exact, label="scores")
         if scores.max() > best_score:
             best, best_score, theta = group[scores.argmax()], scores.max(), thetas[:, scores.argmax()]
@@ -111,6 +121,10 @@ def _exhaustive_search(
     if tuning == "optimistic":
         ledger = Ledger([_steps_event(_plan(best), multipliers[_plan(best)])])
         taken += ", of which all but the released one are unpaid"
+    elif tuning == "test_error":
+        ledger = Ledger()
+        theta = descend(rng, ledger, X, y, loss=loss, settings=[best], multiplier=multipliers[_plan(best)])[:, 0]
+        taken += " on the test rows; these runs are unpaid"
     found = {"setting": asdict(best)}
     return Release(train.domain, budget, ledger, (Coefficients(theta),), found, (taken,))
 
@@ -159,6 +173,14 @@ def _steps_event(plan: Plan, multiplier: float) -> Gaussian:
     """What `descend` records of one run alone."""
     rate, steps = plan
     return Gaussian("clipped gradients", 1.0, multiplier, steps, rate)
+
+
+def _score(loss: str, fitted: Floats, y: Floats) -> Floats:
+    """AUC, or minus the mean squared error, of each column of fitted values (n, k)."""
+    if loss == "logistic":
+        return _auc(fitted, y)
+    squares: Floats = np.square(fitted - y[:, None]).sum(axis=0)
+    return -squares / max(len(y), 1)
 
 
 def _auc(scores: Floats, y: Floats) -> Floats:

@@ -38,16 +38,18 @@ def objpert(
     **Source** DD-SSP, Algorithm 6, with l(theta; z) = log(1 + exp(-y x.theta)), r = 0 and F = R^p; n cancels there.
     **Privacy** Add/remove. theta* minimises sum_i l(theta; z_i) + Delta/2 ||theta||^2 + b.theta, b ~ N(0, sigma^2 I).
     One record's gradient has l2 norm ||X|| at most, its Hessian ||X||^2/4: the cost is `accounting.objective_epsilon`
-    of the multiplier sigma / ||X|| and the offset J = log(1 + ||X||^2 / (4 Delta)).
-    That is the cost of the exact minimiser theta*. The solver ends at a theta = theta* + e whose gradient has l2 norm
-    tau = `tolerance` sigma at most, so that ||e|| <= tau / Delta, as the objective is Delta-strongly convex. What is
-    released is theta with Gaussian noise: given theta*, neighbours change e by 2 tau / Delta at most, and the noise
-    spends `solver_share` of eps and `SOLVER_DELTA` of delta. The two costs add up (basic composition). A run whose
-    solver does not reach tau fails, which depends on the rows and is not paid for; none was seen to.
+    of the multiplier sigma / ||X|| and the offset J = log(1 + ||X||^2 / (4 Delta)), by a theorem that is proved there:
+    for the logistic loss, neighbours that add or remove a record and Delta >= ||X||^2 / eps, the exact minimiser theta*
+    over all of R^p is (eps, delta)-DP with the noise of the Gaussian mechanism for the sensitivity ||X||.
+    The solver ends at a theta = theta* + e whose gradient has l2 norm tau = `tolerance` sigma at most, so that ||e|| <=
+    tau / Delta, as the objective is Delta-strongly convex. What is released is theta with Gaussian noise: given theta*,
+    neighbours change e by 2 tau / Delta at most, and the noise spends `solver_share` of eps and `SOLVER_DELTA` of
+    delta. The two costs add up (basic composition). A run whose solver does not reach tau fails, which depends on the
+    rows and is not paid for; none was seen to.
     `paper`: Delta = ||X||^2 / (2 eps), sigma = ||X|| sqrt(8 log(2/delta) + 4 eps) / eps, as published, which spends
     less than (eps, delta), with the noise for the solver's error too. `tight`: of the rest (eps', delta') of (eps,
-    delta), Delta = ||X||^2 / eps', the least whose change of variables costs nothing, and sigma = ||X|| / mu, mu the
-    largest Gaussian-DP parameter that (eps', delta') allows.
+    delta), Delta = ||X||^2 / eps', twice the published one (from there on the change of variables costs nothing), and
+    sigma = ||X|| / mu, mu the largest Gaussian-DP parameter that (eps', delta') allows.
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, y = -1 or +1; theta (p,).
     **Departures** 1. The noise for the solver's error, which Iyengar et al. (2019) add too.
 

@@ -12,6 +12,10 @@ from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
 from dpbench.report.text import number, span
 
+_MARKS = {  # what a frame's `test_rows` may have beside a size
+    "protocol": "which the mechanism saw too (protocol: authors)",
+    "fixed": "one split for all repetitions, so that the errors hold the noise alone (split: fixed)",
+}
 _SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
 
 
@@ -64,12 +68,17 @@ def _test_rows(asked: object) -> str:
 
     >>> _test_rows("1000"), _test_rows("0"), _test_rows("0.2:1000")
     ('1,000 test rows', 'no test rows', '20 % of all rows, 1,000 at most, as test rows')
-    >>> _test_rows("1000+")
+    >>> _test_rows("1000+protocol")
     '1,000 test rows, which the mechanism saw too (protocol: authors)'
+    >>> _test_rows("1000+fixed")
+    '1,000 test rows, one split for all repetitions, so that the errors hold the noise alone (split: fixed)'
     """
-    if str(asked).endswith("+"):
-        return f"{_test_rows(str(asked)[:-1])}, which the mechanism saw too (protocol: authors)"
-    rows, *most = (float(part) for part in str(asked).split(":"))
+    asked, *marks = str(asked).split("+")
+    return ", ".join([_size(asked), *(_MARKS[mark] for mark in marks)])
+
+
+def _size(asked: str) -> str:
+    rows, *most = (float(part) for part in asked.split(":"))
     if 0 < rows < 1:
         cap = f", {most[0]:,.0f} at most," if most else ""
         return f"{100 * rows:g} % of all rows{cap} as test rows"

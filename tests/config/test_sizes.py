@@ -33,6 +33,12 @@ def test_no_reference_is_fitted_to_its_test_rows():
         compose(["sample.protocol=author"])
 
 
+def test_a_split_is_fresh_or_fixed():
+    assert (compose([]).sample.split, compose(["sample.split=fixed"]).sample.split) == ("fresh", "fixed")
+    with pytest.raises(UserError, match=r"unknown sample\.split 'fix'; did you mean 'fixed'"):
+        compose(["sample.split=fix"])
+
+
 def test_mu_is_converted_to_the_epsilon_that_it_has_at_delta():
     made = compose(["mu=[0.5,1]", "delta=1e-6"])
     assert made.epsilons == pytest.approx([gaussian_epsilon(mu, 1e-6) for mu in (0.5, 1)])

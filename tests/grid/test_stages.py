@@ -12,6 +12,7 @@ from dpbench.grid import stages
 from dpbench.grid.plan import make_plan
 from dpbench.grid.releases import find_release, read_release
 from dpbench.grid.store import Store
+from dpbench.releases import SufficientStatistics
 
 SEES = '''
 from dpbench.privacy.ledger import Ledger
@@ -189,6 +190,23 @@ def test_the_protocol_decides_which_rows_a_mechanism_sees_and_stands_in_its_key(
     tests = len(rows.test)
     assert np.array_equal(seen["authors"], np.concatenate([seen["split"], rows.test.codes]))
     assert (len(seen["split"]), len(seen["authors"])) == (100, 100 + tests) and tests > 0
+
+
+def test_a_fixed_split_is_the_first_one_for_all_repetitions_and_stands_in_the_key(desk):
+    """Its noise is still drawn anew; a split of each repetition's own leaves no mark in the key."""
+    settings = ("mechanism=[ssp]", "repetitions=3", "sample.train_rows=100")
+    fresh, fixed = (desk.plan(*settings, f"sample.split={name}").releases for name in ("fresh", "fixed"))
+
+    def rows(item):
+        parts = stages._split(json.dumps(dict(desk.made.settings[0].dataset)), stages._axes(item.key))
+        return parts.train.codes.tobytes(), parts.test.codes.tobytes()
+
+    assert [rows(item) for item in fixed] == [rows(fresh[0])] * 3
+    assert len({rows(item) for item in fresh}) == 3
+    assert all(item.key.split == {**fresh[0].key.split, "fixed": True} for item in fixed)
+    assert "fixed" not in fresh[0].key.split
+    released = {desk.release(item).release[SufficientStatistics].xty.tobytes() for item in fixed}
+    assert len(released) == 3
 
 
 def test_each_draw_is_another_set_of_rows_and_the_first_is_the_release(desk):

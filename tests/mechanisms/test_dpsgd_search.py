@@ -37,7 +37,7 @@ def design(small_domain):
 
 
 def search(table, design, tuning, *, epsilon=1.0, seed=0, **change):
-    settings = {**GRID, **change}
+    settings = {"test": table, **GRID, **change}
     return dpsgd_search(
         table, Budget(epsilon, DELTA), np.random.default_rng(seed), design=design, tuning=tuning, **settings
     )
@@ -56,6 +56,29 @@ def test_the_optimistic_ledger_is_that_of_the_released_run_alone(small_table, de
     assert release.ledger.events == alone.ledger.events
     assert event.multiplier == sampled_multiplier(1.0, DELTA, setting.rate, setting.steps)
     assert "16 runs, of which all but the released one are unpaid" in release.nonprivate_inputs[0]
+
+
+def test_the_test_error_chooses_the_setting_and_a_new_run_of_it_is_released(small_table, small_domain, design):
+    """Where all test rows have the middle grade, which is 0 in the design, the settings that leave theta at 0 win."""
+    codes = small_table.codes[:200].copy()
+    codes[:, small_domain.index("grade")] = small_domain["grade"].size // 2
+    middle = Table(small_domain, codes)
+    assert np.abs(design.encode(middle)[1]).max() < 0.1
+    still = search(small_table, design, "test_error", epsilon=500.0, test=middle)
+    assert still.diagnostics["setting"]["learning_rate"] == 1e-6
+    assert search(small_table, design, "optimistic", epsilon=500.0).diagnostics["setting"]["learning_rate"] == 0.5
+
+    setting = Setting(**still.diagnostics["setting"])
+    alone = dpsgd(small_table, Budget(500.0, DELTA), np.random.default_rng(0), design=design, **asdict(setting))
+    assert still.ledger.events == alone.ledger.events
+    (told,) = still.nonprivate_inputs
+    assert "chosen by the non-private scores of 16 runs on the test rows; these runs are unpaid" in told
+
+
+def test_a_choice_by_the_test_error_needs_test_rows(small_table, design):
+    for nothing in (None, small_table.take(np.arange(0))):
+        with pytest.raises(UserError, match=r"chooses on the test rows; set sample\.test_rows"):
+            search(small_table, design, "test_error", test=nothing)
 
 
 def test_the_ledger_of_advanced_composition_holds_all_runs_and_meets_the_budget(small_table, design):
@@ -145,8 +168,8 @@ def test_a_table_without_rows_or_with_one_class_is_no_error(tuning, loss, small_
     domain = small_domain
     design = Design(domain, "sex")
     for rows in (0, 30):
-        table = Table(domain, np.zeros((rows, 4), dtype=np.int64))
-        release = search(table, design, tuning, loss=loss, gamma=0.3)
+        table, test = (Table(domain, np.zeros((n, 4), dtype=np.int64)) for n in (rows, 30))
+        release = search(table, design, tuning, loss=loss, gamma=0.3, test=test)
         assert np.isfinite(release[Coefficients].values).all()
 
 

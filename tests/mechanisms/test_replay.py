@@ -62,8 +62,8 @@ def maker(part: Part, kind: str, epsilon: float, *, relation: str | None = None,
     parameters = {**part.parameters, **{k: v for k, v in SMALL.items() if k in part.parameters}, **change}
     if part.takes("design"):
         parameters["design"] = DESIGNS[kind]
-    if part.takes("public"):
-        parameters["public"] = rows(kind, 40)
+    for other in filter(part.takes, ("public", "test")):
+        parameters[other] = rows(kind, 40)
     budget, function = Budget(epsilon, DELTA, relation or part.relations[0]), part.function
     return lambda table: function(table, budget, np.random.default_rng(seed), **parameters)
 

@@ -50,6 +50,7 @@ def make_trial(
     release_seconds: float = 1.2,
     model_seconds: float = 0.01,
     protocol: str = "split",
+    fixed: bool = False,
 ) -> Trial:
     """One trial; its id is that of its key. `data` are parameters of its data set. An `mse` of None is not finite."""
     parameters = dict(parameters or {}) | ({"calibration": calibration} if calibration else {})
@@ -57,6 +58,7 @@ def make_trial(
     budget = Budget(float(epsilon), delta)
     made = PartKey(mechanism, f"m.{mechanism}", parameters)
     split = {"train_rows": rows, "test_rows": 1000} | ({"protocol": protocol} if protocol != "split" else {})
+    split |= {"fixed": True} if fixed else {}
     release = ReleaseKey(about, split, 0, repetition, made, budget)
     fit = FitKey(release, PartKey(model, f"m.{model}", {}), {"target": "education-num", "intercept": True})
     key = TrialKey(fit, tuple(PartKey(name, f"m.{name}", {}) for name in sorted(metrics)))

@@ -101,3 +101,11 @@ def test_footnotes_say_that_a_mechanism_saw_the_rows_of_its_test():
     leaked = "1,000 test rows, which the mechanism saw too (protocol: authors)"
     assert f"taxi: up to 50,000 training and {leaked}" in told(trials)
     assert f"50000 training rows at most, 1,000 test rows or {leaked}" in told(trials, sweep_footnotes)
+
+
+def test_footnotes_say_that_errors_over_one_split_hold_the_noise_alone():
+    trials = [make_trial(), make_trial(dataset="taxi", fixed=True)]
+    shared = "1,000 test rows, one split for all repetitions, so that the errors hold the noise alone (split: fixed)"
+    assert {"adult: up to 50,000 training and 1,000 test rows", f"taxi: up to 50,000 training and {shared}"} <= set(
+        told(trials)
+    )

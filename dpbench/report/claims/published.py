@@ -92,7 +92,7 @@ def _ours(experiment: Experiment, place: str) -> Any:
 
 def _text(value: Any) -> str:
     values = value if isinstance(value, list) else [value]
-    return ", ".join(number(float(one)) for one in values)
+    return ", ".join(one if isinstance(one, str) else number(float(one)) for one in values)
 
 
 def dataset_table(

@@ -40,7 +40,9 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     if not tables:
         return []
     made = sum(int((table["pairs"] > 0).sum()) for table in tables)
-    head = [f"# {markdown(paper.title)}: what the paper claims, and what was found", markdown(_caption(made))]
+    fixed = any(one.experiment.sample.split == "fixed" for one in results.values())
+    caption = _caption(made, "noise" if fixed else "split and the noise")
+    head = [f"# {markdown(paper.title)}: what the paper claims, and what was found", markdown(caption)]
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
     rows = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
     return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
@@ -102,14 +104,14 @@ def _cell(row: pd.Series) -> str:
     return f"{row['verdict']}: {mean_and_error(row['difference'], row['se'])} ({row['pairs']})"
 
 
-def _caption(made: int) -> str:
+def _caption(made: int, redrawn: str) -> str:
     """What the verdicts can and cannot say."""
     tail = 100 * (1 - LEVEL) / 2
     return (
         f"Each verdict rests on Student's two-sided {100 * LEVEL:g} % interval of the mean difference between paired "
         "repetitions. Where such differences are normal, a claim that fails by just its margin is called right in "
         f"{tail:g} % of comparisons, and one that holds by just its margin is called wrong in as many (for similar, at "
-        f"most twice as many). The {made} comparisons are not corrected for their number. The repetitions draw the "
-        "split and the noise anew from one data set: their spread does not speak of other data. Cells: mean difference "
+        f"most twice as many). The {made} comparisons are not corrected for their number. The repetitions draw "
+        f"the {redrawn} anew from one data set: their spread does not speak of other data. Cells: mean difference "
         "± its standard error (pairs)."
     )

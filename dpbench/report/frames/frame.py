@@ -155,7 +155,8 @@ def _setting(key: TrialKey) -> Group:
 def _of_setting(key: TrialKey) -> tuple[object, ...]:
     split, budget = key.release.split, key.release.budget
     dataset, mechanism, calibration, model = series_group(key)
-    test_rows = str(setting_of(key, "release.split.test_rows") or 0) + ("+" if "protocol" in split else "")
+    marks = (name for name in ("protocol", "fixed") if name in split)
+    test_rows = "+".join([str(setting_of(key, "release.split.test_rows") or 0), *marks])
     plain = (split.get("train_rows", 0), test_rows, budget.relation)
     return dataset, mechanism, calibration, model, budget.epsilon, budget.delta, *plain
 

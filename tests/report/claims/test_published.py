@@ -59,6 +59,7 @@ def test_the_protocol_is_read_from_the_configurations(experiment):
     facts = [
         {"what": "ε", "value": [0.1, 0.5, 1.0], "ours": "epsilon", "where": "section 4"},
         {"what": "test rows", "value": 7, "ours": "sample.test_rows", "where": "G.1"},
+        {"what": "splits", "value": "fixed", "ours": "sample.split", "where": "code"},
         {"what": "model size", "value": 80, "ours": "mechanism.aim.max_model_mb", "where": "G.2"},
         {"what": "tree", "value": 1, "ours": "mechanism.mst.workload", "where": "G.4"},
     ]
@@ -68,6 +69,7 @@ def test_the_protocol_is_read_from_the_configurations(experiment):
         ["ε", "0.1, 0.5, 1", "quickstart", "equal"],
         ["ε", "1", "other", "differs"],
         ["test rows", "1000", "every experiment", "differs"],
+        ["splits", "fresh", "every experiment", "differs"],
         ["model size", "80", "quickstart", "equal"],
     ]
 

@@ -30,11 +30,13 @@ def quickstart():
 def written(quickstart, tmp_path):
     """The Markdown and the rows of the CSV of these statements on {data set: trials}."""
 
-    def write(found, *statements):
+    def write(found, *statements, split="fresh"):
         results = {one: Results(quickstart, []) for one in FIGURE["experiments"]}
         for name, trials in found.items():
             dataset = {**quickstart.dataset, "name": name}
-            results[f"on_{name}"] = Results(replace(quickstart, name=f"on_{name}", dataset=dataset), trials)
+            sample = replace(quickstart.sample, split=split)
+            experiment = replace(quickstart, name=f"on_{name}", dataset=dataset, sample=sample)
+            results[f"on_{name}"] = Results(experiment, trials)
         report = {"panels": {"adult": "Adult"}, "labels": LABELS, "figures": [FIGURE]}
         claims = {"margins": MARGINS, "statements": [STATEMENT | one for one in statements]}
         paths = write_verdicts(Paper("p", "A paper", report, claims), results, tmp_path)
@@ -55,6 +57,12 @@ def trials_of(offsets=OFFSETS, dataset="adult", epsilon=1.0):
             (("exact", "linear_statistics"), math.inf, 10.0),
         )
     ]
+
+
+def test_the_caption_says_what_the_repetitions_draw_anew(written):
+    for split, drawn in (("fresh", "split and the noise"), ("fixed", "noise")):
+        text, _ = written({"adult": trials_of()}, {}, split=split)
+        assert f"The repetitions draw the {drawn} anew from one data set" in text
 
 
 @pytest.mark.parametrize(
