@@ -11,8 +11,8 @@ from typing import Any
 
 from dpbench.commands.recorded import recall
 from dpbench.commands.stored import Stored, stored_trials
-from dpbench.config import Experiment, Paper, choices, compose, composed, paper_of
-from dpbench.config.registry import folder_of
+from dpbench.config import Experiment, Paper, choices, compose, paper_of
+from dpbench.config.registry import folder_of, read_yaml
 from dpbench.errors import UserError
 from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import read_plan
@@ -76,7 +76,9 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
     exported = {
         name for name, path in known.items() if any((root / one / NAME).exists() for one in (name, folder_of(path)))
     }
-    drawn = [name for name in known if name in exported or _has_trials(name, overrides, config_dir)]
+    # an experiment is named as its file is, or by the file
+    folders = {name: root / str(read_yaml(path).get("name", name)) / "trials" for name, path in known.items()}
+    drawn = [name for name in known if name in exported or folders[name].is_dir()]
     if not drawn:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     for name in drawn:
@@ -88,11 +90,6 @@ def _experiments(paper: str, config_dir: Path | None) -> list[str]:
     """Those that the figures of a paper name, and the others in its folder."""
     found = {name for name, path in choices("experiment", config_dir).items() if folder_of(path) == f"{paper}/"}
     return sorted({*paper_of(paper, config_dir).experiments, *found})
-
-
-def _has_trials(name: str, overrides: Sequence[str], config_dir: Path | None) -> bool:
-    config = composed([*overrides, f"experiment={name}"], config_dir)
-    return (Path(str(config["results"])) / str(config["name"]) / "trials").is_dir()
 
 
 def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> None:

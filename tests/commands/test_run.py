@@ -101,6 +101,7 @@ def test_results_do_not_depend_on_workers_shards_or_order(bench):
         assert bench.trials() == expected
 
 
+@pytest.mark.slow
 def test_force_runs_everything_again_to_the_same_result(bench):
     bench.run()
     expected = bench.trials()

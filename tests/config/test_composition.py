@@ -7,7 +7,7 @@ from dpbench.resources import conf_dir
 
 
 @pytest.mark.parametrize("experiment", sorted(choices("experiment")))
-@pytest.mark.parametrize("size", ["full", "smoke"])
+@pytest.mark.parametrize("size", ["full", pytest.param("smoke", marks=pytest.mark.slow)])
 def test_every_experiment_composes_at_every_size(experiment, size):
     made = compose([f"experiment={experiment}", f"sample={size}", f"limits={size}"])
     assert made.name == experiment

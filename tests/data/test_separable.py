@@ -33,6 +33,7 @@ def means(X, y, attributes):
                     yield (y * product).mean()
 
 
+@pytest.mark.slow
 def test_marginals_of_three_attributes_say_nothing_of_the_hidden_features_and_of_four_they_do(rows):
     X, y = rows
     assert max(map(abs, means(X, y, 3))) < NOISE

@@ -198,6 +198,7 @@ def test_a_plain_file_may_be_as_large_as_it_is(own, monkeypatch):
         load_dataset(own(name="my.csv.gz"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("declared", ["all", "one"])
 def test_many_columns_take_a_time_that_grows_with_their_number_only(own, declared):
     def seconds(columns):

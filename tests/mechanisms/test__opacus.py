@@ -14,6 +14,7 @@ def run(engine, X, y, setting, seed, ledger=None):
     return engine(rng, ledger, X, y, loss="logistic", settings=[setting], multiplier=1.5)[:, 0]
 
 
+@pytest.mark.slow
 def test_both_engines_have_one_law():
     """Two-sample Kolmogorov-Smirnov of 300 runs of 10 steps in three directions, level 1e-4 each."""
     rng = np.random.default_rng(4)

@@ -29,6 +29,7 @@ def error(table, release):
     )
 
 
+@pytest.mark.slow
 def test_a_large_budget_answers_every_pair(small_table):
     """Within 1% of the rows; independent attributes would miss by 15% of them."""
     release = aim(small_table, Budget(20.0, DELTA), np.random.default_rng(0), engine="mixture")
@@ -59,6 +60,7 @@ def test_the_budget_is_spent_as_with_any_engine(small_table):
         assert table.min() >= 0
 
 
+@pytest.mark.slow
 def test_the_limit_on_the_junction_tree_does_not_bind():
     """Six attributes of 8 levels in a ring: a tree of its pairs is over the limit, ten products are not."""
     table, limit = chain(4000, 6, 8), {"max_model_mb": 500 * 8 / 2**20, "iterations": 100}

@@ -146,6 +146,7 @@ def test_published_noise_on_abalone_is_mu_1_80():
         assert ledger.events[2].sensitivity == pytest.approx(math.sqrt(8))
 
 
+@pytest.mark.slow
 def test_the_noise_is_of_the_size_that_the_release_states():
     """Root mean square of 1,500 noises by its stated size: standard error 1.8%, four of them."""
     for allocation, calibration in ((a, c) for a in ALLOCATIONS for c in ("tight", "paper")):

@@ -138,6 +138,7 @@ def test_many_steps_without_clipping_and_noise_are_least_squares(small_table, de
     assert np.allclose(release[Coefficients].values, exact, atol=1e-2)
 
 
+@pytest.mark.slow
 def test_measured_privacy_loss_stays_under_the_claim_and_a_wrong_rate_is_caught():
     """Clopper-Pearson lower bound on eps (level 1e-6) from 10,000 runs of 4 steps, without and with one row."""
     delta, runs, sigma = 1e-2, 10_000, 1.0

@@ -74,13 +74,21 @@ def counts(part: Part) -> bool:
 
 
 def cases():
-    """Every mechanism, on every kind of table that it takes, between the neighbours that it states."""
+    """Every mechanism, on every kind of table that it takes, between the neighbours that it states.
+
+    Not marked slow: the last of these kinds, which has the most kinds of attributes.
+    """
     for name in choices("mechanism"):
         part = part_of("mechanism", name)
-        for kind, design in DESIGNS.items():
-            if (design.binary or not part.labels) and (design.counted or not counts(part)):
-                for relation in part.relations or ["add_remove"]:
-                    yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}")
+        kinds = [
+            kind
+            for kind, design in DESIGNS.items()
+            if (design.binary or not part.labels) and (design.counted or not counts(part))
+        ]
+        for kind in kinds:
+            for relation in part.relations or ["add_remove"]:
+                marks = [] if kind == kinds[-1] else [pytest.mark.slow]
+                yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}", marks=marks)
 
 
 @pytest.fixture

@@ -105,6 +105,7 @@ def test_ranks_count_the_draws_below_the_truth():
     assert found.value == 0.5
 
 
+@pytest.mark.slow
 def test_the_posterior_given_all_rows_is_calibrated_and_a_shifted_one_is_not():
     """120 repetitions from the prior: ranks are uniform (Kolmogorov-Smirnov, error rate 1e-4); a shift is seen."""
     right, wrong = [], []

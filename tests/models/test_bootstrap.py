@@ -93,6 +93,7 @@ def test_where_the_model_is_true_and_its_pairs_are_measured_the_coverage_is_the_
     assert np.all(np.abs(np.mean(hits, axis=0) - 0.9) < 4 * math.sqrt(0.9 * 0.1 / 200))
 
 
+@pytest.mark.slow
 def test_more_rows_a_larger_epsilon_and_a_lower_level_give_narrower_intervals():
     widest = width(fitted(release(3000, 1.0, 1)))
     assert width(fitted(release(3000, 1.0, 1), level=0.5)) < 0.6 * widest
@@ -134,6 +135,7 @@ def test_the_number_of_synthetic_rows_does_not_change_the_width():
     assert width(fitted(more)) == pytest.approx(width(fitted(made)), rel=0.15)
 
 
+@pytest.mark.slow
 def test_pivotal_mirrors_percentile_and_normal_is_about_the_estimate():
     made = release(3000, 1.0, 1)
     wide, narrow = (

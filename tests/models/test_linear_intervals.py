@@ -45,7 +45,9 @@ def check(shares: list[float]) -> None:
     assert abs(np.mean(shares) - LEVEL) < 4 * np.std(shares) / math.sqrt(len(shares))
 
 
-@pytest.mark.parametrize(("n", "epsilon", "runs"), [(20_000, 1.0, 2000), (2_000, 1e5, 400)])
+@pytest.mark.parametrize(
+    ("n", "epsilon", "runs"), [pytest.param(20_000, 1.0, 2000, marks=pytest.mark.slow), (2_000, 1e5, 400)]
+)
 def test_ssp_covers_where_noise_dominates_and_where_sampling_does(n, epsilon, runs):
     shares = []
     for seed in range(runs):
