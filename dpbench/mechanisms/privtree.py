@@ -75,9 +75,7 @@ def privtree(
     return np.concatenate([low for low, _ in done]), np.concatenate([high for _, high in done]), bin_of
 
 
-def at_least(
-    bins: int, X: Floats, lower: Floats, upper: Floats, bin_of: Codes
-) -> tuple[Floats, Floats, Codes]:
+def at_least(bins: int, X: Floats, lower: Floats, upper: Floats, bin_of: Codes) -> tuple[Floats, Floats, Codes]:
     """The same bins, the one of largest volume halved across its widest side until there are so many of them.
 
     **Source** The authors' package of BinAgg.

@@ -98,7 +98,7 @@ def _enough(release: Release) -> BinSums:
 
 def _solve(M: Floats, right: Floats) -> Floats:
     try:
-        return np.linalg.solve(M, right)
+        return np.asarray(np.linalg.solve(M, right), dtype=float)
     except np.linalg.LinAlgError as error:
         raise NoEstimateError("S'WS less its correction is singular") from error
 
