@@ -24,7 +24,7 @@ PLACE = ["draw", "quantity", "coefficient"]
 SOURCES = PUBLISHED, PACKAGE = "published", "authors' package"
 VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
 TIDY = [*PLACE, "series", "value", "se", "count", *(column for pair in VERDICTS.items() for column in pair)]
-AGREEMENT = 0.9  # of the numbers must be within Monte Carlo error where two sources are said to agree
+AGREE, DIFFER = 0.9, 0.5  # two sources do, if at least, at most this part of their numbers is within
 Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
 
 
@@ -149,25 +149,20 @@ def _told(tidy: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> list[
     if not published:
         return []
     told = [f"Published: {published['where']}, over {published['repetitions']} repetitions of one draw of coefficients"]
-    if package:
-        told.append(f"Authors' package: {package['where']}, {package['repetitions']} repetitions")
     ours = tidy[tidy["series"] != PACKAGE]
     told += [RULE, counted(ours.loc[ours[VERDICTS[PUBLISHED]] != "", VERDICTS[PUBLISHED]])]
     if not package:
         return told
+    told.append(f"Authors' package: {package['where']}, {package['repetitions']} repetitions")
     told.append("The verdicts on the package follow the same rule, with its repetitions, as if its spread were ours")
     compared = {str(name): rows[VERDICTS[PACKAGE]] for name, rows in ours.groupby("series", sort=False)}
     compared["the publication"] = tidy.loc[tidy["series"] == PACKAGE, VERDICTS[PUBLISHED]]
-    agreeing: dict[bool, list[str]] = {True: [], False: []}
-    for name, verdicts in compared.items():
-        given = [one for one in verdicts if one]
-        if given:
-            within = given.count(WITHIN)
-            agreeing[within >= AGREEMENT * len(given)].append(f"{name} ({within} of {len(given)} numbers within)")
-    told += [
-        f"The authors' package {does} with {'; '.join(names)}"
-        for does, names in zip(("agrees", "does not agree"), agreeing.values(), strict=True)
-        if names
-    ]
-    told.append(f"Two agree where {100 * AGREEMENT:.0f} % of their numbers or more are within; 95 % are to be expected")
+    counts = {name: ((given == WITHIN).sum(), (given != "").sum()) for name, given in compared.items()}
+    counts = {name: (within, count) for name, (within, count) in counts.items() if count}
+    agreeing = [name for name, (within, count) in counts.items() if within >= AGREE * count]
+    differing = [name for name, (within, count) in counts.items() if within <= DIFFER * count]
+    listed_counts = ", ".join(f"{name} {within} of {count}" for name, (within, count) in counts.items())
+    told.append(f"Numbers within Monte Carlo error of the authors' package: {listed_counts}; 95 % are to be expected")
+    told += [f"The authors' package agrees with {' and '.join(agreeing)} (on at least {AGREE:.0%})"] * bool(agreeing)
+    told += [f"It does not agree with {' or '.join(differing)} (on at most {DIFFER:.0%})"] * bool(differing)
     return told
