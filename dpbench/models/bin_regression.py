@@ -67,9 +67,9 @@ def bin_regression(
 def bin_regression_naive(release: Release, *, design: Design, level: float = 0.95, sigma: float = 1.0) -> Fit:
     """beta = (S'WS)^-1 S'W t with the interval of a regression without noise: the noise is in neither.
 
-    **Source** BinAgg, section 4.2: the covariance is sigma^2 (S'WS)^-1. sigma, the target's
-    standard deviation around the model, is taken for known, and the intervals lie around this estimate, not that of
-    `bin_regression`: of the readings of Table 1's naive interval that we tried, this comes nearest to its numbers.
+    **Source** BinAgg, section 4.2: the covariance is sigma^2 (S'WS)^-1. sigma, the target's standard deviation around
+    the model, is taken for known, and the intervals lie around this estimate, not that of `bin_regression`. The paper
+    does not say so; the authors' package does it, with sigma = 1.
     **Privacy** Post-processing, if sigma is public.
     **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
 
