@@ -24,7 +24,7 @@ PLACE = ["draw", "quantity", "coefficient"]
 SOURCES = PUBLISHED, PACKAGE = "published", "authors' package"
 VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
 TIDY = [*PLACE, "series", "value", "se", "count", *(column for pair in VERDICTS.items() for column in pair)]
-AGREE, DIFFER = 0.9, 0.5  # two sources do, if at least, at most this part of their numbers is within
+AGREE, DIFFER = 0.9, 0.5  # two sources do where at least, at most this part of their numbers is within
 Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
 
 
@@ -151,18 +151,26 @@ def _told(tidy: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> list[
     told = [f"Published: {published['where']}, over {published['repetitions']} repetitions of one draw of coefficients"]
     ours = tidy[tidy["series"] != PACKAGE]
     told += [RULE, counted(ours.loc[ours[VERDICTS[PUBLISHED]] != "", VERDICTS[PUBLISHED]])]
-    if not package:
-        return told
-    told.append(f"Authors' package: {package['where']}, {package['repetitions']} repetitions")
-    told.append("The verdicts on the package follow the same rule, with its repetitions, as if its spread were ours")
-    compared = {str(name): rows[VERDICTS[PACKAGE]] for name, rows in ours.groupby("series", sort=False)}
-    compared["the publication"] = tidy.loc[tidy["series"] == PACKAGE, VERDICTS[PUBLISHED]]
-    counts = {name: ((given == WITHIN).sum(), (given != "").sum()) for name, given in compared.items()}
-    counts = {name: (within, count) for name, (within, count) in counts.items() if count}
-    agreeing = [name for name, (within, count) in counts.items() if within >= AGREE * count]
-    differing = [name for name, (within, count) in counts.items() if within <= DIFFER * count]
-    listed_counts = ", ".join(f"{name} {within} of {count}" for name, (within, count) in counts.items())
-    told.append(f"Numbers within Monte Carlo error of the authors' package: {listed_counts}; 95 % are to be expected")
-    told += [f"The authors' package agrees with {' and '.join(agreeing)} (on at least {AGREE:.0%})"] * bool(agreeing)
-    told += [f"It does not agree with {' or '.join(differing)} (on at most {DIFFER:.0%})"] * bool(differing)
+    if package:
+        told.append(f"Authors' package: {package['where']}, {package['repetitions']} repetitions")
+        told.append("The verdicts on it follow the same rule, with its repetitions, as if its spread were ours")
+        told += _agreement(tidy)
     return told
+
+
+def _agreement(tidy: pd.DataFrame) -> Iterator[str]:
+    """What the authors' package agrees with: how much of it is within Monte Carlo error of its numbers."""
+    own = tidy["series"] == PACKAGE
+    verdicts = {str(name): rows[VERDICTS[PACKAGE]] for name, rows in tidy[~own].groupby("series", sort=False)}
+    verdicts["the publication"] = tidy.loc[own, VERDICTS[PUBLISHED]]
+    within = {name: given[given != ""] == WITHIN for name, given in verdicts.items() if (given != "").any()}
+    counts = ", ".join(f"{name} {hits.sum()} of {len(hits)}" for name, hits in within.items())
+    yield f"Numbers within Monte Carlo error of the authors' package: {counts}; of the same program, 95 % are expected"
+    for does, names in {
+        f"agrees (at least {100 * AGREE:.0f} %)": [name for name, hits in within.items() if hits.mean() >= AGREE],
+        f"does not agree (at most {100 * DIFFER:.0f} %)": [
+            name for name, hits in within.items() if hits.mean() <= DIFFER
+        ],
+    }.items():
+        if names:
+            yield f"The authors' package {does} with {'; '.join(names)}"

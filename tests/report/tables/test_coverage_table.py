@@ -112,14 +112,14 @@ def test_the_authors_package_has_a_column_and_what_it_agrees_with_is_told():
     assert next(line for line in made.rows if line[1:3] == ["bias", "x1"])[3:5] == ["0", ""]
     told = " ".join(made.told)
     assert "of the authors' package: BinAgg (authors) 1 of 1, the publication 0 of 1;" in told
-    assert "The authors' package agrees with BinAgg (authors) (" in told
-    assert "It does not agree with the publication (" in told
+    assert "The authors' package agrees (at least 90 %) with BinAgg (authors)" in told
+    assert "The authors' package does not agree (at most 50 %) with the publication" in told
 
 
 def test_a_package_that_agrees_with_the_publication_and_not_with_ours_is_told_so():
     told = " ".join(with_package(sd=0.6, published_sd=0.6).told)
-    assert "The authors' package agrees with the publication (" in told
-    assert "It does not agree with BinAgg (authors) (" in told
+    assert "The authors' package agrees (at least 90 %) with the publication" in told
+    assert "The authors' package does not agree (at most 50 %) with BinAgg (authors)" in told
 
 
 def test_trials_without_an_estimate_are_counted_and_left_out():
