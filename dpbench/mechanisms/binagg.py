@@ -7,15 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpbench.data.domain import Floats
+from dpbench.data.domain import Codes, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
-from dpbench.mechanisms.privtree import check_tree, privtree
+from dpbench.mechanisms.privtree import at_least, check_tree, privtree
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.noise import gaussian
+from dpbench.privacy.noise import gaussian, unpaid
 from dpbench.privacy.pure import pure_epsilon
 from dpbench.releases import BinSums, Release
 
@@ -47,16 +47,19 @@ def binagg(
     sensitivity 1; t has B_y = max |y|; s_i has Delta_i = max(|L_i|, |U_i|) in a bin [L, U], and s / Delta has sqrt(d)
     in the l2 norm, d being the number of features that can be other than 0 at once: of a one-hot attribute one.
     `tight`: noise sqrt(d) Delta_i / mu_s. `paper`: noise Delta_i / mu_s, as published, which is sqrt(d) mu_s-Gaussian
-    DP; the ledger says so.
+    DP; the ledger says so. `authors`: the published noise, as in the authors' package, which takes the exact number of
+    rows n unpaid: the counts of the bins that are kept are brought to add up to it.
     **Shapes** X (n, p), y (n,) as `design` encodes them, moved into the design's box; the release: see `BinSums`.
     **Departures** 1. `tight`. 2. `centred`, ours: not s and t are noised but s - c m and t - c m_y, where m is the
     middle of the bin and m_y that of the target's range. Delta_i and B_y are then the half-widths, which are smaller,
     and d counts every feature that varies, one-hot ones too: 0 is as far from the middle as 1.
     The release holds their noisy values plus m c~ and m_y c~, with the noisy count c~. The noise of the count cancels
     in t - s beta as far as the model holds at the middle; `sums_sd` and `targets_sd` leave it out, and
-    `bin_regression` says why that is right.
+    `bin_regression` says why that is right. 3. `authors` halves the largest bin of the tree until there are p + 1 (see
+    `at_least`), as the package does. There a row on the edge of two bins is in both, and so counts twice; here it is in
+    one.
     """
-    check_calibration(calibration)
+    check_calibration(calibration, "authors")
     check_tree(theta, widest, max_bins)
     _check(budget, ratio, allocation, least_count)
     box, target_range = design.box, design.target_range
@@ -73,6 +76,8 @@ def binagg(
     lower, upper, bin_of = privtree(
         X, *box, rng, ledger, epsilon=epsilon_bin, theta=theta, widest=widest, max_bins=max_bins
     )
+    if calibration == "authors":
+        lower, upper, bin_of = at_least(X.shape[1] + 1, X, lower, upper, bin_of)
     # Alg. 1, lines 3 to 12
     K = len(lower)
     c = np.bincount(bin_of, minlength=K).astype(float)
@@ -96,14 +101,24 @@ def binagg(
     bins = BinSums(
         lower,
         upper,
-        counts,
+        _adding_up(counts, int(unpaid(len(y), label="number of rows"))) if calibration == "authors" else counts,
         sums=s_noisy * delta_s + counts[:, None] * m,
         targets=t_noisy + counts * m_y,
         sums_sd=scale * delta_s,
         targets_sd=float(delta_t) / mu_t,
     )
     diagnostics = {"bins": K, "bins_kept": len(counts), "epsilon_bin": epsilon_bin}
-    return Release(train.domain, budget, ledger, (bins,), diagnostics)
+    taken = ("the number of training rows",) if calibration == "authors" else ()
+    return Release(train.domain, budget, ledger, (bins,), diagnostics, taken)
+
+
+def _adding_up(counts: Codes, n: int) -> Codes:
+    """Whole numbers in proportion to the counts that add up to n, by largest remainders; none is less than 1."""
+    if not len(counts):
+        return counts
+    parts, remainders = np.divmod(counts * n, counts.sum())
+    parts[np.argsort(-remainders, kind="stable")[: n - parts.sum()]] += 1
+    return np.maximum(parts, 1)
 
 
 def _reach(lower: Floats | float, upper: Floats | float, allocation: str) -> tuple[Floats, Floats]:

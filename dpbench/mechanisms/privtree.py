@@ -75,6 +75,25 @@ def privtree(
     return np.concatenate([low for low, _ in done]), np.concatenate([high for _, high in done]), bin_of
 
 
+def at_least(bins: int, X: Floats, lower: Floats, upper: Floats, bin_of: Codes) -> tuple[Floats, Floats, Codes]:
+    """The same bins, the one of largest volume halved across its widest side until there are so many of them.
+
+    **Source** The authors' package of BinAgg.
+    **Privacy** Post-processing of the tree: which bin is halved, and where, follows from the edges.
+    **Shapes** Those of what `privtree` returns.
+    """
+    varies = (upper > lower).any(axis=0)
+    while len(lower) < bins:
+        sides = upper - lower
+        largest = int(np.argmax(np.log(sides[:, varies]).sum(axis=1)))
+        axis, new = int(np.argmax(sides[largest])), len(lower)
+        middle = (lower[largest, axis] + upper[largest, axis]) / 2
+        bin_of = np.where((bin_of == largest) & (X[:, axis] >= middle), new, bin_of)
+        lower, upper = np.vstack([lower, lower[largest]]), np.vstack([upper, upper[largest]])
+        upper[largest, axis] = lower[new, axis] = middle
+    return lower, upper, bin_of
+
+
 def check_tree(theta: float, widest: str, max_bins: int) -> None:
     """`UserError` for settings that `privtree` cannot use."""
     if not math.isfinite(theta):

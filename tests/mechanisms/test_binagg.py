@@ -64,6 +64,25 @@ def test_tight_spends_the_budget_and_paper_more(allocation):
     assert mu["paper"] == pytest.approx(math.sqrt((1 + 9 + 5 * 9 + 9) / 28))  # 1.51, as papers/READING.md says
 
 
+def test_authors_counts_add_up_to_the_exact_number_of_rows_unpaid_and_the_rest_is_as_published():
+    rows = uniform_rows(300)
+    paper, authors = (release_of(rows, calibration=name, theta=-20.0) for name in ("paper", "authors"))
+    ours, theirs = paper[BinSums], authors[BinSums]
+    assert authors.ledger.to_list() == paper.ledger.to_list()
+    assert authors.nonprivate_inputs == ("the number of training rows",) and not paper.nonprivate_inputs
+    assert theirs.counts.sum() == 300 != ours.counts.sum()
+    assert np.abs(theirs.counts - ours.counts * 300 / ours.counts.sum()).max() < 1
+    np.testing.assert_array_equal(theirs.sums, ours.sums)
+    np.testing.assert_array_equal(theirs.targets, ours.targets)
+
+
+def test_authors_have_more_bins_than_features_however_few_the_rows():
+    one, more = (release_of(uniform_rows(5), calibration=name, theta=1e6) for name in ("paper", "authors"))
+    assert one.diagnostics["bins"] == 1 and more.diagnostics["bins"] == 4
+    none = release_of(uniform_rows(5), calibration="authors", least_count=1000)
+    assert none[BinSums].counts.shape == (0,)
+
+
 def test_ratio_divides_mu():
     events = release_of(uniform_rows(100), ratio=(1, 2, 3, 4)).ledger.events
     assert [event.label for event in events] == ["tree of bins", "counts", "sums of features", "sums of the target"]

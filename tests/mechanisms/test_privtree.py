@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench.mechanisms import privtree as module
-from dpbench.mechanisms.privtree import privtree
+from dpbench.mechanisms.privtree import at_least, privtree
 from dpbench.privacy.ledger import Ledger
 
 
@@ -111,3 +111,14 @@ def test_growth_ends_before_max_bins():
         lower, _, bin_of = grow(X, [0, 0], [1, 1], epsilon=1e6, max_bins=most)
         assert most / 2 <= len(lower) <= most
         assert bin_of.max() < len(lower)
+
+
+def test_the_largest_bin_is_halved_across_its_widest_side_until_there_are_enough():
+    """A box of 4 x 2 x 0: halves of 2 x 2, then one of these, across the first of its equal sides."""
+    X = np.array([[0.5, 0.5, 7.0], [1.5, 1.5, 7.0], [2.0, 0.0, 7.0]])
+    whole = (np.array([[0.0, 0.0, 7.0]]), np.array([[4.0, 2.0, 7.0]]), np.zeros(3, dtype=np.int64))
+    lower, upper, bin_of = at_least(3, X, *whole)
+    np.testing.assert_array_equal(lower[:, :2], [[0, 0], [2, 0], [1, 0]])
+    np.testing.assert_array_equal(upper[:, :2], [[1, 2], [4, 2], [2, 2]])
+    np.testing.assert_array_equal(bin_of, [0, 2, 1])
+    assert at_least(1, X, *whole)[2] is whole[2]

@@ -36,7 +36,7 @@ def noiseless(K=40, seed=0, units=1.0):
     return BinSums(np.zeros((K, 3)), np.ones((K, 3)), c, S, t, np.zeros((K, 3)), 0.0)
 
 
-@pytest.mark.parametrize("correction", ["sum", "published"])
+@pytest.mark.parametrize("correction", ["sum", "published", "authors"])
 def test_without_noise_it_is_weighted_least_squares_with_a_sandwich(correction):
     units = np.array([1.0, 1e-6, 1e5])  # as those of real features do, they differ
     bins = noiseless(units=units)
@@ -70,6 +70,44 @@ def test_the_covariance_is_that_of_theorem_42():
     H = sum(np.outer(q, q) for q in Q) / (K * (K - d))
     half = 1.6448536 * np.sqrt(np.diag(np.linalg.inv(M) @ H @ np.linalg.inv(M)))
     np.testing.assert_allclose(fit.intervals, np.stack([beta - half, beta + half], axis=1), rtol=1e-6)
+
+
+def test_the_authors_have_the_mean_in_the_estimate_and_the_sum_in_its_covariance():
+    exact = noiseless(12)
+    noisy = exact.sums + np.random.default_rng(2).normal(size=(12, 3)) * 5
+    bins = BinSums(exact.lower, exact.upper, exact.counts, noisy, exact.targets, np.full((12, 3), 5.0), 0.0)
+    authors, published = (
+        bin_regression(release_of(bins), design=DESIGN, correction=name) for name in ("authors", "published")
+    )
+    np.testing.assert_array_equal(authors.coefficients, published.coefficients)
+    w, S, D_k, beta = 1 / bins.counts, noisy, np.diag([25.0] * 3), authors.coefficients
+    M = S.T @ np.diag(w) @ S - w.sum() * D_k
+    Q = w[:, None] * (S * (bins.targets - S @ beta)[:, None] + D_k @ beta)
+    variance = np.linalg.inv(M) @ Q.T @ Q @ np.linalg.inv(M) * 12 / 9
+    half = authors.intervals[:, 1] - beta
+    np.testing.assert_allclose(half, 1.959964 * np.sqrt(np.diag(variance)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("correction", ["sum", "authors"])
+def test_an_indefinite_matrix_is_solved_where_that_is_asked_for(correction):
+    """The equations hold whatever the sign of their least eigenvalue, with no more bins than features too."""
+    for K in (3, 40):
+        exact = noiseless(K)
+        sd = 10 * exact.sums
+        bins = BinSums(exact.lower, exact.upper, exact.counts, exact.sums, exact.targets, sd, 1.0)
+        with pytest.raises(NoEstimateError):
+            bin_regression(release_of(bins), design=DESIGN, correction="sum")
+        fit = bin_regression(release_of(bins), design=DESIGN, correction=correction, definite=False)
+        w, S = 1 / bins.counts, bins.sums
+        M = (S * w[:, None]).T @ S - np.diag((w[:, None] * sd**2).sum(axis=0)) / (K if correction == "authors" else 1)
+        assert np.linalg.eigvalsh(M)[0] < 0
+        np.testing.assert_allclose(M @ fit.coefficients, S.T @ (w * bins.targets), rtol=1e-6)
+        assert np.isfinite(fit.intervals).all()
+
+
+def test_no_bins_give_no_estimate_even_where_an_indefinite_matrix_would():
+    with pytest.raises(NoEstimateError, match="singular"):
+        bin_regression(release_of(noiseless(0)), design=DESIGN, definite=False)
 
 
 def test_the_sum_takes_out_the_bias_and_the_published_mean_does_not():
@@ -161,7 +199,7 @@ def test_settings_that_cannot_be_used_are_named():
     release = release_of(noiseless())
     with pytest.raises(UserError, match="level must lie"):
         bin_regression(release, design=DESIGN, level=1.0)
-    with pytest.raises(UserError, match="published, sum"):
+    with pytest.raises(UserError, match="authors, published, sum"):
         bin_regression(release, design=DESIGN, correction="mean")
     with pytest.raises(UserError, match="sigma"):
         bin_regression_naive(release, design=DESIGN, sigma=0.0)

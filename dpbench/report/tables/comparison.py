@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpbench.errors import check_known
 from dpbench.report.claims.agreement import RULE, counted, verdict
 from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.tables.ranks import mean_ratios, ranks
 from dpbench.report.tables.text_table import TextTable
-from dpbench.report.text import mean_and_error, number
+from dpbench.report.text import mean_and_error, number, span
 
 ROUNDING = 1e-12  # of a mean: a smaller standard error is that of the order of sums, and shown as 0
 CELL = ["row", "series", "method", "calibration", "setting"]
+STATISTICS = {"mean": "mean ± standard error", "median": "median and quartiles"}
+QUARTILES = {"median": 0.5, "low": 0.25, "high": 0.75}
 
 
 def comparison_table(
@@ -33,14 +37,18 @@ def comparison_table(
     - x: a setting whose values are the columns in place of the methods; these are then rows of each data set
     - panel: a setting whose values are the rows in place of the data sets; `panels` maps them to titles, in their order
     - where: as for `metric_by_setting`
+    - statistic: "mean" (the default), or "median" with quartiles, for errors with heavy tails
     - beside: {method: column of the paper}, for methods that stand beside a published number of another name
     - ranks: a list of {method, among: methods}, on how many data sets the method is the lowest and the second lowest
     - ratios: pairs of methods, the ratio of whose means over the data sets is told.
 
     `published` may have rows (row -> {column: number}), repetitions and digit (a unit of the last published one).
     Where columns are settings, it has the `method` that it speaks of, or rows are {method: {setting: number}}. Without
-    repetitions there are no verdicts.
+    repetitions there are no verdicts. `source` is what its numbers are called in the cells, "paper" unless given.
     """
+    statistic = str(spec.get("statistic", "mean"))
+    check_known("statistic", statistic, STATISTICS)
+    source = str(published.get("source", "paper"))
     rows = _metric(frame, str(spec["metric"]))
     cells = _with_published(_cells(rows, labels, spec), published, spec)
     titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
@@ -54,12 +62,12 @@ def comparison_table(
         here = cells[cells["row"] == name]
         for series in dict.fromkeys(here["series"]) if by_setting else [""]:
             line = here[here["series"] == series] if by_setting else here
-            texts = {row["setting" if by_setting else "series"]: _text(row) for _, row in line.iterrows()}
+            texts = {row["setting" if by_setting else "series"]: _text(row, source) for _, row in line.iterrows()}
             head = [titles.get(name, name), *([series] if by_setting else [])]
             lines.append([*head, *(texts.get(column, _none(texts, column, spec)) for column in columns)])
     header = ["", *([""] if by_setting else []), *columns]
     tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
-    told = ["Cells: mean ± standard error (repetitions with a value)"]
+    told = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
     told += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
     told += _beside(cells, spec, published)
     return TextTable(header, lines, told, tidy)
@@ -109,12 +117,14 @@ def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any
     each = marked.groupby([*keys, "repetition"], dropna=False)
     one = each.agg(value=("_value", "mean"), none=("_none", "all"), failed=("_failed", "any")).reset_index()
     one["value"] = one["value"].where(~one["failed"])
+    quartiles = {name: ("value", partial(pd.Series.quantile, q=q)) for name, q in QUARTILES.items()}
     cells = one.groupby(keys, dropna=False).agg(
         mean=("value", "mean"),
         se=("value", "sem"),
         count=("value", "count"),
         no_estimate=("none", "sum"),
         repetitions=("repetition", "count"),
+        **(quartiles if spec.get("statistic") == "median" else {}),
     )
     cells["failed"] = cells.pop("repetitions") - cells["count"] - cells["no_estimate"]
     return cells.reset_index().drop(columns=["_series", "_order"])
@@ -169,26 +179,29 @@ def _verdict(cell: pd.Series, published: Mapping[str, Any]) -> str:
     return verdict(cell["mean"], cell["se"], cell["count"], cell["published"], published)
 
 
-def _text(cell: pd.Series) -> str:
+def _text(cell: pd.Series, source: str) -> str:
     """Such as "0.0952 ± 0.0011 (99; 1 no estimate), paper 0.095: within"."""
     lost = [f"{cell[name]:.0f} {name.replace('_', ' ')}" for name in ("no_estimate", "failed") if cell[name]]
     counts = "; ".join([f"{cell['count']:.0f}", *lost])
     ran = cell["count"] or lost
     se = 0.0 if cell["se"] < ROUNDING * abs(cell["mean"]) else cell["se"]
-    ours = f"{mean_and_error(cell['mean'], se)} ({counts})" if ran else NOT_RUN
+    found = mean_and_error(cell["mean"], se)
+    if "median" in cell and cell["count"]:
+        found = f"{span([cell['median']])}, {span([cell['low'], cell['high']])}"
+    ours = f"{found} ({counts})" if ran else NOT_RUN
     if np.isnan(cell["published"]):
         return ours
     told = f": {cell['verdict']}" if ran and cell["verdict"] else ""
-    return f"{ours}, paper {number(cell['published'])}{told}"
+    return f"{ours}, {source} {number(cell['published'])}{told}"
 
 
 def _beside(cells: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]) -> list[str]:
     """The sentences on the paper, the ranks and the ratios."""
-    told = []
+    told, source = [], str(published.get("source", "paper")).capitalize()
     if "repetitions" in published:
-        told += [f"Paper: {published['where']}, over {published['repetitions']} repetitions", RULE]
+        told += [f"{source}: {published['where']}, over {published['repetitions']} repetitions", RULE]
         told.append(counted(cells.loc[cells["verdict"] != "", "verdict"]))
     elif published:
-        told.append(f"Paper: {published['where']}")
+        told.append(f"{source}: {published['where']}")
     told += [sentence for asked in spec.get("ranks", []) for sentence in ranks(cells, asked, spec.get("beside", {}))]
     return told + [sentence for pair in spec.get("ratios", []) for sentence in mean_ratios(cells, *pair)]

@@ -3,82 +3,118 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpbench.config.values import listed
 from dpbench.data.domain import Floats
-from dpbench.report.claims.agreement import RULE, counted, verdict
+from dpbench.report.claims.agreement import RULE, WITHIN, counted, verdict
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.tables.text_table import TextTable
 from dpbench.report.text import mean_and_error, number
 
 LEVEL = "model.parameters.level"  # of the intervals
-COLUMNS = ("bias", "empirical SD", "theoretical SD", "naive theoretical SD", "coverage", "naive coverage")
-TIDY = ["draw", "series", "coefficient", "column", "value", "se", "count", "published", "verdict"]
-Numbers = dict[str, tuple[int, Floats, Floats]]  # column -> repetitions, value and standard error by coefficient
+QUANTITIES = ("bias", "empirical SD", "theoretical SD", "naive theoretical SD", "coverage", "naive coverage")
+PLACE = ["draw", "quantity", "coefficient"]
+SOURCES = PUBLISHED, PACKAGE = "published", "authors' package"
+VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
+TIDY = [*PLACE, "series", "value", "se", "count", *(column for pair in VERDICTS.items() for column in pair)]
+AGREE, DIFFER = 0.9, 0.5  # two sources do where at least, at most this part of their numbers is within
+Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
 
 
 def coverage_table(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
-    """A row a coefficient, of each value of the setting `spec["x"]` and each calibration.
+    """A row a value of the setting `spec["x"]`, quantity and coefficient; a column a method and calibration.
 
     bias: mean of the estimate less the population's coefficient; empirical SD: of the estimates; theoretical SD: mean
     half-width of the intervals over the normal quantile of their level; coverage: part of the repetitions whose
-    interval holds the population's coefficient. All are from the detail of the metric "coverage". `spec["method"]` and
-    `spec["naive"]` are labels; of the latter only the theoretical SD and the coverage are shown.
+    interval holds the population's coefficient. All are from the detail of the metric "coverage". `spec["method"]`, one
+    or a list, and `spec["naive"]` are labels; of the latter only the theoretical SD and the coverage are shown, in the
+    column of each method of the same calibration.
 
-    `published` may have rows (a coefficient's numbers, in the order of the columns), repetitions and digit.
+    `published` may have rows (a coefficient's numbers, in the order of the quantities), repetitions and digit, one for
+    all quantities or one for each; and as `package` the same of the authors' code, with null for what it does not give.
     """
     methods = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
-    rows = frame[(frame["metric"] == "coverage") & methods.isin([spec["method"], spec["naive"]])]
+    rows = frame[(frame["metric"] == "coverage") & methods.isin([*listed(spec["method"]), spec["naive"]])]
     known = series_of(rows, labels)
     marked = mark_series(rows, known).assign(method=methods[rows.index])
+    naive = marked["method"] == spec["naive"]
+    sources = {PUBLISHED: published, PACKAGE: published.get("package") or {}}
     found = []
-    for (draw, calibration), cell in marked.groupby(["x", "calibration"], sort=True):
-        series = f"{spec['method']} ({calibration})" if calibration else str(spec["method"])
-        found += [
-            {"draw": number(float(str(draw))), "series": series, **row} for row in _coefficients(cell, spec, published)
-        ]
+    for (draw, _, series), own in marked[~naive].groupby(["x", "series_order", "series"], sort=True):
+        calibration = own["calibration"].iloc[0]
+        beside = marked[naive & (marked["x"] == draw) & (marked["calibration"] == calibration)]
+        cells = [{"series": series, **cell} for cell in _cells(own, beside, sources)]
+        cells += _of_package(cells, sources) if calibration == "authors" else []
+        found += [{"draw": number(float(str(draw))), **cell} for cell in cells]
     tidy = pd.DataFrame(found, columns=TIDY)
+    shown = [source for source in SOURCES if sources[source]]
+    columns = [*shown, *(one.label for one in known if one.name != spec["naive"])]
     lines = []
-    for place, row in tidy.groupby(TIDY[:3], sort=False):
-        cells = {one["column"]: _text(one) for _, one in row.iterrows()}
-        lines.append([*map(str, place), *(cells.get(column, "not run") for column in COLUMNS)])
+    for _, row in tidy.groupby(PLACE, sort=False):
+        texts = {source: number(row[source].max()) if row[source].notna().any() else "" for source in shown}
+        texts |= {str(cell["series"]): _text(cell) for _, cell in row.iterrows()}
+        lines.append([*row[PLACE].iloc[0], *(texts.get(column, "not run") for column in columns)])
     told = ["Cells: number ± standard error, that of an SD as if the estimates were normal"]
-    told += sweep_footnotes(marked, known)
-    if published:
-        told += [
-            f"Paper: {published['where']}, over {published['repetitions']} repetitions of one draw of coefficients"
-        ]
-        told += [RULE, counted(tidy.loc[tidy["verdict"] != "", "verdict"])]
-    return TextTable([str(spec.get("xlabel", spec["x"])), "method", "coefficient", *COLUMNS], lines, told, tidy)
+    told += [*sweep_footnotes(marked, known), *_told(tidy, sources)]
+    return TextTable([str(spec.get("xlabel", spec["x"])), *PLACE[1:], *columns], lines, told, tidy)
 
 
-def _coefficients(
-    cell: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]
-) -> Iterator[dict[str, object]]:
-    """A row for each coefficient and column: its value, standard error and verdict."""
-    own, naive = (_numbers(cell[cell["method"] == spec[role]]) for role in ("method", "naive"))
-    found = own | {f"naive {name}": naive[name] for name in ("theoretical SD", "coverage") if name in naive}
-    beside = np.array(published.get("rows") or np.full((0, len(COLUMNS)), math.nan))
-    names: list[str] = next((detail["columns"] for detail in cell["detail"] if detail), [])
-    for place, name in enumerate(names):
-        for order, column in enumerate(COLUMNS):
-            if column not in found:
-                continue
-            count, values, errors = found[column]
-            row = {"value": values[place], "se": errors[place], "count": count, "published": math.nan, "verdict": ""}
-            if place < len(beside):
-                row["published"] = beside[place, order]
-                scale = beside[place, COLUMNS.index("empirical SD")] if column == "bias" else None
-                row["verdict"] = verdict(row["value"], row["se"], count, row["published"], published, scale)
-            yield {"coefficient": name, "column": column, **row}
+def _cells(
+    own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """A cell for each quantity and coefficient: our number, those of the sources, and the verdicts on these."""
+    found, beside = _numbers(own), _numbers(naive)
+    found |= {f"naive {name}": beside[name] for name in ("theoretical SD", "coverage") if name in beside}
+    names: list[str] = next((detail["columns"] for detail in own["detail"] if detail), [])
+    given = {source: _rows(numbers, len(names)) for source, numbers in sources.items()}
+    for order, quantity in ((order, name) for order, name in enumerate(QUANTITIES) if name in found):
+        count, values, errors = found[quantity]
+        for place, name in enumerate(names):
+            cell = {"quantity": quantity, "coefficient": name, "value": values[place], "se": errors[place]}
+            cell["count"] = count
+            for source, rows in given.items():
+                scale = rows[place, QUANTITIES.index("empirical SD")] if quantity == "bias" else None
+                cell[source] = rows[place, order]
+                cell[VERDICTS[source]] = _verdict(cell, source, sources[source], scale)
+            yield cell
+
+
+def _rows(given: Mapping[str, Any], coefficients: int) -> Floats:
+    """The numbers of a source by coefficient and quantity, NaN where it has none."""
+    rows = np.full((coefficients, len(QUANTITIES)), math.nan)
+    for place, numbers in enumerate((given.get("rows") or [])[:coefficients]):
+        rows[place] = np.array(numbers, dtype=float)
+    return rows
+
+
+def _verdict(cell: Mapping[str, Any], source: str, given: Mapping[str, Any], scale: float | None = None) -> str:
+    """How our number lies to that of the source, "" if it has none."""
+    if np.isnan(cell[source]):
+        return ""
+    digit = np.broadcast_to(given["digit"], len(QUANTITIES))[QUANTITIES.index(cell["quantity"])]
+    return verdict(cell["value"], cell["se"], cell["count"], cell[source], {**given, "digit": digit}, scale)
+
+
+def _of_package(
+    cells: Iterable[Mapping[str, Any]], sources: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """The numbers of the authors' package as cells of their own, with our spread, and the verdicts on the published."""
+    for cell in cells:
+        if np.isfinite(cell[PACKAGE]):
+            count = sources[PACKAGE]["repetitions"]
+            se = cell["se"] * math.sqrt(cell["count"] / count)
+            own = {**cell, "series": PACKAGE, "value": cell[PACKAGE], "se": se, "count": count}
+            own |= {PACKAGE: math.nan, VERDICTS[PACKAGE]: ""}
+            yield own | {VERDICTS[PUBLISHED]: _verdict(own, PUBLISHED, sources[PUBLISHED])}
 
 
 def _numbers(rows: pd.DataFrame) -> Numbers:
@@ -100,6 +136,39 @@ def _numbers(rows: pd.DataFrame) -> Numbers:
     }
 
 
-def _text(row: pd.Series) -> str:
-    ours = mean_and_error(row["value"], row["se"])
-    return f"{ours}, paper {number(row['published'])}: {row['verdict']}" if row["verdict"] else ours
+def _text(cell: pd.Series) -> str:
+    """Such as "0.3507 ± 0.0055: higher; package: within"; the package's own numbers have no error."""
+    ours = number(cell["value"]) if cell["series"] == PACKAGE else mean_and_error(cell["value"], cell["se"])
+    told = f"{ours}: {cell[VERDICTS[PUBLISHED]]}" if cell[VERDICTS[PUBLISHED]] else ours
+    return f"{told}; package: {cell[VERDICTS[PACKAGE]]}" if cell[VERDICTS[PACKAGE]] else told
+
+
+def _told(tidy: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The sentences on what is published and on the authors' package: what each is, and which of them agree."""
+    published, package = sources[PUBLISHED], sources[PACKAGE]
+    if not published:
+        return []
+    told = [f"Published: {published['where']}, over {published['repetitions']} repetitions of one draw of coefficients"]
+    ours = tidy[tidy["series"] != PACKAGE]
+    told += [RULE, counted(ours.loc[ours[VERDICTS[PUBLISHED]] != "", VERDICTS[PUBLISHED]])]
+    if package:
+        told.append(f"Authors' package: {package['where']}, {package['repetitions']} repetitions")
+        told.append("The verdicts on it follow the same rule, with its repetitions, as if its spread were ours")
+        told += _agreement(tidy)
+    return told
+
+
+def _agreement(tidy: pd.DataFrame) -> Iterator[str]:
+    """What the authors' package agrees with, and what not: how many numbers are within Monte Carlo error of its own."""
+    own = tidy["series"] == PACKAGE
+    verdicts = {str(name): rows[VERDICTS[PACKAGE]] for name, rows in tidy[~own].groupby("series", sort=False)}
+    verdicts["the publication"] = tidy.loc[own, VERDICTS[PUBLISHED]]
+    within = {name: given[given != ""] == WITHIN for name, given in verdicts.items() if (given != "").any()}
+    counts = ", ".join(f"{name} {hits.sum()} of {len(hits)}" for name, hits in within.items())
+    yield f"Numbers within Monte Carlo error of the authors' package: {counts}; of the same program, 95 % are expected"
+    agrees = [name for name, hits in within.items() if hits.mean() >= AGREE]
+    differs = [name for name, hits in within.items() if hits.mean() <= DIFFER]
+    if agrees:
+        yield f"The authors' package agrees (at least {100 * AGREE:.0f} %) with {'; '.join(agrees)}"
+    if differs:
+        yield f"The authors' package does not agree (at most {100 * DIFFER:.0f} %) with {'; '.join(differs)}"

@@ -2,6 +2,7 @@ import math
 
 import pytest
 
+from dpbench.errors import UserError
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import placed, settings_of
 from dpbench.report.tables.comparison import comparison_table
@@ -92,6 +93,23 @@ def test_calibrations_are_columns_and_both_stand_beside_the_paper():
 def test_a_method_may_stand_beside_a_published_number_of_another_name():
     trials = [trial("aim", value=0.3, repetition=k, dataset="a") for k in range(2)]
     assert cell(table(trials, PUBLISHED, beside={"AIM": "BinAgg"}), "A", "AIM").endswith("paper 0.3: within")
+
+
+def test_a_median_stands_with_its_quartiles_and_the_number_that_it_is_of():
+    values = (0.1, 0.2, 0.3, 0.4, 5000.0)
+    trials = [trial(value=v, repetition=k, dataset="a") for k, v in enumerate(values)]
+    trials.append(trial(repetition=5, dataset="a", status="no_estimate"))
+    made = table(trials, statistic="median")
+    assert cell(made, "A", "BinAgg") == "0.3, 0.2 to 0.4 (5; 1 no estimate)"
+    assert made.told[0].startswith("Cells: median and quartiles")
+    assert "median" not in table(trials).tidy
+    with pytest.raises(UserError, match="unknown statistic 'mode'"):
+        table(trials, statistic="mode")
+
+
+def test_numbers_of_another_source_than_the_paper_are_called_by_its_name():
+    made = table([trial(dataset="a")], {"source": "package", "where": "its commit", "rows": {"a": {"BinAgg": 0.31}}})
+    assert cell(made, "A", "BinAgg") == "0.3000 (1), package 0.31" and "Package: its commit" in made.told
 
 
 def test_settings_are_columns_and_the_paper_speaks_of_its_method_only():

@@ -6,7 +6,7 @@ import pytest
 
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import placed, settings_of
-from dpbench.report.tables.coverage_table import LEVEL, coverage_table
+from dpbench.report.tables.coverage_table import LEVEL, PACKAGE, coverage_table
 
 from ..made_up import make_score, make_trial
 
@@ -52,10 +52,11 @@ TRIALS = trials_of("own", ERRORS, half=0.2) + trials_of("naive", (-0.1, 0.02, 0.
 
 
 def numbers(made, **chosen):
-    rows = made.tidy
+    """Our numbers by quantity."""
+    rows = made.tidy[made.tidy["series"] != PACKAGE]
     for column, value in chosen.items():
         rows = rows[rows[column] == value]
-    return rows.set_index("column")
+    return rows.set_index("quantity")
 
 
 def test_each_number_is_that_of_the_stored_intervals():
@@ -71,24 +72,54 @@ def test_each_number_is_that_of_the_stored_intervals():
     assert rows.loc["naive coverage", "value"] == 0.5 and rows.loc["naive coverage", "se"] == pytest.approx(0.25)
 
 
-def test_a_row_a_draw_calibration_and_coefficient():
+def test_a_row_a_draw_quantity_and_coefficient_and_a_column_a_calibration():
     made = table(TRIALS + trials_of("own", ERRORS, 0.2, draw=1) + trials_of("own", ERRORS, 0.2, calibration="paper"))
-    assert [line[:3] for line in made.rows] == [
-        [draw, f"BinAgg ({calibration})", name]
-        for draw, calibration in (("0", "paper"), ("0", "tight"), ("1", "tight"))
-        for name in ("x1", "x2")
-    ]
-    assert made.rows[0][-1] == "not run", "the naive interval was run under the tight calibration only"
+    assert made.header[1:] == ["quantity", "coefficient", "BinAgg (tight)", "BinAgg (paper)"]
+    places = [line[:3] for line in made.rows]
+    assert places[:3] == [["0", "bias", "x1"], ["0", "bias", "x2"], ["0", "empirical SD", "x1"]]
+    assert len(places) == 12 + 8, "the naive interval was run for the first draw only"
+    line = made.rows[places.index(["0", "naive coverage", "x1"])]
+    assert line[3:] == ["0.50 ± 0.25", "not run"], "and under the tight calibration only"
 
 
 def test_the_published_numbers_stand_beside_by_coefficient_with_verdicts():
     made = table(TRIALS, PUBLISHED)
-    first, second = (numbers(made, coefficient=name)["verdict"] for name in ("x1", "x2"))
+    first, second = (numbers(made, coefficient=name)["verdict, published"] for name in ("x1", "x2"))
     assert first["bias"] == "within", "its standard error is less than a tenth of the published SD"
     assert first["theoretical SD"] == "lower"
     assert first["naive coverage"] == "not precise enough", "2 of 4 may be any coverage"
     assert set(second) == {"lower"}
-    assert "paper 0.5: not precise enough" in made.rows[0][-1]
+    assert made.header[3] == "published"
+    assert made.rows[-2][1:] == ["naive coverage", "x1", "0.5", "0.50 ± 0.25: not precise enough"]
+
+
+PACKAGE_ROWS = {"where": "its commit", "repetitions": 4, "digit": [0.001] * 4 + [0.01] * 2}
+
+
+def with_package(sd, published_sd):
+    """The table of trials under `authors` beside a package that gives this empirical SD of x1, and nothing else."""
+    package = PACKAGE_ROWS | {"rows": [[None, sd, None, None, None, None]]}
+    published = PUBLISHED | {"rows": [[0, published_sd, 0.5, 0.1, 1.0, 0.5]], "package": package}
+    trials = [one for k in range(30) for one in trials_of("own", ERRORS, 0.2, calibration="authors", start=4 * k)]
+    return table(trials, published)
+
+
+def test_the_authors_package_has_a_column_and_what_it_agrees_with_is_told():
+    made = with_package(sd=0.1, published_sd=0.6)
+    line = next(line for line in made.rows if line[1:3] == ["empirical SD", "x1"])
+    assert made.header[3:] == ["published", "authors' package", "BinAgg (authors)"]
+    assert line[3:5] == ["0.6", "0.1: lower"] and line[5].endswith(": lower; package: within")
+    assert next(line for line in made.rows if line[1:3] == ["bias", "x1"])[3:5] == ["0", ""]
+    told = " ".join(made.told)
+    assert "of the authors' package: BinAgg (authors) 1 of 1, the publication 0 of 1;" in told
+    assert "The authors' package agrees (at least 90 %) with BinAgg (authors)" in told
+    assert "The authors' package does not agree (at most 50 %) with the publication" in told
+
+
+def test_a_package_that_agrees_with_the_publication_and_not_with_ours_is_told_so():
+    told = " ".join(with_package(sd=0.6, published_sd=0.6).told)
+    assert "The authors' package agrees (at least 90 %) with the publication" in told
+    assert "The authors' package does not agree (at most 50 %) with BinAgg (authors)" in told
 
 
 def test_trials_without_an_estimate_are_counted_and_left_out():
