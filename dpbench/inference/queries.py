@@ -56,6 +56,22 @@ class QueryWorkload:
         levels = np.unravel_index(query - int(self.starts[place]), [self.sizes[name] for name in clique])
         return {name: int(level) for name, level in zip(clique, levels, strict=True)}
 
+    def columns(self, queries: Places) -> Places:
+        """The levels of each query (t, k), k that of the largest marginal, as places among the levels of all attributes.
+
+        A smaller marginal's is filled up with their number W, in which no level stands.
+        """
+        widths = list(self.sizes.values())
+        first = dict(zip(self.sizes, np.cumsum([0, *widths[:-1]]), strict=True))
+        found = np.full((len(queries), max(map(len, self.cliques))), sum(widths), dtype=np.intp)
+        marginals = np.searchsorted(self.starts, queries, side="right") - 1
+        for place in np.unique(marginals):
+            clique, at = self.cliques[place], np.flatnonzero(marginals == place)
+            levels = np.unravel_index(queries[at] - self.starts[place], [self.sizes[name] for name in clique])
+            for k, name in enumerate(clique):
+                found[at, k] = first[name] + levels[k]
+        return found
+
     def overlap(self, query: int, other: int) -> Slab | None:
         """The index, into a table over the whole domain, of the cells of both queries; None if there are none."""
         one, two = self.cell(query), self.cell(other)
