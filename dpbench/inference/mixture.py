@@ -187,8 +187,10 @@ def adam(
         lowest.append(min(value, lowest[-1]))
         if t > WINDOW and lowest[-1 - WINDOW] - lowest[-1] <= tolerance:
             break
-        m = DECAY1 * m + (1 - DECAY1) * slope
-        v = DECAY2 * v + (1 - DECAY2) * slope**2
+        m *= DECAY1
+        m += (1 - DECAY1) * slope
+        v *= DECAY2
+        v += (1 - DECAY2) * slope**2
         x = x - rate * (m / (1 - DECAY1**t)) / (np.sqrt(v / (1 - DECAY2**t)) + OFFSET)
         if bound < math.inf:
             np.clip(x, -bound, bound, out=x)

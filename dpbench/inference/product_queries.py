@@ -33,27 +33,28 @@ class ProductQueries:
     columns: Places
     levels: int
 
-    def answers(self, laws: Laws) -> Array:
-        """The mean over the components (t,)."""
-        return np.asarray(np.prod(self._parts(laws), axis=0).mean(axis=1), dtype=float)
+    def entries(self, laws: Laws) -> Laws:
+        """The entries (k, t, K) whose products the answers are, 1 for none."""
+        entries: Laws = np.concatenate([laws, np.ones_like(laws[:1])])[self.columns.T]
+        return entries
 
-    def slope(self, laws: Laws, slopes: Array) -> Laws:
+    def answers(self, entries: Laws) -> Array:
+        """The mean of the products over the components (t,)."""
+        return np.asarray(np.prod(entries, axis=0).mean(axis=1), dtype=float)
+
+    def slope(self, entries: Laws, slopes: Array) -> Laws:
         """The derivative by the laws (W, K) of what has the derivatives `slopes` (t,) by the answers."""
-        parts = self._parts(laws)
-        weights = (slopes / laws.shape[1]).astype(laws.dtype)[:, None]
-        others = [weights * np.prod(np.delete(parts, j, axis=0), axis=0) for j in range(len(parts))]
-        found: Laws = (self._places.astype(laws.dtype) @ np.concatenate(others))[:-1]
-        return found
-
-    def _parts(self, laws: Laws) -> Laws:
-        """The entries (k, t, K) of each query, 1 for none."""
-        return np.concatenate([laws, np.ones_like(laws[:1])])[self.columns.T]
+        weights = (slopes / entries.shape[2]).astype(entries.dtype)[:, None]
+        others = [weights * np.prod(np.delete(entries, j, axis=0), axis=0) for j in range(len(entries))]
+        found: Laws = self._places @ np.concatenate(others)
+        return found[:-1]
 
     @cached_property
     def _places(self) -> Any:
-        """Which of the entries (k t) are of each level, and of none: (W + 1, k t)."""
-        entries = self.columns.T.ravel()
-        return sparse.csr_array((np.ones(entries.size), (entries, np.arange(entries.size))), (self.levels + 1, entries.size))
+        """Which of the entries (k t) are of each level, and of none: (W + 1, k t), ones and zeros."""
+        levels = self.columns.T.ravel()
+        ones = np.ones(levels.size, dtype=np.float32)
+        return sparse.csr_array((ones, (levels, np.arange(levels.size))), (self.levels + 1, levels.size))
 
 
 def softmax(logits: Laws, sizes: Sequence[int]) -> Laws:

@@ -112,5 +112,6 @@ def relaxed_start(queries: QueryWorkload, components: int, rng: np.random.Genera
 
 def squared_loss(measured: ProductQueries, laws: Laws, asked: Asked) -> tuple[float, Laws]:
     """L^RAP = sum_i (q_i(D) - a_i)^2, with a_i clipped to [0, 1], and its derivative by the laws (W, n')."""
-    gaps = measured.answers(laws) - np.clip(asked.answers, 0, 1)
-    return float(gaps @ gaps), measured.slope(laws, 2 * gaps)
+    entries = measured.entries(laws)
+    gaps = measured.answers(entries) - np.clip(asked.answers, 0, 1)
+    return float(gaps @ gaps), measured.slope(entries, 2 * gaps)
