@@ -76,27 +76,51 @@ def gem(
     from the rounds after T/2 (D.2, which does not say it); 0: the last ones. `device`: cpu or cuda. `rows`: the number
     of synthetic rows (None: n).
     """
-    noise_rng, generator_rng, rows_rng = rng.spawn(3)
+    generator_rng, rng = rng.spawn(2)
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
     generator = generator_of("gem", queries, components, latent, hidden, device, generator_rng)
     family = Gem(queries, generator, rounds, rate, cosine, iterations, most, resample, ema)
-    check_training("gem", family, rows)
+    check_training("gem", family)
+    return trained_release(
+        "gem", train, budget, rng, family, per_round=per_round, alpha=alpha, rows=rows, calibration=calibration
+    )
+
+
+def trained_release(
+    mechanism: str,
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    family: Gem,
+    *,
+    per_round: int,
+    alpha: float,
+    rows: int | None,
+    calibration: str,
+    unpaid: tuple[str, ...] = (),
+) -> Release:
+    """Algorithm 3 from the generator as it is, and the release of G_out; the parameters are those of `gem`.
+
+    Raises `UserError` for a parameter out of range, `NoEstimateError` for a generator that diverges.
+    """
+    check_settings(mechanism, tolerance=None, rows=rows)
+    noise_rng, rows_rng = rng.spawn(2)
     trained, ledger, rho = run_equal_rounds(
-        "gem",
+        mechanism,
         train,
         budget,
         noise_rng,
-        queries,
+        family.queries,
         family,
-        rounds=rounds,
+        rounds=family.rounds,
         per_round=per_round,
         alpha=alpha,
         calibration=calibration,
         repeats=False,
     )
+    model = mixture_of(family.queries.sizes, family.output(trained), len(train), family.rounds)
     diagnostics = {"rho": rho, "steps": trained.steps}
-    model = mixture_of(queries.sizes, family.output(trained), len(train), rounds)
-    return release_of_model(train.domain, budget, ledger, model, rows_rng, rows, diagnostics)
+    return release_of_model(train.domain, budget, ledger, model, rows_rng, rows, diagnostics, unpaid)
 
 
 @dataclass(frozen=True)
@@ -220,9 +244,9 @@ def generator_of(
     return Generator(sum(queries.sizes.values()), components, latent, hidden, device, rng)
 
 
-def check_training(mechanism: str, family: Gem, rows: int | None) -> None:
+def check_training(mechanism: str, family: Gem) -> None:
     """Raises `UserError` for a parameter out of range."""
-    check_settings(mechanism, tolerance=None, iterations=family.iterations, most=family.most, rows=rows)
+    check_settings(mechanism, tolerance=None, iterations=family.iterations, most=family.most)
     check_positive(mechanism, rate=family.rate)
     if not 0 <= family.ema < 1:
         raise UserError(f"{mechanism}: ema must be at least 0 and less than 1, not {family.ema}")

@@ -33,7 +33,7 @@ def rap(
     per_round: int = 1,
     components: int = 1000,
     rate: float = 0.005,
-    iterations: int = 200,
+    iterations: int = 50,
     alpha: float = 0.5,
     rows: int | None = None,
     calibration: str = "tight",

@@ -83,24 +83,24 @@ def test_steps_are_as_many_as_are_said():
 @pytest.mark.parametrize(("method", "bound"), [(rap, 0.01), (rap_softmax, 0.003)])
 def test_almost_without_noise_the_workload_is_recovered(small_table, method, bound):
     """RAP must see most of the 216 queries, which constrain nothing but themselves."""
-    settings = {"rounds": 20, "per_round": 10} if method is rap else {"rounds": 80}
+    settings = {"rounds": 20, "per_round": 10} if method is rap else {"rounds": 40, "per_round": 4}
     found, true = answers(small_table, made(method, small_table, 1e6, iterations=100, **settings))
     assert np.abs(found - true).max() < bound
 
 
 def test_the_softmax_is_the_better_one(small_table):
-    """What the paper says of them (F.3), in the mean of 3 seeds at epsilon = 1."""
+    """What the paper says of their mean errors (F.3), in the mean of 2 seeds at epsilon = 1."""
     errors = []
     for method in METHODS:
-        runs = [answers(small_table, made(method, small_table, seed=seed)) for seed in range(3)]
-        errors.append(np.mean([np.abs(found - true).max() for found, true in runs]))
+        runs = [answers(small_table, made(method, small_table, seed=seed, rounds=20)) for seed in range(2)]
+        errors.append(np.mean([np.abs(found - true).mean() for found, true in runs]))
     assert errors[1] < errors[0]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_the_release_keeps_its_budget_and_holds_pairs_and_rows(small_table, method):
     for calibration in ("tight", "paper"):
-        release = made(method, small_table, 0.7, calibration=calibration)
+        release = made(method, small_table, 0.7, calibration=calibration, rounds=5)
         assert spent(release.ledger, DELTA).epsilon <= 0.7 * (1 + 1e-9)
     assert len(release[SyntheticRows].table) == len(small_table)
     for pair in cliques_of(small_table.domain, 2):
