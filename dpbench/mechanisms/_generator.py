@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from dpbench.errors import UserError
+from dpbench.inference.mixture import DECAY1, DECAY2, OFFSET
 from dpbench.inference.product_queries import Laws
 
 LARGEST_SEED = 2**63
-LAST_RATE = 1e-8  # at which the cosine ends: the authors' code
 Weights = Mapping[str, torch.Tensor]
 
 
@@ -59,19 +59,25 @@ class Generator:
         logits: Laws = self.output.detach().cpu().numpy().T
         return logits
 
-    def restart(self, rate: float, steps: int | None) -> None:
-        """Adam anew at this rate, which decreases over so many steps along a cosine (None: it stays)."""
-        self.adam = torch.optim.Adam(self.network.parameters(), lr=rate)
-        cosine = torch.optim.lr_scheduler.CosineAnnealingLR
-        self.schedule = None if steps is None else cosine(self.adam, steps, eta_min=LAST_RATE)
+    def restart(self) -> None:
+        """Adam anew."""
+        self.steps = 0
+        self.m, self.v = ([torch.zeros_like(weight) for weight in self.network.parameters()] for _ in range(2))
 
-    def step(self, slope: Laws) -> None:
-        """A step of Adam, by the derivative (W, B) of the loss by the newest logits."""
-        self.adam.zero_grad()
-        self.output.backward(torch.from_numpy(np.ascontiguousarray(slope.T)).to(self.device))
-        self.adam.step()
-        if self.schedule is not None:
-            self.schedule.step()
+    def step(self, slope: Laws, rate: float) -> None:
+        """A step of Adam (Kingma and Ba 2015, Algorithm 1), by the derivative (W, B) of the loss by the newest logits.
+
+        PyTorch's own Adam loads its compiler, which takes seconds.
+        """
+        self.steps += 1
+        theta = list(self.network.parameters())
+        towards = torch.from_numpy(np.ascontiguousarray(slope.T)).to(self.device)
+        with torch.no_grad():
+            for weight, g, m, v in zip(theta, torch.autograd.grad(self.output, theta, towards), self.m, self.v, strict=True):
+                m.mul_(DECAY1).add_(g, alpha=1 - DECAY1)
+                v.mul_(DECAY2).addcmul_(g, g, value=1 - DECAY2)
+                scale = v.div(1 - DECAY2**self.steps).sqrt_().add_(OFFSET)
+                weight.addcdiv_(m, scale, value=-rate / (1 - DECAY1**self.steps))
 
     def averaged(self, average: Weights | None, beta: float) -> Weights:
         """beta times the average and 1 - beta times theta; theta if there is no average yet."""

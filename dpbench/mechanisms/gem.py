@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from dpbench.mechanisms._generator import Generator, Weights
 
 DEVICES = ("cpu", "cuda")
+LAST_RATE = 1e-8  # where the cosine ends: the authors' code
 BETA = 0.5  # of the moving average of the largest errors (D.3)
 
 
@@ -183,7 +185,7 @@ class Gem:
 
         Raises `NoEstimateError` for a generator that diverges.
         """
-        self.generator.restart(self.rate, self.iterations if self.cosine else None)
+        self.generator.restart()
         for i in range(self.iterations):
             laws = self.laws(logits)
             c = errors(laws)
@@ -191,7 +193,8 @@ class Gem:
             if not len(J):
                 return logits, i
             _, slope = absolute_loss(self.asked(columns[J]), laws, c[J])
-            self.generator.step(softmax_slope(laws, slope, list(self.queries.sizes.values())))
+            rate = self.rate if not self.cosine else cosine_rate(self.rate, i / self.iterations)
+            self.generator.step(softmax_slope(laws, slope, list(self.queries.sizes.values())), rate)
             if self.resample:
                 self.generator.draw()
             logits = self.generator.logits()
@@ -223,6 +226,11 @@ def worst(c: Floats, gamma: float, most: int | None) -> Places:
 def absolute_loss(measured: ProductQueries, laws: Laws, c: Floats) -> tuple[float, Laws]:
     """The mean of the |c_j| (Algorithm 4), c_j = a_j - q_j, and its derivative by the laws (W, B)."""
     return float(np.abs(c).mean()), measured.slope(measured.entries(laws), -np.sign(c) / len(c))
+
+
+def cosine_rate(rate: float, part: float) -> float:
+    """The rate after this part of the steps: half a cosine from `rate` to 1e-8."""
+    return LAST_RATE + (rate - LAST_RATE) * (1 + math.cos(math.pi * part)) / 2
 
 
 def generator_of(
