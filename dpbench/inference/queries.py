@@ -57,9 +57,9 @@ class QueryWorkload:
         return {name: int(level) for name, level in zip(clique, levels, strict=True)}
 
     def columns(self, queries: Places) -> Places:
-        """The levels of each query (t, k), k that of the largest marginal, as places among the levels of all attributes.
+        """The levels of each query (t, k), as places among the W levels of all attributes.
 
-        A smaller marginal's is filled up with their number W, in which no level stands.
+        k is that of the largest marginal; the queries of a smaller one are filled up with W, where no level stands.
         """
         widths = list(self.sizes.values())
         first = dict(zip(self.sizes, np.cumsum([0, *widths[:-1]]), strict=True))

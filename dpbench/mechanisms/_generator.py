@@ -72,8 +72,9 @@ class Generator:
         self.steps += 1
         theta = list(self.network.parameters())
         towards = torch.from_numpy(np.ascontiguousarray(slope.T)).to(self.device)
+        slopes = torch.autograd.grad(self.output, theta, towards)
         with torch.no_grad():
-            for weight, g, m, v in zip(theta, torch.autograd.grad(self.output, theta, towards), self.m, self.v, strict=True):
+            for weight, g, m, v in zip(theta, slopes, self.m, self.v, strict=True):
                 m.mul_(DECAY1).add_(g, alpha=1 - DECAY1)
                 v.mul_(DECAY2).addcmul_(g, g, value=1 - DECAY2)
                 scale = v.div(1 - DECAY2**self.steps).sqrt_().add_(OFFSET)

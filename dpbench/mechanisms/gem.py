@@ -248,7 +248,7 @@ def generator_of(
     check_known("device", device, DEVICES)
     check_settings(mechanism, tolerance=None, latent=latent, **{f"hidden[{i}]": size for i, size in enumerate(hidden)})
     if components < 2:
-        raise UserError(f"{mechanism}: components must be at least 2, over which layers are normalised, not {components}")
+        raise UserError(f"{mechanism}: components must be at least 2, for layers to be normalised, not {components}")
     return Generator(sum(queries.sizes.values()), components, latent, hidden, device, rng)
 
 

@@ -62,9 +62,17 @@ def gem_pub(
     family = Gem(queries, generator, rounds, rate, cosine, iterations, most, resample, ema)
     check_training("gem_pub", family)
     pretrain(family, shared, answers, pretraining)
-    unpaid = ("a generator trained on public rows, which no budget protects",)
     return trained_release(
-        "gem_pub", train, budget, rng, family, per_round=per_round, alpha=alpha, rows=rows, calibration=calibration, unpaid=unpaid
+        "gem_pub",
+        train,
+        budget,
+        rng,
+        family,
+        per_round=per_round,
+        alpha=alpha,
+        rows=rows,
+        calibration=calibration,
+        unpaid=("a generator trained on public rows, which no budget protects",),
     )
 
 
@@ -79,8 +87,8 @@ def public_answers(queries: QueryWorkload, public: Table | None) -> tuple[QueryW
     cliques = tuple(clique for clique in queries.cliques if set(clique) <= set(sizes))
     if not cliques:
         raise UserError(
-            f"gem_pub: no marginal of the workload is over attributes of the public rows alone, {', '.join(sizes)}; ask "
-            "for smaller marginals (workload), or name public data that have more attributes"
+            f"gem_pub: no marginal of the workload is over attributes of the public rows alone, {', '.join(sizes)}; "
+            "ask for smaller marginals (workload), or name public data that have more attributes"
         )
     columns = [public.domain.index(name) for name in sizes]
     return QueryWorkload(queries.sizes, cliques), QueryWorkload(sizes, cliques).of_rows(public.codes[:, columns])

@@ -61,5 +61,7 @@ def test_the_derivative_of_the_softmax():
 
 def test_single_precision_is_kept():
     asked, small = ProductQueries(WORKLOAD.columns(np.array([0, 33])), LEVELS), laws().astype(np.float32)
-    assert asked.slope(asked.entries(small), np.ones(2)).dtype == softmax(small, list(SIZES.values())).dtype == np.float32
+    assert (
+        asked.slope(asked.entries(small), np.ones(2)).dtype == softmax(small, list(SIZES.values())).dtype == np.float32
+    )
     np.testing.assert_allclose(answers(asked, small), answers(asked, laws()), atol=1e-6)

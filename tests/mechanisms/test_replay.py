@@ -34,7 +34,7 @@ SMALL = {
     "steps": 100,
     "samples": 5,
     "projections": 3,
-    "rounds": 8,
+    "rounds": 3,
     "components": 20,
     "latent": 3,
     "hidden": [5],
