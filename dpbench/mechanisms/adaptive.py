@@ -122,7 +122,7 @@ def adaptive_measurements(
         if repeats:  # Sample
             chosen = _select(rng, ledger, scores, one, n)
         else:
-            left = np.setdiff1d(np.arange(len(scores)), asked.queries)
+            left = np.delete(np.arange(len(scores)), asked.queries)
             chosen = left[_select(rng, ledger, scores[left], one, n)]
         picked, signs = chosen % m, np.where(chosen < m, 1.0, -1.0)
         measured = np.full(one.picks, np.nan)
