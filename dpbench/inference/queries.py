@@ -133,7 +133,7 @@ class QueryWorkload:
         order = sorted(range(len(self.cliques)), key=lambda i: self.cliques[i][1:])
         for tail, group in groupby(order, key=lambda i: self.cliques[i][1:]):
             places = list(group)
-            law = np.full((1, K), 1 / K)
+            law = np.full((1, K), 1 / K, dtype=laws.dtype)
             for name in tail:
                 law = (law[:, None] * laws_of[name]).reshape(-1, K)
             found = np.concatenate([laws_of[self.cliques[i][0]] for i in places]) @ law.T
