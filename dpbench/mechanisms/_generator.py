@@ -56,8 +56,7 @@ class Generator:
     def logits(self) -> Laws:
         """G_theta(z)."""
         self.output = self.network(self.z)
-        logits: Laws = self.output.detach().cpu().numpy().T
-        return logits
+        return np.ascontiguousarray(self.output.detach().cpu().numpy().T)
 
     def restart(self) -> None:
         """Adam anew."""
