@@ -163,8 +163,18 @@ def objective(sizes: Mapping[str, int], target: Target) -> Callable[[Array], tup
     return loss_and_slope
 
 
-def adam(f: Callable[[Array], tuple[float, Array]], x: Array, iterations: int, tolerance: float) -> tuple[Array, int]:
+def adam(
+    f: Callable[[Array], tuple[float, Array]],
+    x: Array,
+    iterations: int,
+    tolerance: float = -math.inf,
+    *,
+    rate: float = RATE,
+    bound: float = math.inf,
+) -> tuple[Array, int]:
     """The lowest point that Adam meets from x, and its steps, of which the last `WINDOW` gained less than `tolerance`.
+
+    After each step x is clipped to [-bound, bound].
 
     **Source**: Kingma and Ba 2015, Algorithm 1.
     """
@@ -177,9 +187,13 @@ def adam(f: Callable[[Array], tuple[float, Array]], x: Array, iterations: int, t
         lowest.append(min(value, lowest[-1]))
         if t > WINDOW and lowest[-1 - WINDOW] - lowest[-1] <= tolerance:
             break
-        m = DECAY1 * m + (1 - DECAY1) * slope
-        v = DECAY2 * v + (1 - DECAY2) * slope**2
-        x = x - RATE * (m / (1 - DECAY1**t)) / (np.sqrt(v / (1 - DECAY2**t)) + OFFSET)
+        m *= DECAY1
+        m += (1 - DECAY1) * slope
+        v *= DECAY2
+        v += (1 - DECAY2) * slope**2
+        x = x - rate * (m / (1 - DECAY1**t)) / (np.sqrt(v / (1 - DECAY2**t)) + OFFSET)
+        if bound < math.inf:
+            np.clip(x, -bound, bound, out=x)
     return best, t
 
 

@@ -56,6 +56,22 @@ class QueryWorkload:
         levels = np.unravel_index(query - int(self.starts[place]), [self.sizes[name] for name in clique])
         return {name: int(level) for name, level in zip(clique, levels, strict=True)}
 
+    def columns(self, queries: Places) -> Places:
+        """The levels of each query (t, k), as places among the W levels of all attributes.
+
+        k is that of the largest marginal; the queries of a smaller one are filled up with W, where no level stands.
+        """
+        widths = list(self.sizes.values())
+        first = dict(zip(self.sizes, np.cumsum([0, *widths[:-1]]), strict=True))
+        found = np.full((len(queries), max(map(len, self.cliques))), sum(widths), dtype=np.intp)
+        marginals = np.searchsorted(self.starts, queries, side="right") - 1
+        for place in np.unique(marginals):
+            clique, at = self.cliques[place], np.flatnonzero(marginals == place)
+            levels = np.unravel_index(queries[at] - self.starts[place], [self.sizes[name] for name in clique])
+            for k, name in enumerate(clique):
+                found[at, k] = first[name] + levels[k]
+        return found
+
     def overlap(self, query: int, other: int) -> Slab | None:
         """The index, into a table over the whole domain, of the cells of both queries; None if there are none."""
         one, two = self.cell(query), self.cell(other)
@@ -117,7 +133,7 @@ class QueryWorkload:
         order = sorted(range(len(self.cliques)), key=lambda i: self.cliques[i][1:])
         for tail, group in groupby(order, key=lambda i: self.cliques[i][1:]):
             places = list(group)
-            law = np.full((1, K), 1 / K)
+            law = np.full((1, K), 1 / K, dtype=laws.dtype)
             for name in tail:
                 law = (law[:, None] * laws_of[name]).reshape(-1, K)
             found = np.concatenate([laws_of[self.cliques[i][0]] for i in places]) @ law.T

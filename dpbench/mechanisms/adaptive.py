@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
-from dpbench.errors import NoEstimateError, UserError
+from dpbench.errors import NoEstimateError, UserError, check_part
 from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.fitting import LARGEST_EPSILON, check_settings
 from dpbench.privacy.accounting import check_calibration, zcdp_rho
@@ -122,7 +122,7 @@ def adaptive_measurements(
         if repeats:  # Sample
             chosen = _select(rng, ledger, scores, one, n)
         else:
-            left = np.setdiff1d(np.arange(len(scores)), asked.queries)
+            left = np.delete(np.arange(len(scores)), asked.queries)
             chosen = left[_select(rng, ledger, scores[left], one, n)]
         picked, signs = chosen % m, np.where(chosen < m, 1.0, -1.0)
         measured = np.full(one.picks, np.nan)
@@ -157,6 +157,31 @@ def _select(rng: np.random.Generator, ledger: Ledger, scores: Floats, one: Round
         epsilon=one.epsilon,
         label="selection",
     )
+
+
+def run_equal_rounds(
+    mechanism: str,
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    queries: QueryWorkload,
+    family: Family[D],
+    *,
+    rounds: int,
+    per_round: int,
+    alpha: float,
+    calibration: str,
+    repeats: bool = True,
+) -> tuple[D, Ledger, float]:
+    """D_T after `equal_rounds`, with the ledger, and the rho that they cost together.
+
+    Raises `UserError` for a parameter out of range or a budget that `rho_of` refuses.
+    """
+    check_rounds(mechanism, queries, rounds=rounds, per_round=per_round, repeats=repeats)
+    check_part(f"{mechanism}: alpha", alpha)
+    rho, ledger = rho_of(mechanism, train, budget, calibration), Ledger()
+    plan = equal_rounds(rho, len(train), rounds=rounds, per_round=per_round, alpha=alpha)
+    return adaptive_measurements(train, queries, family, plan, rng, ledger, repeats=repeats), ledger, rho
 
 
 def equal_rounds(rho: float, n: int, *, rounds: int, per_round: int, alpha: float) -> list[Round]:

@@ -11,14 +11,16 @@ import numpy as np
 
 from dpbench.data.domain import Clique, Domain
 from dpbench.data.table import Table
-from dpbench.errors import UserError
+from dpbench.errors import NoEstimateError, UserError
 from dpbench.inference import Model
 from dpbench.inference.histogram import histogram_mb
+from dpbench.inference.mixture import MixtureModel
+from dpbench.inference.product_queries import Laws
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
-WITHOUT_HISTOGRAM = "aim, mst, dualquery or fem"  # by their names in conf/
+WITHOUT_HISTOGRAM = "gem, rap_softmax, aim, mst or dualquery"  # by their names in conf/
 
 
 def check_histogram(mechanism: str, domain: Domain, max_model_mb: float) -> None:
@@ -30,6 +32,16 @@ def check_histogram(mechanism: str, domain: Domain, max_model_mb: float) -> None
             f"domain, {mb:,.3g} MB, and the limit is {max_model_mb:g} MB; raise mechanism.{mechanism}.max_model_mb, "
             f"declare fewer bins, leave attributes out (dataset.drop), or use {WITHOUT_HISTOGRAM}"
         )
+
+
+def mixture_of(sizes: Mapping[str, int], logits: Laws, n: int, rounds: int) -> MixtureModel:
+    """The mixture of product distributions of these logits (W, K), times n.
+
+    Raises `NoEstimateError` for logits that are no numbers.
+    """
+    if not np.isfinite(logits).all():
+        raise NoEstimateError(f"after {rounds} rounds the distribution has no probabilities: it diverged")
+    return MixtureModel(sizes, float(n), rounds, 0.0, np.array(logits.T, dtype=float, order="C"))
 
 
 def release_of_model(

@@ -10,16 +10,15 @@ import numpy as np
 
 from dpbench.data.domain import Codes, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError, check_known, check_part
+from dpbench.errors import UserError, check_known
 from dpbench.inference import Model
 from dpbench.inference.histogram import HistogramModel
 from dpbench.inference.queries import QueryWorkload
 from dpbench.inference.weighted import WeightedRows
-from dpbench.mechanisms.adaptive import Family, adaptive_measurements, check_rounds, equal_rounds, rho_of
+from dpbench.mechanisms.adaptive import Family, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import release_of_model
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release
 
 STARTS = ("public", "uniform")
@@ -67,14 +66,21 @@ def reweighed(
 
     Raises `UserError` for a parameter out of range.
     """
-    check_rounds(mechanism, support.queries, rounds=rounds, per_round=per_round)
     check_settings(mechanism, tolerance=None, rows=rows)
-    check_part(f"{mechanism}: alpha", alpha)
-    rho, n, ledger = rho_of(mechanism, train, budget, calibration), len(train), Ledger()
     noise_rng, rows_rng = rng.spawn(2)
-    plan = equal_rounds(rho, n, rounds=rounds, per_round=per_round, alpha=alpha)
-    law = adaptive_measurements(train, support.queries, family, plan, noise_rng, ledger)
-    model = support.model(law, float(n), rounds)
+    law, ledger, rho = run_equal_rounds(
+        mechanism,
+        train,
+        budget,
+        noise_rng,
+        support.queries,
+        family,
+        rounds=rounds,
+        per_round=per_round,
+        alpha=alpha,
+        calibration=calibration,
+    )
+    model = support.model(law, float(len(train)), rounds)
     return release_of_model(train.domain, budget, ledger, model, rows_rng, rows, {"rho": rho}, support.unpaid)
 
 

@@ -34,6 +34,11 @@ SMALL = {
     "steps": 100,
     "samples": 5,
     "projections": 3,
+    "rounds": 3,
+    "components": 20,
+    "latent": 3,
+    "hidden": [5],
+    "pretraining": 1,
 }
 DOMAINS = {
     "numeric": Domain(

@@ -1,0 +1,81 @@
+"""Some queries of a workload, asked of a mixture of product distributions: their answers, and the derivatives.
+
+**Shapes**: K components over attributes of W levels in all; `laws` (W, K) and `logits` (W, K) have the levels of an
+attribute in neighbouring rows. This is the other way round than in `products`, since a query takes single levels. They
+may be float32, in which a step of K = 1,000 takes a third of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from .measurements import Array
+from .queries import Places
+
+Laws = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ProductQueries:
+    """f(p) = the product of p's entries at some levels (Liu, Vietri and Wu 2021, Definition 4), for t queries.
+
+    **Shapes**: `columns` (t, k) as `QueryWorkload.columns` gives them: places among the W levels, or W for none.
+    """
+
+    columns: Places
+    levels: int
+
+    def entries(self, laws: Laws) -> Laws:
+        """The entries (k, t, K) whose products the answers are, 1 for none."""
+        entries: Laws = np.concatenate([laws, np.ones_like(laws[:1])])[self.columns.T]
+        return entries
+
+    def answers(self, entries: Laws) -> Array:
+        """The mean of the products over the components (t,)."""
+        return np.asarray(np.prod(entries, axis=0).mean(axis=1), dtype=float)
+
+    def slope(self, entries: Laws, slopes: Array) -> Laws:
+        """The derivative by the laws (W, K) of what has the derivatives `slopes` (t,) by the answers."""
+        weights = (slopes / entries.shape[2]).astype(entries.dtype)[:, None]
+        others = [weights * np.prod(np.delete(entries, j, axis=0), axis=0) for j in range(len(entries))]
+        found: Laws = self._places @ np.concatenate(others)
+        return found[:-1]
+
+    @cached_property
+    def _places(self) -> Any:
+        """Which of the entries (k t) are of each level, and of none: (W + 1, k t), ones and zeros."""
+        levels = self.columns.T.ravel()
+        ones = np.ones(levels.size, dtype=np.float32)
+        return sparse.csr_array((ones, (levels, np.arange(levels.size))), (self.levels + 1, levels.size))
+
+
+def softmax(logits: Laws, sizes: Sequence[int]) -> Laws:
+    """The laws of the logits: those of one attribute in one component sum to 1."""
+    laws = np.empty_like(logits)
+    for levels in _attributes(sizes):
+        part = laws[levels]
+        np.subtract(logits[levels], logits[levels].max(axis=0), out=part)
+        np.exp(part, out=part)
+        part /= part.sum(axis=0)
+    return laws
+
+
+def softmax_slope(laws: Laws, slope: Laws, sizes: Sequence[int]) -> Laws:
+    """The derivative by the logits of what has the derivative `slope` by the laws."""
+    found: Laws = laws * slope
+    for levels in _attributes(sizes):
+        found[levels] -= laws[levels] * found[levels].sum(axis=0)
+    return found
+
+
+def _attributes(sizes: Sequence[int]) -> Iterator[slice]:
+    """The rows of each attribute's levels."""
+    return (slice(start, end) for start, end in pairwise(accumulate(sizes, initial=0)))

@@ -1,0 +1,91 @@
+"""The generator network of GEM, by PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import nn
+
+from dpbench.errors import UserError
+from dpbench.inference.mixture import DECAY1, DECAY2, OFFSET
+from dpbench.inference.product_queries import Laws
+
+LARGEST_SEED = 2**63
+Weights = Mapping[str, torch.Tensor]
+
+
+class Block(nn.Module):
+    """A hidden layer, normalised over the batch and rectified, beside its input."""
+
+    def __init__(self, width: int, size: int) -> None:
+        super().__init__()
+        self.layer = nn.Sequential(nn.Linear(width, size), nn.BatchNorm1d(size, track_running_stats=False), nn.ReLU())
+
+    def forward(self, h: torch.Tensor) -> torch.Tensor:
+        """(B, width) -> (B, size + width)."""
+        return torch.cat([self.layer(h), h], dim=1)
+
+
+class Generator:
+    """G_theta and its batch z: logits of B product distributions over attributes of W levels in all.
+
+    **Shapes**: z (B, `latent`), hidden layers of the sizes `hidden`, logits (W, B) float32.
+
+    Raises `UserError` for a device that is not there.
+    """
+
+    def __init__(
+        self, levels: int, batch: int, latent: int, hidden: Sequence[int], device: str, rng: np.random.Generator
+    ) -> None:
+        if device == "cuda" and not torch.cuda.is_available():
+            raise UserError("device=cuda: PyTorch finds no such device here; set device=cpu")
+        self.rng, self.device, self.shape = rng, device, (batch, latent)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(rng.integers(LARGEST_SEED)))
+            widths = np.cumsum([latent, *hidden]).tolist()
+            blocks = [Block(width, size) for width, size in zip(widths, hidden, strict=False)]
+            self.network = nn.Sequential(*blocks, nn.Linear(widths[-1], levels)).to(device)
+        self.draw()
+
+    def draw(self) -> None:
+        """Another z, from the standard normal law."""
+        self.z = torch.from_numpy(self.rng.standard_normal(self.shape, dtype=np.float32)).to(self.device)
+
+    def logits(self) -> Laws:
+        """G_theta(z)."""
+        self.output = self.network(self.z)
+        return np.ascontiguousarray(self.output.detach().cpu().numpy().T)
+
+    def restart(self) -> None:
+        """Adam anew."""
+        self.steps = 0
+        self.m, self.v = ([torch.zeros_like(weight) for weight in self.network.parameters()] for _ in range(2))
+
+    def step(self, slope: Laws, rate: float) -> None:
+        """A step of Adam (Kingma and Ba 2015, Algorithm 1), by the derivative (W, B) of the loss by the newest logits.
+
+        PyTorch's own Adam loads its compiler, which takes seconds.
+        """
+        self.steps += 1
+        theta = list(self.network.parameters())
+        towards = torch.from_numpy(np.ascontiguousarray(slope.T)).to(self.device)
+        slopes = torch.autograd.grad(self.output, theta, towards)
+        with torch.no_grad():
+            for weight, g, m, v in zip(theta, slopes, self.m, self.v, strict=True):
+                m.mul_(DECAY1).add_(g, alpha=1 - DECAY1)
+                v.mul_(DECAY2).addcmul_(g, g, value=1 - DECAY2)
+                scale = v.div(1 - DECAY2**self.steps).sqrt_().add_(OFFSET)
+                weight.addcdiv_(m, scale, value=-rate / (1 - DECAY1**self.steps))
+
+    def averaged(self, average: Weights | None, beta: float) -> Weights:
+        """beta times the average and 1 - beta times theta; theta if there is no average yet."""
+        theta = self.network.state_dict()
+        if average is None:
+            return {name: weight.clone() for name, weight in theta.items()}
+        return {name: beta * average[name] + (1 - beta) * weight for name, weight in theta.items()}
+
+    def load(self, weights: Weights) -> None:
+        """Put these in place of theta."""
+        self.network.load_state_dict(weights)
