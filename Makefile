@@ -18,7 +18,7 @@ TORCH := $(if $(LINKS),--find-links $(LINKS),--torch-backend cpu)
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
-	$(BIN)/uv pip install --quiet --python $(BIN)/python $(TORCH) -r requirements.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(TORCH) -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
@@ -27,7 +27,7 @@ snsynth: $(SNSYNTH)/.installed
 
 $(SNSYNTH)/.installed: requirements-snsynth.lock | $(STAMP)
 	$(PYTHON) -m venv $(SNSYNTH)
-	$(BIN)/uv pip install --quiet --python $(SNSYNTH)/bin/python $(TORCH) -r requirements-snsynth.lock
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(SNSYNTH)/bin/python $(TORCH) -r requirements-snsynth.lock
 	touch $@
 
 # A real grid on data that ship with the project, and its figure.
@@ -53,14 +53,14 @@ figures: $(STAMP)
 	$(BIN)/dpbench figures
 
 # One experiment of each kind at a tiny size, on data that ship, in a folder of its own; what the paper draws without data.
-TINY := dataset=adult_synth sample=smoke limits=smoke repetitions=2 epsilon=[0.1,1]
+TINY := dataset=adult_synth sample=smoke limits=smoke repetitions=2 epsilon=[1]
 smoke: $(STAMP)
 	@set -e; folder=$$(mktemp -d); \
 	for settings in "quickstart $(TINY)" "linreg_adult $(TINY)" "logreg_adult $(TINY)" "logreg_degree4 $(TINY)" \
 	    "coverage_adult $(TINY) dataset.attributes.age.bins=32" "binagg_table1 repetitions=3" \
 	    "binagg_figure1_d1 sample.train_rows=1000 repetitions=2"; do \
-	  $(BIN)/dpbench run experiment=$$settings results=$$folder; \
-	  $(BIN)/dpbench figures experiment=$$settings results=$$folder; done; \
+	  $(BIN)/dpbench run experiment=$$settings results=$$folder; done; \
+	$(BIN)/dpbench figures experiment=quickstart $(TINY) results=$$folder; \
 	$(BIN)/dpbench figures paper=dd_ssp results=$$folder; \
 	$(BIN)/dpbench figures paper=binagg results=$$folder repetitions=3; rm -r $$folder
 
