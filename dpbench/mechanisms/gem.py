@@ -30,7 +30,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.releases import Release
 
 if TYPE_CHECKING:
-    from dpbench.mechanisms._generator import Generator, Weights
+    from dpbench.inference.generator import Generator, Weights
 
 DEVICES = ("cpu", "cuda")
 LAST_RATE = 1e-8  # where the cosine ends: the authors' code
@@ -243,7 +243,7 @@ def generator_of(
     rng: np.random.Generator,
 ) -> Generator:
     """G_0. Raises `UserError` for a size out of range or a device that is unknown or not there."""
-    from dpbench.mechanisms._generator import Generator
+    from dpbench.inference.generator import Generator
 
     check_known("device", device, DEVICES)
     check_settings(mechanism, tolerance=None, latent=latent, **{f"hidden[{i}]": size for i, size in enumerate(hidden)})

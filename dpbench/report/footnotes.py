@@ -19,10 +19,15 @@ _MARKS = {  # what a frame's `test_rows` may have beside a size
 _SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
 
 
-def footnotes(frame: pd.DataFrame, known: Sequence[Series], notes: str = "") -> list[str]:
-    """Sentences on rows of one metric: what was run, then failures, gaps, overspending, inputs, `notes`."""
+def footnotes(
+    frame: pd.DataFrame, known: Sequence[Series], notes: str = "", shown: str = "Mean ± standard error"
+) -> list[str]:
+    """Sentences on rows of one metric: what was run, then failures, gaps, overspending, inputs, `notes`.
+
+    `shown`: what of the repetitions is shown.
+    """
     cells = mark_series(summarise(frame), known) if len(frame) else frame
-    told = [*_data(frame), *_protocol(frame)]
+    told = [*_data(frame), *_protocol(frame, shown)]
     if len(cells):
         told += [*_failures(cells), *_gaps(cells), *_overspending(cells), *_inputs(frame, known)]
     return [*told, notes] if notes else told
@@ -85,7 +90,7 @@ def _size(asked: str) -> str:
     return f"{rows:,.0f} test rows" if rows else "no test rows"
 
 
-def _protocol(frame: pd.DataFrame) -> list[str]:
+def _protocol(frame: pd.DataFrame, shown: str) -> list[str]:
     private = frame[np.isfinite(frame["epsilon"])]
     told = []
     if len(private):
@@ -98,7 +103,7 @@ def _protocol(frame: pd.DataFrame) -> list[str]:
         f"{count} repetition{'' if count == 1 else 's'}{f' ({_listed(names)})' if len(repetitions) > 1 else ''}"
         for count, names in sorted(repetitions.items(), reverse=True)
     ]
-    told += [f"Mean ± standard error of {_listed(counts)}"] if counts else []
+    told += [f"{shown} of {_listed(counts)}"] if counts else []
     return [text for text in told if not text.endswith(": ")]
 
 

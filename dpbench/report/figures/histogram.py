@@ -45,7 +45,8 @@ def histogram(
             drawn += _draw_panel(axes, marked[marked["dataset"] == dataset], known, spec)
         set_titles(figure, grid, [titles.get(name, name) for name in datasets], spec)
         add_legend(figure, grid, [one.label for one in known])
-        told = footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known, notes) if len(rows) else [notes]
+        named = rows.assign(dataset=rows["dataset"].replace(titles))
+        told = footnotes(named, known, notes, "Histograms") if len(rows) else [notes]
         add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", *told]))
     return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
 

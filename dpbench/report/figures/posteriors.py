@@ -56,9 +56,10 @@ def posteriors(
             drawn += _draw_panel(axes, done[done["dataset"] == dataset], column, known)
         set_titles(figure, grid, panels or [""], {**spec, "panels": panels})
         add_legend(figure, grid, [REFERENCE, *(one.label for one in known)])
-        told = footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known, notes) if len(rows) else [notes]
-        shown = "Lines: mean quantiles over the repetitions; bands: the middle 95 % of these"
-        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", shown, *told]))
+        named = rows.assign(dataset=rows["dataset"].replace(titles))
+        shown = "Mean quantiles, as lines, and the middle 95 % of these, as bands,"
+        told = footnotes(named, known, notes, shown) if len(rows) else [notes]
+        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", *told]))
     return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
 
 

@@ -38,9 +38,9 @@ def steps(
             drawn += _draw_panel(axes, marked[marked["dataset"] == dataset], known, spec)
         set_titles(figure, grid, [titles.get(name, name) for name in datasets], spec)
         add_legend(figure, grid, [one.label for one in known])
-        told = footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known, notes) if len(rows) else [notes]
-        shown = "Means; bars from the least to the largest; what is not above 0 is left out"
-        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", shown, *told]))
+        named = rows.assign(dataset=rows["dataset"].replace(titles))
+        told = footnotes(named, known, notes, "Means, and bars from the least to the largest") if len(rows) else [notes]
+        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", "What is not above 0 is left out", *told]))
     return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
 
 
