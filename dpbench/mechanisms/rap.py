@@ -93,7 +93,7 @@ class Rap:
 
     def initial(self) -> Laws:
         """Entries (W, n') that are uniform between -1 and 1."""
-        return relaxed_start(self.queries, self.components, self.rng)
+        return self.rng.uniform(-1, 1, (sum(self.queries.sizes.values()), self.components)).astype(np.float32)
 
     def answers(self, D: Laws) -> Floats:
         """The mean over the relaxed rows of the products of their entries."""
@@ -104,11 +104,6 @@ class Rap:
         measured = ProductQueries(self.queries.columns(asked.queries), len(D))
         found, _ = adam(lambda D: squared_loss(measured, D, asked), D, self.iterations, rate=self.rate, bound=1.0)
         return found
-
-
-def relaxed_start(queries: QueryWorkload, components: int, rng: np.random.Generator) -> Laws:
-    """(W, n'), uniform between -1 and 1."""
-    return rng.uniform(-1, 1, (sum(queries.sizes.values()), components)).astype(np.float32)
 
 
 def squared_loss(measured: ProductQueries, laws: Laws, asked: Asked) -> tuple[float, Laws]:

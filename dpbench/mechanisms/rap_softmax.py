@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 
 from dpbench.data.domain import Floats
@@ -16,7 +13,7 @@ from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import mixture_of, release_of_model
-from dpbench.mechanisms.rap import relaxed_start, squared_loss
+from dpbench.mechanisms.rap import Rap, squared_loss
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
 from dpbench.releases import Release
@@ -73,20 +70,8 @@ def rap_softmax(
     return release_of_model(train.domain, budget, ledger, model, rows_rng, rows, {"rho": rho})
 
 
-@dataclass(frozen=True)
-class RapSoftmax:
-    """{softmax(M): M in R^(n' x d')}, and the squared error of all measurements."""
-
-    signed: ClassVar[bool] = False
-    queries: QueryWorkload
-    components: int
-    rate: float
-    iterations: int
-    rng: np.random.Generator
-
-    def initial(self) -> Laws:
-        """Logits (W, n') that are uniform between -1 and 1."""
-        return relaxed_start(self.queries, self.components, self.rng)
+class RapSoftmax(Rap):
+    """{softmax(M): M in R^(n' x d')}, and the squared error of all measurements; logits start as the entries of RAP."""
 
     def answers(self, D: Laws) -> Floats:
         """The mean over the components."""

@@ -26,6 +26,7 @@ from dpbench.report.figures.style import (
 )
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.frame import SERIES
+from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
 
@@ -145,10 +146,9 @@ def _ylim(spec: Mapping[str, Any], panel: str) -> Sequence[float] | None:
 
 def _panels(cells: pd.DataFrame, spec: Mapping[str, Any]) -> list[Panel]:
     """The panels in the order of the declared titles, then by name."""
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
-    found = set(cells["panel"])
+    titles = declared_titles(spec)
     panels = []
-    for name in [*(name for name in titles if name in found), *sorted(found - set(titles))]:
+    for name in in_order(cells["panel"], titles):
         rows = cells[cells["panel"] == name].sort_values(["series_order", "x"])
         unit = ", ".join(sorted(set(rows["unit"]) - {""}))
         panels.append(Panel(titles.get(name, name), unit, _ylim(spec, name), rows))

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from dpbench.report.figures.lines import draw_lines
 from dpbench.report.footnotes import footnotes
+from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import series_of
 from dpbench.report.text import number
 
@@ -35,7 +36,7 @@ def metric_by_epsilon(
     """
     known = series_of(frame, labels)
     rows = frame[frame["metric"] == spec["metric"]]
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    titles = declared_titles(spec)
     told = footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
     rows, panels = _by_delta(rows, titles)
     return draw_lines(rows, known, {**spec, "panels": panels}, told, notes)

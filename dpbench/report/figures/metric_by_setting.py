@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from dpbench.report.figures.lines import draw_lines, statistic_of
 from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import series_of
 
 TOLD = {
@@ -36,6 +37,6 @@ def metric_by_setting(
     """
     rows = frame[frame["metric"] == spec["metric"]]
     known = series_of(rows, labels)
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    titles = declared_titles(spec)
     told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
     return draw_lines(rows, known, spec, [TOLD[statistic_of(spec)], *told] if told else [], notes)

@@ -20,6 +20,7 @@ from dpbench.report.figures.style import (
     style,
 )
 from dpbench.report.footnotes import as_text, footnotes
+from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import Series, mark_series, series_of
 
 DRAWN = ["dataset", "column", "series", "epsilon", "level", "mean", "low", "high", "repetitions"]
@@ -41,7 +42,7 @@ def posteriors(
     rows = frame[(frame["metric"] == spec["metric"]) & (frame["epsilon"] == float(spec["epsilon"]))]
     done = mark_series(rows, known)
     done = done[(done["status"] == "done") & done["detail"].map(bool)]
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    titles = declared_titles(spec)
     columns = {
         (name, one): None
         for name, detail in zip(done["dataset"], done["detail"], strict=True)

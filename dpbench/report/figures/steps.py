@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from dpbench.report.figures.style import add_footnote, add_legend, empty_figure, line_styles, set_titles, style
 from dpbench.report.footnotes import as_text, footnotes
+from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series, series_of
 
 DRAWN = ["dataset", "series", "epsilon", "step", "mean", "least", "most", "repetitions"]
@@ -28,9 +29,8 @@ def steps(
     known = series_of(frame, labels)
     rows = frame[(frame["metric"] == spec["metric"]) & (frame["epsilon"] == float(spec["epsilon"]))]
     marked = mark_series(rows, known)
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
-    found = set(marked["dataset"])
-    datasets = [*(name for name in titles if name in found), *sorted(found - set(titles))] or [""]
+    titles = declared_titles(spec)
+    datasets = in_order(marked["dataset"], titles) or [""]
     drawn = [pd.DataFrame(columns=DRAWN)]
     with style():
         figure, grid = empty_figure(len(datasets))

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.tables.text_table import TextTable
 from dpbench.report.text import number
@@ -29,7 +30,7 @@ def bins_table(
     rows = rows[np.isfinite(rows["x"])]
     known = series_of(rows, labels)
     rows = mark_series(rows, known).assign(bins=rows[BINS].astype("float64"))
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    titles = declared_titles(spec)
     lines = []
     for (dataset, x, _), cell in rows.groupby(["dataset", "x", "series_order"], sort=True):
         bins = cell["bins"].dropna()

@@ -14,6 +14,7 @@ from dpbench.errors import check_known
 from dpbench.report.claims.agreement import RULE, counted, verdict
 from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.tables.ranks import mean_ratios, ranks
 from dpbench.report.tables.text_table import TextTable
@@ -51,8 +52,8 @@ def comparison_table(
     source = str(published.get("source", "paper"))
     rows = _metric(frame, str(spec["metric"]))
     cells = _with_published(_cells(rows, labels, spec), published, spec)
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
-    names = [*(name for name in titles if (cells["row"] == name).any()), *sorted(set(cells["row"]) - set(titles))]
+    titles = declared_titles(spec)
+    names = in_order(cells["row"], titles)
     by_setting = "x" in spec
     columns = list(dict.fromkeys(cells["setting" if by_setting else "series"]))
     if by_setting:

@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
 from dpbench.report.tables.text_table import TextTable
@@ -27,7 +28,7 @@ def difference_table(
     `metric_by_setting`. A paper publishes no such differences: `published` is not read.
     """
     rows = frame[frame["metric"] == spec["metric"]]
-    titles = {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+    titles = declared_titles(spec)
     cells = _cells(rows, labels, str(spec["setting"]), list(spec["values"]))
     order = [*titles, *sorted(set(cells["row"]) - set(titles))]
     columns = sorted(cells["x"].unique())
