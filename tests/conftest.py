@@ -2,7 +2,7 @@
 
 import hashlib
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +14,14 @@ from dpbench.data.table import Table
 from dpbench.grid.releases import read_release
 from dpbench.grid.sealed import sealed
 from dpbench.grid.store import Store
+from dpbench.targets import use_folder
+
+
+@pytest.fixture(autouse=True)
+def no_own_folder() -> Iterator[None]:
+    """A folder of plug-ins that a test had in use is not there for the next one."""
+    yield
+    use_folder(None)
 
 
 @pytest.fixture
