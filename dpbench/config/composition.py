@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -35,7 +34,6 @@ GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart"}  # ea
 MOVED = {"limits.train_rows": "sample.train_rows", "limits.test_rows": "sample.test_rows"}  # renamed settings
 LOOP = "an interpolation (${...}) leads to itself"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
-_read: dict[tuple[Path, str], bytes] = {}  # what Hydra made of each file of the project
 
 
 def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
@@ -47,6 +45,8 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None) -> Any:
     """The files and settings as Hydra merges them, with interpolations as they were written. Raises `UserError`."""
     from hydra import compose, initialize_config_dir
 
+    from dpbench.config.read_once import read_files_once
+
     _check_settings(overrides)
     searched = [_located(item, config_dir) for item in overrides]
     if config_dir is not None:
@@ -56,25 +56,8 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None) -> Any:
         check_own_files(config_dir)
         searched.append(f"hydra.searchpath=[{quoted(f'file://{config_dir.resolve()}')}]")
     with _explaining(overrides, config_dir), initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        if not any(item.lstrip("+~").startswith("hydra.") for item in searched):
-            _read_once()
+        read_files_once()
         return compose("config", overrides=searched)
-
-
-def _read_once() -> None:
-    """Have Hydra read each file of the project once in a process: to parse them is most of what a composition takes."""
-    from hydra.core.global_hydra import GlobalHydra
-
-    repository: Any = vars(GlobalHydra.instance().config_loader())["repository"]
-    load, folder = repository.load_config, conf_dir()
-
-    def loaded(config_path: str) -> Any:
-        key = (folder, config_path)
-        if key not in _read:
-            _read[key] = pickle.dumps(load(config_path=config_path))
-        return pickle.loads(_read[key])  # a copy of one's own: Hydra writes to it
-
-    repository.load_config = loaded
 
 
 def resolved(
