@@ -119,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
         "Show a mechanism, model, metric or figure: source, privacy, parameters (mechanism=aim).",
     )
     add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
+    audit = add(
+        "audit", "audit:run", "Measure what mechanisms give away of a record, and hold it against their ledgers."
+    )
+    audit.add_argument("--runs", type=int, default=400, help="runs on each of two neighbours (default 400)")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
     data.add_argument(

@@ -49,9 +49,10 @@ class Source:
 
     def part(self, group: str, name: str, *settings: str) -> Part:
         """A part of the registry, composed for tiny data; the settings of the line are for the plug-in alone."""
-        tiny = ["sample=smoke", "limits=smoke", f"sample.train_rows={ROWS}", "limits.iterations=50"]
         given = self.settings if group == self.group else settings
-        (part,) = parts_of(group, composed([f"{group}=[{name}]", *tiny, *given], self.config_dir), self.config_dir)
+        (part,) = parts_of(
+            group, composed([f"{group}=[{name}]", *tiny_settings(), *given], self.config_dir), self.config_dir
+        )
         return part
 
 
@@ -68,7 +69,7 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
     budgets = [(*pair, relation) for relation in part.relations[: None if part.private else 1] for pair in BUDGETS]
     for epsilon, delta, relation in budgets if part.private else [(math.inf, 1e-5, part.relations[0])]:
         budget = Budget(epsilon, delta, relation)
-        release = _release(part, table, budget)
+        release = made(part, table, budget=budget)
         where = f"epsilon={epsilon:g}, {relation}"
         wrong = _wrong(check_release, release, part.offers, budget, table.domain)
         yield f"a release of what it offers ({where})", wrong
@@ -76,7 +77,7 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
             return
         yield f"a ledger within the budget ({where})", list(_overspent(release, budget, part))
         yield f"the release survives being stored ({where})", list(_not_stored(release))
-        again = _release(part, table, budget)
+        again = made(part, table, budget=budget)
         same = _bytes(release) == _bytes(again)
         yield f"the same generator gives the same release ({where})", [] if same else ["it gives another one"]
     yield "it leaves its input as it was", [] if _bytes(table) == before else ["it wrote into the training rows"]
@@ -84,12 +85,13 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
         yield f"rows are read through its noise only ({relation})", list(_replayed(part, table, relation))
 
 
-def _release(part: Part, table: Table, budget: Budget) -> Release:
+def made(part: Part, table: Table, seed: int = SEED, *, budget: Budget) -> Release:
+    """What the mechanism makes of a tiny table."""
     supplied: dict[str, Any] = {"design": _design(table)} if part.takes("design") else {}
     for other in filter(part.takes, ("public", "test")):
         supplied[other] = tiny_table(labels=part.labels, seed=SEED + 1)
-    made: Release = part.function(table, budget, np.random.default_rng(SEED), **supplied, **part.parameters)
-    return made
+    release: Release = part.function(table, budget, np.random.default_rng(seed), **supplied, **part.parameters)
+    return release
 
 
 def _overspent(release: Release, budget: Budget, part: Part) -> Iterator[str]:
@@ -121,8 +123,8 @@ def _replayed(part: Part, table: Table, relation: str) -> Iterator[str]:
     from dpbench.mechanisms.replay import check_replay, exemption
 
     budget = Budget(*BUDGETS[0], relation)
-    if exemption(_release(part, table, budget)) is None:
-        yield from check_replay(lambda rows: _release(part, rows, budget), table, relation=relation)
+    if exemption(made(part, table, budget=budget)) is None:
+        yield from check_replay(lambda rows: made(part, rows, budget=budget), table, relation=relation)
 
 
 # --- models and metrics --------------------------------------------------------------------------------------------
@@ -135,7 +137,7 @@ def check_model(name: str, source: Source) -> Iterator[Check]:
     table = tiny_table(labels=part.labels)
     design = _design(table)
     for kind in part.needs or KINDS:
-        release = _release(source.part("mechanism", *MAKERS[kind]), table, Budget(10.0, 1e-5))
+        release = made(source.part("mechanism", *MAKERS[kind]), table, budget=Budget(10.0, 1e-5))
         before = _bytes(release)
         try:
             fit, again = (_fit(part, release, design) for _ in range(2))
@@ -189,7 +191,7 @@ def _evaluation(source: Source, *, labels: bool) -> Evaluation:
     table = tiny_table(labels=labels)
     design = _design(table, plain=not labels)
     split = Split(table, tiny_table(labels=labels, seed=SEED + 1), dict.fromkeys(design.columns, 1.0))
-    release = _release(source.part("mechanism", *MAKERS["rows"]), table, Budget(10.0, 1e-5))
+    release = made(source.part("mechanism", *MAKERS["rows"]), table, budget=Budget(10.0, 1e-5))
     reference = Reference(split, design)
     theta, half = reference.coefficients + 0.01, np.full(len(design.columns), 0.1)
     fit = Fit(theta, reference.train_moments, intervals=np.stack([theta - half, theta + half], axis=1))
@@ -221,6 +223,11 @@ def check_dataset(name: str, source: Source) -> Iterator[Check]:
 
 
 # --- tiny data -----------------------------------------------------------------------------------------------------
+
+
+def tiny_settings() -> list[str]:
+    """The settings of a line for tables of this size."""
+    return ["sample=smoke", "limits=smoke", f"sample.train_rows={ROWS}", "limits.iterations=50"]
 
 
 def tiny_table(*, labels: bool = False, seed: int = SEED) -> Table:

@@ -51,11 +51,11 @@ def check_replay(make: Callable[[Table], Release], table: Table, *, relation: st
     for what, other in _others(table, relation):
         problems += _again(make, other, release, tape, what)[0]
     changes: dict[str, tuple[float, str]] = {}  # by label, the largest in units of what is declared
-    for what, other in _neighbours(table, relation):
+    for what, other in neighbours(table, relation):
         found, asked = _again(make, other, release, tape, what)
         problems += found
         for then, now in zip(tape, asked, strict=False):
-            change = _change(then, now)
+            change = change_of(then, now)
             if change > changes.get(then.label, (0.0, ""))[0]:
                 changes[then.label] = change, what
     for label, (change, what) in changes.items():
@@ -87,19 +87,19 @@ def _others(table: Table, relation: str) -> Iterator[tuple[str, Table]]:
         yield "on no rows", random_table(table.domain, 0, 1, numbers=numbers)
 
 
-def _neighbours(table: Table, relation: str) -> Iterator[tuple[str, Table]]:
-    """A step away from the table; a sample that was recorded is of its first rows, so a change comes at the end."""
+def neighbours(table: Table, relation: str) -> Iterator[tuple[str, Table]]:
+    """Tables a step away, and in which way; a sample that was recorded is of the first rows, so a change comes last."""
     fewer = table.take(np.arange(len(table) - 1))
     if relation != "replace":
         yield "without a record", fewer
-    for corner in _corners(table):
+    for corner in corners(table):
         if relation == "replace":
-            yield "with another record", _joined(fewer, corner)
+            yield "with another record", joined(fewer, corner)
         else:
-            yield "with one more record", _joined(table, corner)
+            yield "with one more record", joined(table, corner)
 
 
-def _corners(table: Table) -> Iterator[Table]:
+def corners(table: Table) -> Iterator[Table]:
     """Records with each attribute at its lower or upper end: some with most at one end, then others."""
     ends = [(0, 1) for _ in table.domain.names]
     every = sorted(product(*ends), key=lambda bits: min(sum(bits), len(bits) - sum(bits)))
@@ -117,7 +117,8 @@ def _number(attribute: Attribute, part: Floats) -> Floats:
     return lower + (upper - lower) * part
 
 
-def _joined(one: Table, two: Table) -> Table:
+def joined(one: Table, two: Table) -> Table:
+    """The rows of both."""
     numbers = {name: np.concatenate([column, two.numbers[name]]) for name, column in one.numbers.items()}
     return Table(one.domain, np.concatenate([one.codes, two.codes]), numbers)
 
@@ -152,7 +153,7 @@ def _differences(one: Release, two: Release) -> list[str]:
     return changed
 
 
-def _change(then: Entry, now: Entry) -> float:
+def change_of(then: Entry, now: Entry) -> float:
     """How much what was asked changed, in the norm of the kind of noise and in units of the declared sensitivity."""
     match then.event:
         case kinds.ObjectivePerturbation() as event:
