@@ -119,7 +119,7 @@ def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec
 
 
 def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> None:
-    """One legend right of the panels, in the order of `names`; beside a long one the title moves to the left."""
+    """One legend right of the panels, in the order of `names`; beside a long one, or one panel, the title moves left."""
     handles: dict[str, Any] = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -127,7 +127,7 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
     named = [name for name in names if name in handles]
     if named:
         figure.legend([handles[name] for name in named], named, loc="outside right upper", handlelength=2.6)
-    if len(named) > SHORT_LEGEND and figure.get_suptitle():
+    if (len(named) > SHORT_LEGEND or len(grid) == 1) and figure.get_suptitle():
         figure.suptitle(figure.get_suptitle(), x=0.012, ha="left")
 
 
