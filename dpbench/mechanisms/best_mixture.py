@@ -45,9 +45,9 @@ def best_mixture(
     The linear programme with all queries is large: HiGHS solves it with some, whose least error no law is below, and
     those that a law answers worst are added, until the largest error of some law is within `tolerance` of that, or
     after so many `programmes`. The law half way from the best one so far to the programme's solution is tried, since a
-    solution is at a corner, where queries that were not asked are answered badly. `error` and `bound` in the diagnostics
-    are the largest error of the law that is released and what no law's is below. `rows`: the number of rows drawn from
-    it (None: n).
+    solution is at a corner, where queries that were not asked are answered badly. In the diagnostics are `error`, the
+    largest error of the law that is released, and `bound`, below which no law's is. `rows`: the number of rows drawn
+    from it (None: n).
     """
     check_settings("best_mixture", tolerance=None, programmes=programmes, rows=rows)
     check_positive("best_mixture", tolerance=tolerance)
