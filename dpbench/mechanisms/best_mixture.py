@@ -32,7 +32,7 @@ def best_mixture(
     public: Table | None,
     workload: Workload = 3,
     tolerance: float = 1e-3,
-    programmes: int = 20,
+    programmes: int = 10,
     rows: int | None = None,
 ) -> Release:
     """Reweigh the rows of public data so that the largest error over the workload is least.
