@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -82,8 +82,8 @@ def best_law(support: PublicRows, true: Floats, tolerance: float, programmes: in
         solution, least = _solved(support, true, asked)
         law = (best.law + solution) / 2
         gaps = np.abs(true - support.answers(law))
-        law, error = (law, float(gaps.max())) if gaps.max() < best.error else (best.law, best.error)
-        best = Best(law, error, max(best.bound, least))
+        better, bound = bool(gaps.max() < best.error), max(best.bound, least)
+        best = Best(law, float(gaps.max()), bound) if better else replace(best, bound=bound)
     return best
 
 
