@@ -47,8 +47,8 @@ def rap(
     **Shapes** Entries (W, n') of all levels in each of n' relaxed rows, float32; the workload's marginals.
     **Departures** 1. A round makes so many Adam steps; the authors' code makes up to 5,000 and ends them at a plateau.
     2. Measurements and the released answers are clipped to [0, 1], as in the authors' code. 3. Synthetic rows, and the
-    marginals of pairs beside the workload's, are of the mixture of products that the relaxed rows are when negative
-    entries are put to 0 and those of an attribute are divided by their sum. All are post-processing.
+    marginals of one and two attributes beside the workload's, are of the mixture of products that the relaxed rows are
+    when negative entries are put to 0 and those of an attribute are divided by their sum. All are post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K; no query is measured twice. `components`: n'. `rate`:
     Adam's, 0.001 in Table 3, 0.005 or 0.1 in the authors' code; the default is what `benchmarks.query_release --study`
@@ -75,8 +75,9 @@ def rap(
     )
     model = mixture_of(queries.sizes, np.log(np.maximum(relaxed, LEAST)), len(train), rounds)
     drawn = release_of_model(train.domain, budget, ledger, model, rows_rng, rows, {"rho": rho})
+    singles = model.answer([(name,) for name in train.domain.names])  # else a reader sums the answers to the workload
     answers = queries.tables(len(train) * np.clip(family.answers(relaxed), 0, 1))
-    parts = (Marginals({**drawn[Marginals].tables, **answers}), drawn[SyntheticRows])
+    parts = (Marginals({**singles, **drawn[Marginals].tables, **answers}), drawn[SyntheticRows])
     return Release(train.domain, budget, ledger, parts, drawn.diagnostics)
 
 

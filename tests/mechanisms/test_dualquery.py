@@ -108,6 +108,13 @@ def test_a_domain_that_no_memory_holds_is_searched_by_integer_programming():
     assert np.abs(found - true).mean() < np.abs(uniform - true).mean()
 
 
+def test_searches_that_were_ended_are_counted(small_table, monkeypatch):
+    best = Search.best
+    monkeypatch.setattr(Search, "best", lambda *given: (best(*given)[0], False))
+    release = made(small_table, rounds=4)
+    assert release.diagnostics["unfinished"] == len(release[SyntheticRows].table) == 4
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

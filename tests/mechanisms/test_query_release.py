@@ -1,15 +1,34 @@
-"""What the methods of query release share: the mixture that they end with."""
+"""What the methods of query release share: the mixture that they end with, and what all of them release."""
+
+from itertools import combinations
 
 import numpy as np
 import pytest
 
+from dpbench.config import compose
+from dpbench.config.registry import declared
+from dpbench.data.encode import Design, marginal
 from dpbench.errors import NoEstimateError
 from dpbench.inference.product_queries import softmax
 from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.query_release import mixture_of
+from dpbench.models.linear import linear_marginals, linear_rows
+from dpbench.privacy.budget import Budget
+from dpbench.releases import Marginals, SyntheticRows
 
 SIZES = {"a": 2, "b": 3}
 QUERIES = QueryWorkload(SIZES, (("a", "b"), ("b",)))
+SMALL = {"rounds": 3, "components": 20, "latent": 3, "hidden": [5], "iterations": 10, "samples": 5, "pretraining": 1}
+
+
+NAMES = sorted(name for name, node in declared("mechanism").items() if node.get("_relations_") == ["replace"])
+
+
+@pytest.fixture(scope="module")
+def parts():
+    """All mechanisms of private query release, by their names."""
+    made = compose([f"mechanism=[{','.join(NAMES)}]", "model=[linear_marginals,linear_rows]", "relation=replace"])
+    return {part.name: part for part in made.mechanisms}
 
 
 def test_logits_that_are_no_numbers_have_no_estimate():
@@ -19,3 +38,37 @@ def test_logits_that_are_no_numbers_have_no_estimate():
     model = mixture_of(SIZES, logits, 10, 7)
     expected = 10 * QUERIES.of_products(softmax(logits, [2, 3]).T)
     np.testing.assert_allclose(np.concatenate([t.ravel() for t in model.answer(QUERIES.cliques).values()]), expected)
+
+
+def test_all_methods_are_there():
+    assert set(NAMES) >= {
+        "mwem",
+        "pep",
+        "gem",
+        "rap",
+        "rap_softmax",
+        "dualquery",
+        "fem",
+        "pmw_pub",
+        "pep_pub",
+        "gem_pub",
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_release_holds_all_pairs_and_rows_that_regressions_read(name, parts, small_table):
+    part = parts[name]
+    parameters = {**part.parameters, **{name: value for name, value in SMALL.items() if name in part.parameters}}
+    public = {"public": small_table.take(np.arange(50))} if part.takes("public") else {}
+    budget, rng = Budget(1.0, 1e-7, "replace"), np.random.default_rng(0)
+    release = part.function(small_table, budget, rng, **parameters, **public)
+    tables = release[Marginals].tables
+    for one, two in combinations(small_table.domain.names, 2):
+        pair = tables[one, two]
+        assert pair.sum() == pytest.approx(len(small_table))
+        for axis, other in ((1, one), (0, two)):  # what a regression takes for the attribute alone
+            np.testing.assert_allclose(marginal(tables, (other,)), pair.sum(axis=axis))
+    assert release[SyntheticRows].table.domain == small_table.domain
+    design = Design(small_table.domain, "age")
+    for fit in (linear_marginals(release, design=design), linear_rows(release, design=design, rng=rng)):
+        assert np.isfinite(fit.coefficients).all() and len(fit.coefficients) == len(design.columns)

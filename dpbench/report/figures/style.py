@@ -43,6 +43,7 @@ LINES: tuple[Any, ...] = (
 REFERENCE_COLOUR = "#000000"
 
 TITLE_WIDTH = 45  # characters of a line above one panel, beside which the legend begins
+LONG_TITLE = 60  # characters that one panel and a legend have room for together
 SHORT_LEGEND = 8  # entries with names that leave a title its room
 PANEL = (5.2, 3.6)  # inches, without the legend
 LEGEND_WIDTH = 1.5  # inches
@@ -108,10 +109,14 @@ def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec: Mapping[str, Any]) -> None:
-    """The figure's title, above the titles of its panels; these are left out of one panel without a declared title."""
+    """The figure's title, above the titles of its panels; these are left out of one panel without a declared title.
+
+    A long title above one panel stands in lines beside the legend.
+    """
     title = str(spec.get("title") or spec.get("metric") or spec["name"])
-    if len(grid) == 1 and not spec.get("panels"):
-        grid[0].set_title(textwrap.fill(title, TITLE_WIDTH))
+    if len(grid) == 1 and (not spec.get("panels") or len(title) > LONG_TITLE):
+        lines = [*textwrap.wrap(title, TITLE_WIDTH), *(titles if spec.get("panels") else [])]
+        grid[0].set_title("\n".join(lines))
         return
     figure.suptitle(title)
     for axes, name in zip(grid, titles, strict=True):

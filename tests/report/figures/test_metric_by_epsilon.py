@@ -48,3 +48,8 @@ def test_declared_panels_give_titles_and_order_also_to_a_single_one():
     figure, _ = draw(trials[:1], panels=titles)
     assert (figure.axes[0].get_title(), figure.get_suptitle()) == ("Adult", SPEC["title"])
     assert "Adult: up to 50,000 training" in footnote(figure)
+    figure, _ = draw(
+        trials[:1], panels=titles, title="A title that is too long to stand above a single panel and a legend"
+    )
+    above = ["A title that is too long to stand above a", "single panel and a legend", "Adult"]
+    assert (figure.axes[0].get_title().split("\n"), figure.get_suptitle()) == (above, "")
