@@ -119,6 +119,7 @@ def _parser() -> argparse.ArgumentParser:
         "Show a mechanism, model, metric or figure: source, privacy, parameters (mechanism=aim).",
     )
     add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
+    add("verify", "verify:verify", "Check everything that is stored: whole, what it says it is, paid for.")
     audit = add(
         "audit", "audit:run", "Measure what mechanisms give away of a record, and hold it against their ledgers."
     )

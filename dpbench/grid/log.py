@@ -107,6 +107,10 @@ class Log:
                     self._warn(path, start)
             return self.entries
 
+    def damaged(self) -> list[str]:
+        """The records that `scan` found damaged, and not written anew."""
+        return [identity for _, _, identity in self._damaged if identity not in self.entries]
+
     def read(self, place: Place) -> tuple[dict[str, Any], bytes] | None:
         """The record that stands at a place, and its bytes; None if it is damaged or not there."""
         name, start, length = place

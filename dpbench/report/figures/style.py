@@ -43,7 +43,6 @@ LINES: tuple[Any, ...] = (
 REFERENCE_COLOUR = "#000000"
 
 TITLE_WIDTH = 45  # characters of a line above one panel, beside which the legend begins
-LONG_TITLE = 60  # characters that one panel and a legend have room for together
 SHORT_LEGEND = 8  # entries with names that leave a title its room
 PANEL = (5.2, 3.6)  # inches, without the legend
 LEGEND_WIDTH = 1.5  # inches
@@ -109,12 +108,9 @@ def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec: Mapping[str, Any]) -> None:
-    """The figure's title, above the titles of its panels; these are left out of one panel without a declared title.
-
-    A long title above one panel stands in lines beside the legend.
-    """
+    """The figure's title, above the titles of its panels; of one panel that is left out, unless it is declared."""
     title = str(spec.get("title") or spec.get("metric") or spec["name"])
-    if len(grid) == 1 and (not spec.get("panels") or len(title) > LONG_TITLE):
+    if len(grid) == 1:  # beside the legend
         lines = [*textwrap.wrap(title, TITLE_WIDTH), *(titles if spec.get("panels") else [])]
         grid[0].set_title("\n".join(lines))
         return
@@ -124,7 +120,7 @@ def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec
 
 
 def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> None:
-    """One legend right of the panels, in the order of `names`; beside a long one, or one panel, the title moves left."""
+    """One legend right of the panels, in the order of `names`; beside a long one the title moves to the left."""
     handles: dict[str, Any] = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -132,7 +128,7 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
     named = [name for name in names if name in handles]
     if named:
         figure.legend([handles[name] for name in named], named, loc="outside right upper", handlelength=2.6)
-    if (len(named) > SHORT_LEGEND or len(grid) == 1) and figure.get_suptitle():
+    if len(named) > SHORT_LEGEND and figure.get_suptitle():
         figure.suptitle(figure.get_suptitle(), x=0.012, ha="left")
 
 
