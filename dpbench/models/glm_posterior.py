@@ -62,9 +62,7 @@ def theta_of(w: Floats, bound: float) -> Floats:
     return found
 
 
-def start_of(
-    values: Floats, variances: Floats, rows: float, bound: float, scale: float, family: str, d: int
-) -> Floats:
+def start_of(values: Floats, variances: Floats, rows: float, bound: float, scale: float, family: str, d: int) -> Floats:
     """A point (p,) to seek the mode from, by the method of moments: no correlation, and E[y x_j] = tau_j^2 theta_j / 2.
 
     tau_j^2 is the released second moment, between what noise alone could bring and the prior's scale. ||theta||_2 is

@@ -76,6 +76,8 @@ def test_a_private_number_of_rows_is_its_noisy_one():
         ({"sampler": "gibbs"}, "unknown sampler 'gibbs'"),
         ({"expectations": "exact"}, "unknown expectations 'exact'"),
         ({"largest_norm": 0.0}, "largest_norm must be greater than 0"),
+        ({"feature_scale": -1.0}, "feature_scale must be greater than 0"),
+        ({"sampler": "metropolis", "step": 0.0}, "step must be greater than 0"),
         ({"draws": 0}, "draws must be greater than 0"),
         ({"chains": 1}, "needs 2 chains at least"),
     ],
