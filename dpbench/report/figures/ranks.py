@@ -47,7 +47,7 @@ def rank_histogram(
     (its values -> title) and where. Returns the figure and its bins.
     """
     told = f"Bands: the middle {LEVEL:.0%} of the count of each bin, of uniform ranks"
-    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], binned, ("rank", "count over expected", 1.0))
+    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], binned, ("normalised rank", "count over expected", 1.0))
 
 
 def rank_ecdf(
@@ -60,7 +60,7 @@ def rank_ecdf(
     `rank_histogram`. Returns the figure and its points.
     """
     told = f"Bands: the whole line of uniform ranks is inside with probability {LEVEL:.0%}"
-    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], cumulated, ("rank", "ECDF less uniform", 0.0))
+    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], cumulated, ("normalised rank", "ECDF less uniform", 0.0))
 
 
 def binned(ranks: NDArray[np.int64], draws: int) -> Points:
