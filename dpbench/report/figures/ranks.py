@@ -47,7 +47,7 @@ def rank_histogram(
     (its values -> title) and where. Returns the figure and its bins.
     """
     told = f"Bands: the middle {LEVEL:.0%} of the count of each bin, of uniform ranks"
-    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], binned, ("normalised rank", "count over expected", 1.0))
+    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], binned, "count over expected", 1.0)
 
 
 def rank_ecdf(
@@ -60,7 +60,7 @@ def rank_ecdf(
     `rank_histogram`. Returns the figure and its points.
     """
     told = f"Bands: the whole line of uniform ranks is inside with probability {LEVEL:.0%}"
-    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], cumulated, ("normalised rank", "ECDF less uniform", 0.0))
+    return _draw(frame, labels, spec, [told, DEPENDENCE, notes], cumulated, "ECDF less uniform", 0.0)
 
 
 def binned(ranks: NDArray[np.int64], draws: int) -> Points:
@@ -100,10 +100,10 @@ def _draw(
     spec: Mapping[str, Any],
     notes: list[str],
     form: Form,
-    axis: tuple[str, str, float],
+    ylabel: str,
+    uniform: float,
 ) -> tuple[Figure, pd.DataFrame]:
-    """The figure of ranks in this form; `axis`: the labels of x and y, and the value of uniform ranks."""
-    xlabel, ylabel, uniform = axis
+    """The figure of ranks in this form; `uniform`: the value of uniform ranks."""
     rows = frame[frame["metric"] == spec["metric"]]
     known, titles = series_of(rows, labels), declared_titles(spec)
     marked = mark_series(rows, known)
@@ -115,7 +115,7 @@ def _draw(
         for axes, panel in zip(grid, panels, strict=False):
             drawn += _draw_panel(axes, done[done["panel"] == panel], known, form)
             axes.axhline(uniform, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
-            axes.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, 1))
+            axes.set(xlabel="normalised rank", ylabel=ylabel, xlim=(0, 1))
         set_titles(figure, grid, [titles.get(name, name) for name in panels] or [""], spec)
         add_legend(figure, grid, [one.label for one in known])
         told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
@@ -125,24 +125,19 @@ def _draw(
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], form: Form) -> list[pd.DataFrame]:
     """A line a series, in steps, and the widest of their bands; the points of each."""
-    drawn = []
+    drawn, bands = [], []
     for place, (one, look) in enumerate(zip(known, line_styles(known), strict=True)):
         details = list(rows.loc[rows["series_order"] == place, "detail"])
         if not details:
             continue
         ranks = np.concatenate([detail["ranks"] for detail in details])
         z, value, low, high = form(ranks, int(details[0]["draws"]))
-        shown = _to_the_end(z, value)
-        axes.step(*shown, where="post", label=one.label, color=look["color"], linestyle=look["linestyle"])
+        x, y, least, most = np.append(z, 1.0), *(np.append(values, values[-1]) for values in (value, low, high))
+        axes.step(x, y, where="post", label=one.label, color=look["color"], linestyle=look["linestyle"])
+        bands.append((len(ranks), x, least, most))
         points = {"place": z, "value": value, "low": low, "high": high, "ranks": len(ranks)}
         drawn.append(pd.DataFrame({"panel": rows["panel"].iloc[0], "series": one.label, **points}))
-    if drawn:
-        band = min(drawn, key=lambda points: points["ranks"].iloc[0])
-        z, low, high = _to_the_end(band["place"], band["low"], band["high"])
-        axes.fill_between(z, low, high, step="post", color="#999999", alpha=0.3, linewidth=0)
+    if bands:
+        _, x, least, most = min(bands, key=lambda band: band[0])
+        axes.fill_between(x, least, most, step="post", color="#999999", alpha=0.3, linewidth=0)
     return drawn
-
-
-def _to_the_end(z: Floats, *values: Floats) -> tuple[Floats, ...]:
-    """The places and these values, the last of which hold up to 1."""
-    return np.append(z, 1.0), *(np.append(one, np.asarray(one)[-1]) for one in values)
