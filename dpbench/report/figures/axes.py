@@ -21,6 +21,7 @@ def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None
     axes.set_xlabel(spec.get("xlabel") or "privacy budget ε")
     if len(ticks) > 1 and spec.get("xscale") == "linear":
         axes.set_xlim(1.05 * ticks[0] - 0.05 * ticks[-1], 1.05 * ticks[-1] - 0.05 * ticks[0])
+        axes.tick_params(axis="x", labelsize=7)
     elif ticks:
         axes.set_xscale("log")
         axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
