@@ -53,6 +53,7 @@ def moments_of_points(d=10, chains=4, points=1000):
 
 def data_of(family, d, seed):
     from dpbench.inference.glm_statistics import sum_statistics
+    from dpbench.models.glm_posterior import SCALE
 
     rng = np.random.default_rng(seed)
     W, theta = rng.normal(size=(d, 3 * d)), rng.normal(size=d)
@@ -61,18 +62,18 @@ def data_of(family, d, seed):
     y = 2.0 * (rng.random(ROWS) < 1 / (1 + np.exp(-X @ theta))) - 1
     y = rng.poisson(np.logaddexp(0, X @ theta)).astype(float) if family == "poisson" else y
     values = sum_statistics(X, y, family)
-    return values + NOISE * rng.normal(size=len(values)), np.full(len(values), NOISE**2), float(ROWS), 0.0, BOUND
+    return values + NOISE * rng.normal(size=len(values)), np.full(len(values), NOISE**2), float(ROWS), 0.0, BOUND, SCALE
 
 
 def fits(family, d, bars):
     from dpbench.models.diagnostics import ess_bulk, r_hat
-    from dpbench.models.glm_posterior import start_of, statistics_density, theta_of
+    from dpbench.models.glm_posterior import SCALE, start_of, statistics_density, theta_of
     from dpbench.models.nuts import laplace, nuts
 
     def fit(seed):
         data = data_of(family, d, seed)
         density = statistics_density(family, d, "quadrature")
-        around = laplace(density, start_of(*data[:3], BOUND, family, d), data)
+        around = laplace(density, start_of(*data[:3], BOUND, SCALE, family, d), data)
         return nuts(density, around, data, np.random.default_rng(seed), chains=4, draws=2000, warmup=1000)
 
     for seed, (name, bar) in enumerate(zip(("first", "again"), bars, strict=True)):
@@ -96,7 +97,7 @@ def direct(d=2, draws=2000):
     from numpyro.distributions import HalfNormal, LKJCholesky, MultivariateNormal, Normal
     from numpyro.infer import MCMC, NUTS
 
-    values, variances, rows, _, _ = data_of("logistic", d, 0)
+    values, variances, rows, *_ = data_of("logistic", d, 0)
     pairs = list(zip(*(one.tolist() for one in triangle(d)), strict=True))
     entries = [((i,), 1) for i in range(d)] + [(pair, 0) for pair in pairs]
 

@@ -53,6 +53,15 @@ def accuracy(evaluation: Evaluation) -> Score:
     return Score("accuracy", float(np.mean(1 + y * np.sign(scores)) / 2), "", "higher")
 
 
+def likelihood_distance(evaluation: Evaluation) -> Score:
+    """||theta - theta_ML||_2 / ||theta_ML||_2, theta_ML maximum likelihood on the training rows, without noise."""
+    if not evaluation.reference.design.binary:
+        raise ValueError("likelihood_distance needs a target of two levels; coefficient_distance is for the others")
+    exact = evaluation.reference.likelihood
+    distance = np.linalg.norm(evaluation.fit.coefficients - exact) / np.linalg.norm(exact)
+    return Score("likelihood_distance", float(distance), "", "lower")
+
+
 def scores_of(evaluation: Evaluation) -> tuple[Floats, Floats]:
     """The scores and y of the test rows. Raises `ValueError` for a target that is not -1 and +1."""
     design = evaluation.reference.design

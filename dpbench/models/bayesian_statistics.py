@@ -8,13 +8,14 @@ from dpbench.data.encode import Design
 from dpbench.errors import NoEstimateError, UserError, check_known, check_positive
 from dpbench.models.fit import Fit
 from dpbench.models.glm_moments import EXPECTATIONS
-from dpbench.models.glm_posterior import start_of, statistics_density, theta_of
+from dpbench.models.glm_posterior import SCALE, start_of, statistics_density, theta_of
+from dpbench.models.metropolis import metropolis
 from dpbench.models.nuts import laplace, nuts
 from dpbench.models.posterior import posterior_fit
 from dpbench.releases import GlmStatistics, Release
 
 NOISE = ("aware", "naive")
-SAMPLERS = ("nuts", "laplace")
+SAMPLERS = ("nuts", "laplace", "metropolis")
 
 
 def bayesian_statistics(
@@ -26,9 +27,11 @@ def bayesian_statistics(
     expectations: str = "quadrature",
     sampler: str = "nuts",
     largest_norm: float = 3.0,
+    feature_scale: float = SCALE,
     chains: int = 4,
     draws: int = 2000,
     warmup: int = 1000,
+    step: float = 0.01,
     level: float = 0.95,
 ) -> Fit:
     """Draws of theta from the posterior given the released statistics, which knows the law of their noise.
@@ -37,17 +40,20 @@ def bayesian_statistics(
     normal by the central limit theorem, theta and Sigma as `models.glm_posterior` has their priors.
     **Privacy** Post-processing: the values, the variances of their noise and the number of rows are all that is read.
     **Shapes** `draws` (chains * 1,000, p) in the order of `Design.columns`.
-    **Departures** those of `models.glm_moments`, `models.glm_posterior` and `models.nuts`.
+    **Departures** those of `models.glm_moments`, `models.glm_posterior`, `models.nuts` and `models.metropolis`.
 
     `noise`: "aware", or "naive", which takes the noisy statistics for true ones. `expectations`: by "quadrature", or by
-    the paper's "taylor" polynomials, which need |x'theta| below 1 or so. `sampler`: "nuts", or "laplace", a normal
-    distribution around the mode. `largest_norm`: ||theta||_2 is at most this.
+    the paper's "taylor" polynomials, which need |x'theta| below 1 or so. `sampler`: "nuts"; "laplace", a normal
+    distribution around the mode; or "metropolis", which the paper has for Poisson, with proposals `step` wide.
+    `largest_norm`: ||theta||_2 is at most this. `feature_scale`: of the half-normal prior of the features' standard
+    deviations.
 
     Raises `UserError` for a setting out of range or a design with an intercept, which is not a normal feature,
     `NoEstimateError` if the number of rows is private and the noise left none, and `UnconvergedError`.
     """
     _check(design, noise, expectations, sampler)
-    check_positive("bayesian_statistics", largest_norm=largest_norm, draws=draws, warmup=warmup)
+    check_positive("bayesian_statistics", largest_norm=largest_norm, feature_scale=feature_scale)
+    check_positive("bayesian_statistics", draws=draws, warmup=warmup, step=step)
     if chains < 2:
         raise UserError(f"bayesian_statistics needs 2 chains at least, which R-hat compares, not {chains}")
     found, bound = release[GlmStatistics], largest_norm**2
@@ -57,15 +63,18 @@ def bayesian_statistics(
     variances, rows_sd = found.variances, found.rows_sd
     if noise == "naive":
         variances, rows_sd = np.zeros_like(variances), 0.0
-    density, data = statistics_density(family, d, expectations), (found.values, variances, rows, rows_sd, bound)
-    around = laplace(density, start_of(found.values, variances, rows, bound, family, d), data)
-    divergences = None
+    density = statistics_density(family, d, expectations)
+    data = (found.values, variances, rows, rows_sd, bound, feature_scale)
+    around = laplace(density, start_of(found.values, variances, rows, bound, feature_scale, family, d), data)
+    notes = {"family": family, "largest_norm": largest_norm, "noise": noise, "sampler": sampler}
+    lengths, divergences = {"chains": chains, "draws": draws, "warmup": warmup}, None
     if sampler == "nuts":
-        points, diverged, _ = nuts(density, around, data, rng, chains=chains, draws=draws, warmup=warmup)
+        points, diverged, _ = nuts(density, around, data, rng, **lengths)
         divergences = int(diverged.sum())
+    elif sampler == "metropolis":
+        points, notes["accepted"] = metropolis(density, around, data, rng, step=step, **lengths)
     else:
         points = around.draws(rng, (chains, draws))
-    notes = {"family": family, "largest_norm": largest_norm, "noise": noise, "sampler": sampler}
     return posterior_fit(theta_of(points[..., :d], bound), divergences=divergences, level=level, notes=notes)
 
 

@@ -8,7 +8,8 @@ Kulkarni et al. 2021 (Bayesian GLM), sections 3.1 and 4.1. A point is unconstrai
     1                    the number of rows where it is private, in standard deviations of its noise
 
 The priors: theta of uniform direction with a squared norm chi^2(d) below s,
-which is N(0, I) within a ball; tau_j half-normal of scale `SCALE`; Omega ~ LKJ(2); Sigma = diag(tau) Omega diag(tau).
+which is N(0, I) within a ball; tau_j half-normal, of the scale `SCALE` in the paper; Omega ~ LKJ(2);
+Sigma = diag(tau) Omega diag(tau).
 
 Departures. 1. Section 4.1 has sqrt(max(rho, s)) for the norm; the text, a truncated chi^2. Here rho <= s is truncated,
 so that no part of the prior lies on the sphere itself. 2. Where the number of rows is private it has a flat prior.
@@ -27,28 +28,30 @@ from dpbench.inference.glm_statistics import blocks, triangle
 from dpbench.models.glm_moments import Array, moments
 from dpbench.models.nuts import Density, prepared_jax
 
-SCALE = 2.5  # of the half-normal prior of tau (section 4.1)
+SCALE = 2.5  # of the half-normal prior of tau in section 4.1
 SHAPE = 2.0  # of the LKJ prior of Omega
 
 
 @cache
 def statistics_density(family: str, d: int, method: str) -> Density:
-    """log p(point | values, variances, rows, rows_sd, bound) up to a constant: noise-aware, with s integrated out.
+    """log p(point | values, ..., scale) up to a constant: noise-aware, with s integrated out.
 
     Given theta and Sigma, s ~ N(n mu_s, n Sigma_s) (section 3.3), so that the noisy values z = s + noise are
     N(n mu_s, n Sigma_s + diag(variances)). Variances of 0: the noise-naive posterior. values, variances (k,) in the
-    order of `inference.glm_statistics`; `bound`: s, infinite for none.
+    order of `inference.glm_statistics`; `bound`: s, infinite for none; `scale`: of the prior of tau.
     """
     jax = prepared_jax()
 
-    def density(point: Array, values: Array, variances: Array, rows: Array, rows_sd: Array, bound: Array) -> Array:
+    def density(
+        point: Array, values: Array, variances: Array, rows: Array, rows_sd: Array, bound: Array, scale: Array
+    ) -> Array:
         xp = jax.numpy
-        theta, prior = _theta(point[:d], bound, xp)
-        Sigma, prior_Sigma = _sigma(point[d:-1], d)
+        theta, prior_theta = _theta(point[:d], bound, xp)
+        Sigma, prior_Sigma = _sigma(point[d:-1], d, scale)
         n = xp.maximum(rows + rows_sd * point[-1], 1.0)
         mean, covariance = moments(theta, Sigma, family, method)
         total = n * covariance + xp.diag(variances)
-        return prior + prior_Sigma - point[-1] ** 2 / 2 + gaussian(values - n * mean, total)
+        return prior_theta + prior_Sigma - point[-1] ** 2 / 2 + gaussian(values - n * mean, total)
 
     return density
 
@@ -59,16 +62,16 @@ def theta_of(w: Floats, bound: float) -> Floats:
     return found
 
 
-def start_of(values: Floats, variances: Floats, rows: float, bound: float, family: str, d: int) -> Floats:
+def start_of(values: Floats, variances: Floats, rows: float, bound: float, scale: float, family: str, d: int) -> Floats:
     """A point (p,) to seek the mode from, by the method of moments: no correlation, and E[y x_j] = tau_j^2 theta_j / 2.
 
-    tau_j^2 is the released second moment, between what noise alone could bring and the prior's `SCALE`. ||theta||_2 is
+    tau_j^2 is the released second moment, between what noise alone could bring and the prior's scale. ||theta||_2 is
     at most half the bound, and half the prior's root of d.
     """
     parts = blocks(family, d)
     i, j = triangle(d)
     noise = math.sqrt(variances[parts[1]].max()) / rows
-    tau2 = np.clip((values[parts[1]] / rows)[i == j], max(0.1 * noise, 1e-6), SCALE**2)
+    tau2 = np.clip((values[parts[1]] / rows)[i == j], max(0.1 * noise, 1e-6), scale**2)
     theta = 2 * (values[parts[0 if family == "logistic" else 2]] / rows) / (tau2 + noise)
     theta *= min(1.0, math.sqrt(min(bound, d)) / 2 / max(float(np.linalg.norm(theta)), 1e-6))
     w = theta / np.sqrt(1 - theta @ theta / bound)
@@ -107,14 +110,14 @@ def _theta(w: Array, bound: Array, xp: Any) -> tuple[Array, Array]:
     return theta, -theta @ theta / 2 - (len(w) + 2) / 2 * xp.log(stretch)
 
 
-def _sigma(point: Array, d: int) -> tuple[Array, Array]:
+def _sigma(point: Array, d: int, scale: Array) -> tuple[Array, Array]:
     """Sigma (d, d) and the log density of (log tau, Omega's point)."""
     from numpyro.distributions import LKJCholesky
     from numpyro.distributions.transforms import CorrCholeskyTransform
 
     xp = point.__array_namespace__()
     tau = xp.exp(point[:d])
-    prior = (point[:d] - (tau / SCALE) ** 2 / 2).sum()
+    prior = (point[:d] - (tau / scale) ** 2 / 2).sum()
     if d == 1:
         return (tau**2)[:, None], prior
     transform = CorrCholeskyTransform()

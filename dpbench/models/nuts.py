@@ -101,13 +101,13 @@ def nuts(
     program = _program(density, draws, warmup, target)
     found = []
     for _ in range(chains):
-        start, key = _start(density, around, data, rng), jax.random.key(int(rng.integers(2**31)))
+        start, key = start_near(density, around, data, rng), jax.random.key(int(rng.integers(2**31)))
         found.append([np.asarray(one) for one in program(key, start, around.mode, around.root, tuple(data))])
     points, diverged, steps = (np.stack(one) for one in zip(*found, strict=True))
     return around.mode + points @ around.root.T, diverged, steps
 
 
-def _start(density: Density, around: Laplace, data: Sequence[Any], rng: np.random.Generator) -> Floats:
+def start_near(density: Density, around: Laplace, data: Sequence[Any], rng: np.random.Generator) -> Floats:
     """Where a chain starts, in Laplace's units: where the density is not 0, and if no try finds that, at the mode."""
     for _ in range(TRIES):
         start: Floats = SPREAD * rng.normal(size=len(around.mode))

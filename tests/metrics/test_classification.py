@@ -10,7 +10,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
 from dpbench.mechanisms.exact import exact_table
-from dpbench.metrics.classification import accuracy, auc, log_loss
+from dpbench.metrics.classification import accuracy, auc, likelihood_distance, log_loss
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
 from dpbench.models.logistic import logistic_marginals
@@ -45,6 +45,15 @@ def test_auc_is_the_part_of_the_pairs_in_order(seed):
     won = [np.sign(a - b) / 2 + 0.5 for a, b in product(scores[y == 1], scores[y == 0])]
     assert auc(evaluation(x, y)).value == pytest.approx(np.mean(won))
     assert auc(evaluation(x, y, (-2.0,))).value == pytest.approx(1 - np.mean(won))
+
+
+def test_the_distance_from_maximum_likelihood_is_relative():
+    x, y = [0, 0, 0, 1, 2, 3, 3, 3], [0, 0, 1, 1, 0, 1, 1, 0]
+    best = evaluation(x, y).reference.likelihood
+    assert best[0] > 0.1
+    assert likelihood_distance(evaluation(x, y, best)).value == 0
+    assert likelihood_distance(evaluation(x, y, -best)).value == pytest.approx(2)
+    assert likelihood_distance(evaluation(x, y, (0.0,))).value == pytest.approx(1)
 
 
 @pytest.mark.parametrize("label", [0, 1])

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dpbench.config.composition import composed
+from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
+from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.mechanisms.pass_glm import pass_glm
 from dpbench.metrics.evaluation import Evaluation, Reference
@@ -19,6 +21,18 @@ from dpbench.releases import GlmStatistics
 
 NODE = composed(["dataset=simulation_glm"])["dataset"]
 SMALL = {"draws": 500, "warmup": 300, "chains": 2}
+
+
+def posterior_of(X, y, epsilon=1e9, **settings):
+    """The posterior given noisy statistics of these rows."""
+    features = [Attribute.binned(f"x{j}", -1, 1, 8) for j in range(X.shape[1])]
+    domain = Domain((*features, Attribute.categorical("y", ["-1", "1"])))
+    numbers = {one.name: x for one, x in zip(features, X.T, strict=True)}
+    codes = [one.code(numbers[one.name]) for one in features]
+    table = Table(domain, np.column_stack([*codes, (y > 0).astype(np.int64)]), numbers)
+    design = Design(domain, "y", intercept=False, scaled=False, exact=True)
+    release = pass_glm(table, Budget(epsilon, 1e-5, "replace"), np.random.default_rng(0), design=design)
+    return bayesian_statistics(release, design=design, rng=np.random.default_rng(1), **settings)
 
 
 def evaluated(epsilon, family="logistic", relation="replace", rows=2000, seed=0, **settings):
@@ -69,6 +83,27 @@ def test_a_private_number_of_rows_is_its_noisy_one():
         bayesian_statistics(release, design=found.reference.design, rng=np.random.default_rng(0))
 
 
+RNG = np.random.default_rng(0)
+ONE = RNG.uniform(-1, 1, 500)
+ANSWER = np.where(RNG.random(500) < 1 / (1 + np.exp(-2 * ONE)), 1.0, -1.0)
+
+
+def test_one_class_and_features_that_say_nothing_have_a_posterior():
+    for noise in ("aware", "naive"):
+        twice = posterior_of(np.column_stack([ONE, ONE]), ANSWER, noise=noise, sampler="laplace")
+        assert twice.coefficients.sum() == pytest.approx(2, abs=0.6)
+        assert np.sqrt(np.diag(twice.covariance)).min() > 0.4  # only the sum is known
+        nothing = posterior_of(np.column_stack([ONE, 0 * ONE]), ANSWER, noise=noise, sampler="laplace")
+        assert np.sqrt(nothing.covariance[1, 1]) > 0.6  # little but the prior
+    alone = posterior_of(np.column_stack([ONE, RNG.uniform(-1, 1, 500)]), np.ones(500), sampler="laplace")
+    assert np.abs(alone.coefficients).max() < 1
+
+
+@pytest.mark.slow
+def test_one_feature_is_enough():
+    assert posterior_of(ONE[:, None], ANSWER, **SMALL).coefficients == pytest.approx([2], abs=0.6)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -76,6 +111,8 @@ def test_a_private_number_of_rows_is_its_noisy_one():
         ({"sampler": "gibbs"}, "unknown sampler 'gibbs'"),
         ({"expectations": "exact"}, "unknown expectations 'exact'"),
         ({"largest_norm": 0.0}, "largest_norm must be greater than 0"),
+        ({"feature_scale": -1.0}, "feature_scale must be greater than 0"),
+        ({"sampler": "metropolis", "step": 0.0}, "step must be greater than 0"),
         ({"draws": 0}, "draws must be greater than 0"),
         ({"chains": 1}, "needs 2 chains at least"),
     ],

@@ -25,17 +25,17 @@ def simulated(rng, n, sd, theta, root, family="logistic"):
     else:
         y = rng.poisson(np.logaddexp(0, u)).astype(float)
     values = sum_statistics(X, y, family)
-    return values + sd * rng.normal(size=len(values)), np.full(len(values), sd**2), float(n), 0.0, BOUND
+    return values + sd * rng.normal(size=len(values)), np.full(len(values), sd**2), float(n), 0.0, BOUND, SCALE
 
 
 def fitted(data, rng, variances=None, family="logistic", method="quadrature", **settings):
     """Draws (chains, draws, p) of the posterior, which has `variances` for those of the noise if they are given."""
-    values, given, rows, rows_sd, bound = data
+    values, given, *rest = data
     variances = given if variances is None else variances
     d = int((np.sqrt(9 + 8 * len(values) / (1 if family == "logistic" else 2)) - 3) / 2)
     density = statistics_density(family, d, method)
-    data = (values, variances, rows, rows_sd, bound)
-    around = laplace(density, start_of(values, variances, rows, bound, family, d), data)
+    data = (values, variances, *rest)
+    around = laplace(density, start_of(values, variances, rest[0], BOUND, SCALE, family, d), data)
     return nuts(density, around, data, rng, **(ONE | settings))[0], around
 
 
@@ -84,7 +84,7 @@ def test_the_start_has_a_density_even_where_noise_is_all_there_is(family):
     density = prepared_jax().jit(statistics_density(family, 2, "quadrature"))
     for sd in (0.0, 1.0, 1e3, 1e6):
         values, variances, *rest = simulated(rng, 300, sd, np.array([1.0, -1.0]), np.eye(2) * 0.3, family)
-        point = start_of(values, variances, 300.0, BOUND, family, 2)
+        point = start_of(values, variances, 300.0, BOUND, SCALE, family, 2)
         assert np.isfinite(float(density(point, values, variances, *rest)))
 
 

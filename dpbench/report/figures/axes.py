@@ -16,10 +16,13 @@ from dpbench.report.text import number, powers
 
 
 def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None:
-    """Logarithmic, with ticks at exactly the values of the trials."""
+    """Logarithmic, unless `spec["xscale"]` is "linear", with ticks at exactly the values of the trials."""
     ticks = sorted(cells.loc[cells["kind"] == "point", "x"].unique())
     axes.set_xlabel(spec.get("xlabel") or "privacy budget ε")
-    if ticks:
+    if len(ticks) > 1 and spec.get("xscale") == "linear":
+        axes.set_xlim(1.05 * ticks[0] - 0.05 * ticks[-1], 1.05 * ticks[-1] - 0.05 * ticks[0])
+        axes.tick_params(axis="x", labelsize=7)
+    elif ticks:
         axes.set_xscale("log")
         axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
     axes.xaxis.set_major_locator(FixedLocator(ticks))

@@ -30,6 +30,7 @@ def metric_by_setting(
 
     - panel: the setting whose values have a panel each, in place of the data sets; `panels` maps them to titles
     - where: {setting: value}, the only rows that are shown; those of a method without the setting are too
+    - xscale: "linear", for values that are evenly spaced; else it is logarithmic
     - statistic: "mean" (the default), "mean_95", with 95 % intervals in place of standard errors, or "median", for
       errors that have heavy tails.
 

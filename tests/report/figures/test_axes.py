@@ -43,6 +43,13 @@ def test_sizes_are_told_in_thousands():
     assert axes.get_xlabel() == "rows n"
 
 
+def test_evenly_spaced_settings_may_have_a_linear_axis():
+    axes = Figure().add_subplot()
+    set_x_axis(axes, pd.DataFrame({"kind": "point", "x": [0.1, 0.6, 1.1]}), {"xscale": "linear"})
+    assert (axes.get_xscale(), list(axes.get_xticks())) == ("linear", [0.1, 0.6, 1.1])
+    assert axes.get_xlim() == pytest.approx((0.05, 1.15))
+
+
 def test_a_log_axis_holds_the_bars_with_five_per_cent_to_spare():
     axes, ticks = drawn_on(cells_of((1.0, 0.0), (10.0, 90.0)))
     # from 1 to 100: two decades, of which 5 per cent is a tenth of a decade
