@@ -28,7 +28,7 @@ ANY = {  # keys that every kind's spec may have
 }
 RESERVED = {"_target_": "str", "_required_": "dict", "_optional_": "dict", "_reads_": "list"}
 REPORT = {"metrics": "list", "figures": "list", "panels": "dict"}
-OTHER_METRICS = ("seconds", "memory", "spent_epsilon")  # shown as a metric, and stored with every trial
+OTHER_METRICS = ("seconds", "spent_epsilon")  # shown as a metric, and stored with every trial
 
 
 def kinds() -> dict[str, Kind]:

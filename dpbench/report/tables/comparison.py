@@ -32,9 +32,8 @@ def comparison_table(
     """Mean and standard error of `spec["metric"]` over the repetitions, a row a data set and a column a method.
 
     Models with one label are averaged within a repetition, without those that have no estimate; it is lost if one of
-    them failed. The metric "seconds" is the time of a release and of a model on it, "memory" the largest resident
-    memory of the process that made the release, and "spent_epsilon" what the ledger of a private release amounts to.
-    `spec` perhaps has
+    them failed. The metric "seconds" is the time of a release and of a model on it, and
+    "spent_epsilon" what the ledger of a private release amounts to. `spec` perhaps has
 
     - x: a setting whose values are the columns in place of the methods; these are then rows of each data set
     - panel: a setting whose values are the rows in place of the data sets; `panels` maps them to titles, in their order
@@ -92,14 +91,11 @@ def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str
 
 
 def _metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The rows of one metric; of "seconds", "memory" and "spent_epsilon" one row a trial."""
+    """The rows of one metric; of "seconds" and "spent_epsilon" one row a trial."""
     rows = frame.drop_duplicates("trial")
-    done = rows["status"] == "done"
     if metric == "seconds":
         seconds = rows["release_seconds"] + rows["model_seconds"]
-        return rows.assign(metric=metric, value=seconds.where(done), unit="s", direction="lower")
-    if metric == "memory":
-        return rows.assign(metric=metric, value=rows["release_mb"].where(done), unit="MB", direction="lower")
+        return rows.assign(metric=metric, value=seconds.where(rows["status"] == "done"), unit="s", direction="lower")
     if metric == "spent_epsilon":
         private: pd.DataFrame = rows[np.isfinite(rows["epsilon"])]
         return private.assign(metric=metric, value=private["spent_epsilon"], unit="", direction="lower")

@@ -161,11 +161,6 @@ def test_seconds_are_those_of_the_release_and_of_the_model_without_a_verdict():
     assert "AIM / BinAgg, published, means of 1 data sets: 400" in made.told
 
 
-def test_memory_is_that_of_the_release_alone():
-    made = table([trial(dataset="a", repetition=k) for k in range(2)], metric="memory")
-    assert cell(made, "A", "BinAgg") == "200.0 ± 0 (2)"
-
-
 def test_what_was_spent_is_that_of_the_ledgers_and_a_reference_spends_nothing():
     trials = [trial(dataset="a", spent=0.65, repetition=k) for k in range(2)]
     trials += [trial("exact", dataset="a", epsilon=math.inf)]
