@@ -34,15 +34,18 @@ def stored_trials(
     """The trials of this very plan that are stored; of mechanisms of which none is, those that an export has.
 
     Exports are those of the experiment and of its paper: that in whose folder its config stands, if none is named. An
-    export may have been made by other code: it names the commit. With `other_code`, so may stored trials.
+    export may have been made by other code: it names the commit. With `other_code`, so may stored trials. An experiment
+    was not run if an export has no trial that was run for it: what it shares with others compares nothing.
     """
     store = Store(experiment.results, experiment.name)
     if not (store.folder / "trials").is_dir():
-        return Stored(*answers(_cells(experiment, config_dir, paper), experiment), stored=0, other_code=0)
+        found, planned = answers(_cells(experiment, config_dir, paper), experiment)
+        run = any(trial.experiment == experiment.name for trial in found)
+        return Stored(found if run else [], planned, stored=0, other_code=0)
     plan = make_plan(experiment)
-    found = {trial.id: trial for trial in store.read_trials(plan.trials)}
+    own = {trial.id: trial for trial in store.read_trials(plan.trials)}
     accepted = of_other_code(plan, store) if other_code else {}
-    trials = [*{**accepted, **found}.values()]
+    trials = [*{**accepted, **own}.values()]
     stored = len(trials)
     if stored < len(plan.trial_ids):
         known = {_mechanism(trial.key) for trial in trials}

@@ -31,7 +31,7 @@ COLOURS = {
     "grey": "#777777",
     "black": "#000000",  # of references
 }
-MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">")
+MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d")
 LINES: tuple[Any, ...] = (
     "-",
     (0, (4, 2)),

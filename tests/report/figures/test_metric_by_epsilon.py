@@ -46,7 +46,7 @@ def test_declared_panels_give_titles_and_order_also_to_a_single_one():
     assert "Each data set: up to 50,000 training" in footnote(figure)
     assert list(drawn["panel"]) == ["taxi", "adult"]
     figure, _ = draw(trials[:1], panels=titles)
-    assert (figure.axes[0].get_title(), figure.get_suptitle()) == ("Adult", SPEC["title"])
+    assert (figure.axes[0].get_title(), figure.get_suptitle()) == (f"{SPEC['title']}\nAdult", "")
     assert "Adult: up to 50,000 training" in footnote(figure)
     figure, _ = draw(
         trials[:1], panels=titles, title="A title that is too long to stand above a single panel and a legend"
