@@ -36,10 +36,11 @@ def verify(arguments: argparse.Namespace) -> int:
         trials = [trial for cell in load_export(path) for trial in cell.trials]
         good &= _report(str(path), f"{len(trials)} trials", _of_trials(trials), trials)
     for store in stores:
-        stored = len(store.trials.scan())
+        stored = set(store.trials.scan())
         trials = list(store.all_trials())
         problems = _of_trials(trials)
-        problems["trials are damaged"] = store.trials.damaged() + ["?"] * (stored - len(trials))
+        problems["trials are damaged"] = store.trials.damaged()
+        problems["trials cannot be read"] = sorted(stored - {trial.id for trial in trials})
         good &= _report(str(store.folder), f"{len(trials)} trials", problems, trials)
     if stores:
         problems, count = _of_releases(stores[0])

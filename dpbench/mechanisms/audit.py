@@ -26,6 +26,14 @@ from dpbench.releases import Release
 
 Make = Callable[[Table, int], Release]  # the mechanism, of a table and a seed
 LEAST_RUNS = 40
+SCORED = (  # the noise that `_log_ratio` has a law of
+    kinds.Gaussian,
+    kinds.Laplace,
+    kinds.PureDP,
+    kinds.PermuteAndFlip,
+    kinds.ObjectivePerturbation,
+    Projection,
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +60,8 @@ def not_audited(make: Make, table: Table, relation: str = "add_remove") -> str |
         return "it reads values that it does not pay for"
     if any(isinstance(event, RandomSearch) for event in release.ledger.events):
         return "it releases one of its runs, and keeps the others secret"
+    if unknown := {entry.event.kind for entry in tape if entry.event and not isinstance(entry.event, SCORED)}:
+        return f"no likelihood is known here of its noise ({', '.join(sorted(unknown))})"
     if relation == "replace" and any(event.rate < 1 for event in release.ledger.events):
         return "its samples are secret, and hold the record on both of two neighbours"
     return None
@@ -63,9 +73,10 @@ def audit(
     """A lower bound on eps at `delta`, from `runs` runs on each of two neighbours, seeds 1 to 2 `runs`.
 
     Of the neighbours of `table` (`replay.neighbours`) the one is taken for which the answers change most. The score of
-    a run is the log-likelihood ratio of its answers under the noise that the ledger names. The bound holds for any
-    noise that was really drawn, in the limits of `confidence`: too little of it shows. Where the ledger has nothing but
-    Gaussian noise on all rows the bound is that of `mu_bound`, else that of `epsilon_bound`.
+    a run is the log-likelihood ratio of its answers under the noise that the ledger names. `epsilon_bound` holds for
+    any noise that was really drawn, in the limits of `confidence`. Where the ledger has nothing but Gaussian noise on
+    all rows `mu_bound` takes its place: what exceeds the ledger's mu refutes it whatever was drawn, and the eps is that
+    of Gaussian noise of this mu.
 
     Raises `ValueError` for fewer than `LEAST_RUNS` runs.
     """

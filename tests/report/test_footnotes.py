@@ -85,7 +85,7 @@ def test_a_sweep_tells_ranges_in_place_of_lists_and_counts_what_is_lost():
     assert told(trials, sweep_footnotes) == [
         "100 to 1000 training rows at most, 1,000 test rows",
         "ε = 3, δ = 0.001 to 0.01",
-        "3 repetitions",
+        "1 to 3 repetitions",  # of a method on a data set
         "No value (failed, no estimate or not finite): DD-SSP 2 of 3",
         "Spent ε exceeds the asked ε: SSP (paper) by up to 2 times",
     ]

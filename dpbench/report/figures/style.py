@@ -111,11 +111,8 @@ def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec
     """The figure's title, above the titles of its panels; of one panel that is left out, unless it is declared."""
     title = str(spec.get("title") or spec.get("metric") or spec["name"])
     if len(grid) == 1:  # beside the legend
-        lines = [
-            *textwrap.wrap(title.replace(" = ", "\u00a0=\u00a0"), TITLE_WIDTH),
-            *(titles if spec.get("panels") else []),
-        ]
-        grid[0].set_title("\n".join(lines))
+        lines = textwrap.wrap(title.replace(" = ", "\u00a0=\u00a0"), TITLE_WIDTH)  # no equation is broken
+        grid[0].set_title("\n".join([*lines, *(titles if spec.get("panels") else [])]))
         return
     figure.suptitle(title)
     for axes, name in zip(grid, titles, strict=True):
