@@ -111,18 +111,26 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
     """The figures and tables of a paper, in the folder of its name, and its export if there are newly stored trials."""
     folder = compose(overrides, config_dir).results / paper.name
-    results, stored = [], list[Trial]()
-    lines = ([*overrides, f"experiment={name}"] for name in _experiments(paper.name, config_dir))
-    for experiment in forked([partial(compose, line, config_dir) for line in lines]):
-        found = stored_trials(experiment, config_dir, paper=paper.name, other_code=other_code)
-        results.append(Results(experiment, found.trials, notes_of(experiment, found)))
-        stored += found.trials[: found.stored]
+    results, stored = results_of(paper, overrides, config_dir, other_code)
     paths = build_paper(paper, results, folder)
     if stored:
         paths.append(add_to_export(stored, folder))
         paths.append(write_manifest(paper, results, folder))
     _print(paths)
     _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
+
+
+def results_of(
+    paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool
+) -> tuple[list[Results], list[Trial]]:
+    """What there is of every experiment of a paper, and the trials of it that are stored, not exported."""
+    results, stored = [], list[Trial]()
+    lines = ([*overrides, f"experiment={name}"] for name in _experiments(paper.name, config_dir))
+    for experiment in forked([partial(compose, line, config_dir) for line in lines]):
+        found = stored_trials(experiment, config_dir, paper=paper.name, other_code=other_code)
+        results.append(Results(experiment, found.trials, notes_of(experiment, found)))
+        stored += found.trials[: found.stored]
+    return results, stored
 
 
 def _print_not_drawn(report: Mapping[str, Any], paths: Iterable[Path], why: str) -> None:

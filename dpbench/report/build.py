@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from dpbench.config.reports import kind_of
 from dpbench.errors import UserError
-from dpbench.report.figures.style import save_figure
+from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.frames.series import ordered, shown
@@ -18,8 +19,8 @@ from dpbench.report.tables.runs import write_runs
 from dpbench.report.tables.text_table import write_text_table
 
 
-def build_report(results: Results, folder: Path) -> list[Path]:
-    """Write `folder`/figures and `folder`/tables; the paths written.
+def build_report(results: Results, folder: Path, save: Save = save_figure) -> list[Path]:
+    """Write `folder`/figures, with `save`, and `folder`/tables; the paths written.
 
     The experiment's report has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
     left out) and `figures` (specs of figures and tables: with a table there is none of `metrics`). A figure that shows
@@ -34,7 +35,7 @@ def build_report(results: Results, folder: Path) -> list[Path]:
     report, name, notes = results.experiment.report, results.experiment.name, list(results.notes)
     paths = []
     for spec in report["figures"]:
-        draw = draw_table if is_table(spec) else draw_one
+        draw = draw_table if is_table(spec) else partial(draw_one, save=save)
         paths += draw([results], report["labels"], spec, folder, notes)
     if not any(map(is_table, report["figures"])):
         frame = frame_of([results], {})
@@ -44,7 +45,12 @@ def build_report(results: Results, folder: Path) -> list[Path]:
 
 
 def draw_one(
-    chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[str, Any], folder: Path, notes: Sequence[str]
+    chosen: Sequence[Results],
+    labels: Mapping[str, str],
+    spec: Mapping[str, Any],
+    folder: Path,
+    notes: Sequence[str],
+    save: Save = save_figure,
 ) -> list[Path]:
     """Draw the figure of `spec` into `folder`/figures, and its numbers as a table if it is a metric against epsilon.
 
@@ -54,7 +60,7 @@ def draw_one(
     frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
     told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent)])
     figure, drawn = draw_figure(frame, labels, spec, told)
-    return save_figure(figure, drawn, folder / "figures", str(spec["name"])) if len(drawn) else []
+    return save(figure, drawn, folder / "figures", str(spec["name"])) if len(drawn) else []
 
 
 def draw_table(

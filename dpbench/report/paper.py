@@ -12,6 +12,7 @@ from dpbench.config import Paper
 from dpbench.report.build import draw_one, draw_table, missing
 from dpbench.report.claims.published import write_published
 from dpbench.report.claims.verdicts import write_verdicts
+from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.forked import forked
 from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
@@ -20,8 +21,8 @@ from dpbench.report.kinds import is_table
 from dpbench.report.tables.cells import write_tables
 
 
-def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[Path]:
-    """Write the paper's figures into `folder`/figures and its tables into `folder`/tables; the paths written.
+def build_paper(paper: Paper, results: Sequence[Results], folder: Path, save: Save = save_figure) -> list[Path]:
+    """Write the paper's figures into `folder`/figures, with `save`, and its tables into `folder`/tables; the paths.
 
     `results` has every experiment of the paper. A figure is drawn from those of its experiments that have trials with
     its metric and labels, and names the others; it is left out if none has, but for one that needs no experiment. The
@@ -29,13 +30,15 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path) -> list[
     """
     by_name = {one.experiment.name: one for one in results}
     named = [one for one in results if one.experiment.name in paper.experiments]
-    calls = [partial(_draw_spec, paper, spec, by_name, folder) for spec in paper.report["figures"]]
+    calls = [partial(_draw_spec, paper, spec, by_name, folder, save) for spec in paper.report["figures"]]
     calls += [partial(write_published, paper, named, folder / "tables")]
     calls += [partial(write_verdicts, paper, by_name, folder / "tables")]
     return [path for paths in forked(calls) for path in paths]
 
 
-def _draw_spec(paper: Paper, spec: Mapping[str, Any], by_name: Mapping[str, Results], folder: Path) -> list[Path]:
+def _draw_spec(
+    paper: Paper, spec: Mapping[str, Any], by_name: Mapping[str, Results], folder: Path, save: Save
+) -> list[Path]:
     """One figure or table of the paper."""
     labels = ordered(paper.report["labels"], spec.get("show"))
     chosen = [by_name[name] for name in spec.get("experiments") or []]
@@ -46,7 +49,7 @@ def _draw_spec(paper: Paper, spec: Mapping[str, Any], by_name: Mapping[str, Resu
     chosen = [_concerned(one, spec, labels) for one in chosen]
     if chosen and not any(one.trials for one in chosen):
         return []
-    return _draw(paper, labels, {**spec, "published": published}, chosen, folder)
+    return _draw(paper, labels, {**spec, "published": published}, chosen, folder, save)
 
 
 def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Results:
@@ -59,11 +62,16 @@ def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str])
 
 
 def _draw(
-    paper: Paper, labels: Mapping[str, str], spec: Mapping[str, Any], chosen: Sequence[Results], folder: Path
+    paper: Paper,
+    labels: Mapping[str, str],
+    spec: Mapping[str, Any],
+    chosen: Sequence[Results],
+    folder: Path,
+    save: Save,
 ) -> list[Path]:
     """A figure and, if it shows a metric against epsilon, its numbers as a table."""
     titles, notes = titles_of(chosen, paper.report["panels"]), notes_on(chosen)
-    paths = draw_one(chosen, labels, {"panels": titles, **spec}, folder, notes)
+    paths = draw_one(chosen, labels, {"panels": titles, **spec}, folder, notes, save)
     if paths and spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
         frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
         titled = frame.assign(dataset=frame["dataset"].replace(titles))

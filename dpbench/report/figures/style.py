@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from dpbench.config.labels import styles
 from dpbench.errors import check_known
 from dpbench.files import write_file
 from dpbench.report.frames.series import Series
+
+Save = Callable[[Figure, pd.DataFrame, Path, str], list[Path]]  # writes what is drawn into a folder, under a name
 
 # Okabe and Ito's colours for all kinds of colour vision, the pale yellow left out, and a grey.
 COLOURS = {

@@ -1,0 +1,54 @@
+"""`dpbench report`: what is stored of a paper or an experiment, as one HTML file."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dpbench.commands.recorded import recall
+from dpbench.commands.report import notes_of, results_of
+from dpbench.commands.stored import stored_trials
+from dpbench.config import compose, paper_of
+from dpbench.errors import UserError
+from dpbench.grid.records import Trial
+from dpbench.grid.releases import find_release, read_release
+from dpbench.grid.store import Store
+from dpbench.report.frames.results import Results
+from dpbench.report.page.cells import Events, LedgerOf
+from dpbench.report.page.page import write_experiment_page, write_paper_page
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Write the page of the paper or the experiment that the settings name."""
+    recall(arguments)
+    papers = [item.removeprefix("paper=") for item in arguments.overrides if item.startswith("paper=")]
+    overrides = [item for item in arguments.overrides if not item.startswith("paper=")]
+    single = any(item.startswith(("experiment=", "name=")) for item in overrides)
+    if len(papers) + single != 1:
+        raise UserError("give one paper=..., experiment=..., name=... or folder of a run; dpbench list papers names them")
+    config_dir: Path | None = arguments.config_dir
+    experiment = compose(overrides, config_dir)
+    ledger_of = _ledgers(Store(experiment.results, experiment.name))
+    if papers:
+        paper = paper_of(papers[0], config_dir)
+        results, _ = results_of(paper, overrides, config_dir, arguments.other_code)
+        path = write_paper_page(paper, results, experiment.results / paper.name, ledger_of)
+    else:
+        found = stored_trials(experiment, config_dir, other_code=arguments.other_code)
+        one = Results(experiment, found.trials, notes_of(experiment, found))
+        path = write_experiment_page(one, experiment.results / experiment.name, ledger_of)
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    print(f"{shown} ({path.stat().st_size / 1e6:.1f} MB)")
+    return 0
+
+
+def _ledgers(store: Store) -> LedgerOf:
+    """The events of a release, if it is stored."""
+
+    def events(trial: Trial) -> Events | None:
+        place = find_release(store, trial.release_id)
+        found = None if place is None else read_release(store, trial.release_id, place)
+        return None if found is None else found.release.ledger.to_list()
+
+    return events

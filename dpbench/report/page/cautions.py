@@ -1,0 +1,55 @@
+"""What a reader must know before quoting: what failed, what was spent beyond the budget, what was not paid for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from dpbench.report.page.cells import OVER, Cell
+from dpbench.report.page.documents import Block
+
+
+def failures(cells: Iterable[Cell]) -> Block:
+    """Trials without scores, by experiment, data set and method."""
+    rows = []
+    for place, here in _together(cells, lambda cell: (cell.experiment, cell.dataset, cell.method)).items():
+        counts = sum((Counter(cell.statuses) for cell in here), Counter())
+        lost = [f"{count} {status.replace('_', ' ')}" for status, count in sorted(counts.items()) if status != "done"]
+        if lost:
+            at = ", ".join(cell.epsilon for cell in here if cell.statuses.keys() - {"done"})
+            rows.append([*place, at, f"{', '.join(lost)} of {counts.total()}"])
+    return Block("table", header=["experiment", "data set", "method", "ε", "trials without scores"], rows=rows)
+
+
+def overspending(cells: Iterable[Cell]) -> Block:
+    """Methods whose ledgers amount to more than was asked for."""
+    rows = []
+    for method, here in _together(cells, lambda cell: (cell.method,)).items():
+        over = [cell for cell in here if cell.overspent > OVER]
+        if over:
+            where = ", ".join(dict.fromkeys(cell.dataset for cell in over))
+            rows.append([*method, where, f"up to {max(cell.overspent for cell in over):.3g} times"])
+    return Block("table", header=["method", "data sets", "spent ε over asked ε"], rows=rows)
+
+
+def unpaid(cells: Iterable[Cell]) -> Block:
+    """What was taken from the private rows without noise, such as hyperparameters tuned on them, and by which methods."""
+    users: dict[str, list[Cell]] = {}
+    for cell in cells:
+        for name in cell.unpaid:
+            users.setdefault(name, []).append(cell)
+    rows = [[name, *(_listed(here, of) for of in ("method", "dataset"))] for name, here in users.items()]
+    return Block("table", header=["input", "methods", "data sets"], rows=rows)
+
+
+def _listed(cells: Iterable[Cell], of: str) -> str:
+    return ", ".join(dict.fromkeys(str(getattr(cell, of)) for cell in cells))
+
+
+def _together(
+    cells: Iterable[Cell], place: Callable[[Cell], tuple[str, ...]]
+) -> dict[tuple[str, ...], Sequence[Cell]]:
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(place(cell), []).append(cell)
+    return {**groups}

@@ -1,0 +1,203 @@
+"""Interactive charts (Vega-Lite) of what a figure draws: the same numbers, axes, colours and marks, to zoom into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dpbench.report.page.looks import Look, looks_of
+
+Json = dict[str, Any]
+HEIGHT, POINT, STRIPE = 250, 55, 0.13  # pixels of a panel, area of a mark, opacity of a band
+CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it stands
+ZOOM = {
+    "name": "zoom",
+    "select": {"type": "interval", "zoom": "wheel![event.shiftKey]", "clear": "dblclick"},
+    "bind": "scales",
+}
+CONFIG = {
+    "aria": False,  # the frame of the chart has the words
+    "background": "transparent",
+    "view": {"stroke": "#bbb"},
+    "axis": {"gridColor": "#e4e4e4", "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"},
+    "font": "system-ui, sans-serif",
+}
+
+
+def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
+    """The panels of a chart and its numbers' columns; None for a figure whose columns are those of no known kind.
+
+    A panel has the Vega-Lite `spec` without data, its `title`, and `where`, the values of columns that choose its rows.
+    """
+    for columns, by, layers in KINDS:
+        if set(columns) <= set(drawn.columns):
+            break
+    else:
+        return None
+    places = list(dict.fromkeys(drawn[by].astype(str).itertuples(index=False, name=None))) if by else [()]
+    titles = [axes.get_title() for axes in figure.axes] if len(places) > 1 else [""]
+    if by and len(places) != len(figure.axes):
+        return None
+    looks = looks_of(figure)
+    panels = []
+    for place, axes, title in zip(places, figure.axes, titles, strict=False):
+        where = dict(zip(by, place, strict=True))
+        here = [drawn[name].astype(str) == value for name, value in where.items()]
+        layer = list(layers(drawn[np.all(here, axis=0)] if by else drawn, axes, looks))
+        spec = {"width": "container", "height": HEIGHT, "config": CONFIG, "layer": layer}
+        layer[-1]["params"] = [ZOOM]
+        panels.append({"title": title, "where": where, "spec": spec})
+    numbers = [str(name) for name in drawn.columns if name not in by and pd.api.types.is_numeric_dtype(drawn[name])]
+    series = list(dict.fromkeys(map(str, drawn["series"]))) if "series" in drawn else []
+    epsilon = "epsilon" if "epsilon" in drawn else "x" if "ε" in figure.axes[0].get_xlabel() else ""
+    return {"panels": panels, "numbers": numbers, "series": series, "epsilon": epsilon}
+
+
+# --- kinds ----------------------------------------------------------------------------------------------------------
+
+
+def _lines(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """Means or medians with their bars, references as horizontal lines, marks where a point is outside of the axis."""
+    value = "median" if "median" in rows else "mean"
+    x, y = _axis(axes, "x", "place"), _axis(axes, "y", value)
+    tip = _tip(rows, "series", "x", value, *(["se"] if "se" in rows else ["low", "high"]), "count", "failed", "nonfinite")
+    bar = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    look = _look(rows["series"], looks)
+    at = [{"filter": "datum.kind == 'point'"}]
+    reference = [{"filter": "datum.kind == 'line'"}]
+    yield {"transform": reference, "mark": _mark("rect", opacity=STRIPE), "encoding": {**bar, "color": look["color"]}}
+    line = {name: look[name] for name in ("color", "strokeDash")}
+    yield {"transform": reference, "mark": _mark("rule"), "encoding": {"y": y, **line, **tip}}
+    yield {"transform": at, "mark": _mark("line", strokeWidth=1.6), "encoding": {"x": x, "y": y, **line}}
+    yield {"transform": at, "mark": _mark("rule"), "encoding": {"x": x, **bar, "color": look["color"]}}
+    for where, (shape, end) in CLIPPED.items():
+        if (rows["clipped"] == where).any():
+            edge = {"datum": axes.get_ylim()[end], "scale": y["scale"]}
+            mark = {"type": "point", "shape": shape, "filled": True, "size": 2 * POINT}
+            yield {
+                "transform": [{"filter": f"datum.clipped == '{where}'"}],
+                "mark": mark,
+                "encoding": {"x": x, "y": edge, "color": look["color"], **tip},
+            }
+    yield {"transform": at, "mark": _mark("point", size=POINT), "encoding": {"x": x, "y": y, **_marks(look), **tip}}
+
+
+def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """The bars of a histogram; what lies beyond its edges is not drawn."""
+    x, y = _axis(axes, "x", "low_edge"), _axis(axes, "y", "count_mean")
+    finite = [{"filter": "isFinite(datum.low_edge) && isFinite(datum.high_edge)"}]
+    encoding = {"x": x, "x2": {"field": "high_edge"}, "y": {**y, "stack": None}}
+    encoding |= {"color": _look(rows["series"], looks)["color"], **_tip(rows, "series", "low_edge", "count_mean", "count_se")}
+    yield {"transform": finite, "mark": _mark("bar", opacity=0.35), "encoding": encoding}
+
+
+def _curves(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """A column a curve, over the first column."""
+    first, *others = (str(name) for name in rows.columns)
+    look = _look(pd.Series(others), looks)
+    fold = [{"fold": others, "as": ["series", "value"]}]
+    encoding = {"x": _axis(axes, "x", first), "y": _axis(axes, "y", "value"), **look}
+    yield {"transform": fold, "mark": _mark("line"), "encoding": {**encoding, "detail": {"field": "series"}}}
+
+
+def _quantiles(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """Distribution functions with their bands."""
+    x, y, look = _axis(axes, "x", "mean"), _axis(axes, "y", "level"), _look(rows["series"], looks)
+    band = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": look["color"]}
+    yield {"mark": _mark("area", opacity=STRIPE, orient="horizontal"), "encoding": band}
+    line = {name: look[name] for name in ("color", "strokeDash")}
+    encoding = {"x": x, "y": y, "order": {"field": "level"}, **line, **_tip(rows, "series", "mean", "level")}
+    yield {"mark": _mark("line"), "encoding": encoding}
+
+
+def _ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """Lines in steps, with the band of each."""
+    x, y, look = _axis(axes, "x", "place"), _axis(axes, "y", "value"), _look(rows["series"], looks)
+    band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": {"field": "series"}}
+    area = _mark("area", opacity=STRIPE, color="#777777", interpolate="step-after")
+    yield {"mark": area, "encoding": band}
+    line = {name: look[name] for name in ("color", "strokeDash")}
+    encoding = {"x": x, "y": y, **line, **_tip(rows, "series", "place", "value", "low", "high", "ranks")}
+    yield {"mark": _mark("line", interpolate="step-after"), "encoding": encoding}
+
+
+def _stairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """Named steps in their order, with bars from the least to the largest value."""
+    names = list(dict.fromkeys(rows["step"]))
+    x = {"field": "step", "type": "nominal", "sort": names, "title": axes.get_xlabel() or None}
+    y, look = _axis(axes, "y", "mean"), _look(rows["series"], looks)
+    positive = [{"filter": "datum.mean > 0 && datum.least > 0"}]
+    bar = {"x": x, "y": {**y, "field": "least"}, "y2": {"field": "most"}, "color": look["color"]}
+    line = {name: look[name] for name in ("color", "strokeDash")}
+    tip = _tip(rows, "series", "step", "mean", "least", "most", "repetitions")
+    yield {"transform": positive, "mark": _mark("rule"), "encoding": bar}
+    yield {"transform": positive, "mark": _mark("line"), "encoding": {"x": x, "y": y, **line}}
+    yield {"transform": positive, "mark": _mark("point", size=POINT), "encoding": {"x": x, "y": y, **_marks(look), **tip}}
+
+
+KINDS = (  # the columns by which what is drawn is known, those whose values have a panel each, and the layers
+    (("panel", "series", "kind", "x", "place", "low", "high", "clipped"), ["panel"], _lines),
+    (("dataset", "series", "low_edge", "high_edge", "count_mean"), ["dataset"], _bins),
+    (("s", "phi"), [], _curves),
+    (("dataset", "column", "series", "level", "mean", "low", "high"), ["dataset", "column"], _quantiles),
+    (("panel", "series", "place", "value", "low", "high", "ranks"), ["panel"], _ranks),
+    (("dataset", "series", "step", "mean", "least", "most"), ["dataset"], _stairs),
+)
+
+
+# --- what they share ------------------------------------------------------------------------------------------------
+
+
+def _mark(kind: str, **more: Any) -> Json:
+    return {"type": kind, "clip": True, **more}
+
+
+def _axis(axes: Axes, name: str, field: str) -> Json:
+    """An axis as it is drawn: its title, scale, limits and, where they are few, ticks."""
+    get = axes.xaxis if name == "x" else axes.yaxis
+    limits = axes.get_xlim() if name == "x" else axes.get_ylim()
+    ticks = [float(tick) for tick in get.get_majorticklocs() if limits[0] <= tick <= limits[1]]
+    scale = {"type": get.get_scale(), "domain": [float(end) for end in limits], "nice": False, "zero": False}
+    drawn = {"format": "~g", "grid": True, "labelOverlap": True}
+    if name == "x" and 0 < len(ticks) <= 12:
+        drawn["values"] = ticks
+    title = " ".join(get.get_label_text().split())
+    return {"field": field, "type": "quantitative", "title": title or None, "scale": scale, "axis": drawn}
+
+
+def _look(series: pd.Series, looks: Mapping[str, Look]) -> Json:
+    """Colour, dashes and marks of the series, as the legend has them."""
+    names = list(dict.fromkeys(map(str, series)))
+    found = [_looked_up(name, looks) for name in names]
+
+    def channel(values: Sequence[Any]) -> Json:
+        scale = {"domain": names, "range": list(values)}
+        return {"field": "series", "type": "nominal", "scale": scale, "legend": None}
+
+    return {
+        "color": channel([look.colour for look in found]),
+        "strokeDash": channel([list(look.dashes) for look in found]),
+        "fill": channel([look.fill for look in found]),
+        "shape": channel([look.marker or "circle" for look in found]),
+        "opacity": channel([1 if look.marker else 0 for look in found]),
+    }
+
+
+def _looked_up(name: str, looks: Mapping[str, Look]) -> Look:
+    """The look of a series; a legend may say more of it after a colon, and has the first column under another name."""
+    return next((look for label, look in looks.items() if label == name or label.startswith(f"{name}:")), Look())
+
+
+def _marks(look: Mapping[str, Json]) -> Json:
+    return {name: look[name] for name in ("fill", "shape", "opacity")} | {"stroke": look["color"]}
+
+
+def _tip(rows: pd.DataFrame, *fields: str) -> Json:
+    numbers = {name: {"format": ".4~g"} for name in fields if pd.api.types.is_numeric_dtype(rows[name])}
+    kinds = {name: "quantitative" if name in numbers else "nominal" for name in fields}
+    return {"tooltip": [{"field": name, "type": kinds[name], **numbers.get(name, {})} for name in fields]}

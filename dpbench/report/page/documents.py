@@ -1,0 +1,55 @@
+"""The tables that `dpbench figures` writes, read back: headings, paragraphs, lists and tables of plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_CELL = re.compile(r"\|((?:\\.|[^\\|])*)(?=\|)")
+
+
+@dataclass
+class Block:
+    """A `kind`: "heading", "paragraph", "item" of a list, with its text, or "table", with header and rows."""
+
+    kind: str
+    text: str = ""
+    level: int = 0
+    header: list[str] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
+
+
+def blocks(text: str) -> list[Block]:
+    """What a file of `report.text.markdown_table` and its like holds.
+
+    >>> [(block.kind, block.text, block.rows) for block in blocks("# A\\n\\n| a | b |\\n| --- | --- |\\n| 1 | x\\\\|y |")]
+    [('heading', 'A', []), ('table', '', [['1', 'x|y']])]
+    """
+    found: list[Block] = []
+    for line in text.splitlines():
+        before = found[-1] if found else None
+        if line.startswith("|") and before is not None and before.kind == "table":
+            if not line.startswith("| ---"):
+                before.rows.append(list(_cells(line)))
+        elif line.startswith("|"):
+            found.append(Block("table", header=list(_cells(line))))
+        elif line.startswith("#"):
+            marks, _, title = line.partition(" ")
+            found.append(Block("heading", _plain(title), len(marks)))
+        elif line.startswith("- "):
+            found.append(Block("item", _plain(line[2:])))
+        elif line.strip():
+            found.append(Block("paragraph", _plain(line)))
+        else:
+            found.append(Block("blank"))  # ends a table
+    return [block for block in found if block.kind != "blank"]
+
+
+def _cells(line: str) -> Iterator[str]:
+    return (_plain(cell.strip()) for cell in _CELL.findall(line))
+
+
+def _plain(text: str) -> str:
+    """The text without the backslashes of `report.text.markdown`."""
+    return re.sub(r"\\(.)", r"\1", text)

@@ -1,0 +1,238 @@
+"""The page: one HTML file that says what the figures and tables say, and what stands behind them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+from urllib.parse import quote
+
+import jinja2
+import pandas as pd
+
+from dpbench.config import Paper
+from dpbench.errors import UserError
+from dpbench.files import write_file
+from dpbench.report.build import build_report
+from dpbench.report.frames.results import Results
+from dpbench.report.kinds import is_table
+from dpbench.report.manifest import write_manifest
+from dpbench.report.page.cautions import failures, overspending, unpaid
+from dpbench.report.page.cells import Cells, LedgerOf, cells_of
+from dpbench.report.page.documents import Block, blocks
+from dpbench.report.page.filters import Filters
+from dpbench.report.page.parts import Part, read_part, save_part
+from dpbench.report.paper import build_paper
+
+NAME = "report.html"
+TRIALS = 10_000  # listed at most: of more, a sample of each cell
+LARGEST_MB = 20.0  # of a page: larger ones are slow to open, and refused
+CLAIMS = "statements"  # the table of a paper's claims
+PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables of a paper as a whole, in their order
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page: its part, the blocks of the table behind it, and what its chart needs beside its numbers."""
+
+    name: str
+    title: str
+    experiments: Sequence[str]
+    part: Part
+    table: Sequence[Block]
+    chart: str
+
+    @property
+    def csv(self) -> str:
+        """The address that downloads its numbers; the chart reads them from there."""
+        return f"data:text/csv;charset=utf-8,{quote(self.part.csv, safe=' ,.:;()[]=+-*/')}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page that has no figure."""
+
+    name: str
+    title: str
+    experiments: Sequence[str]
+    table: Sequence[Block]
+
+
+def write_paper_page(paper: Paper, results: Sequence[Results], folder: Path, ledger_of: LedgerOf) -> Path:
+    """Write the page of a paper into `folder`, from what `build_paper` writes; its path.
+
+    Raises `UserError` if there are no trials, or the page would be too large.
+    """
+    _check_any(results, f"dpbench run experiment={(paper.experiments or ('...',))[0]}", paper.title)
+    with TemporaryDirectory() as made:
+        build_paper(paper, results, Path(made), save_part)
+        write_manifest(paper, results, Path(made))
+        return _write(paper.title, f"paper={paper.name}", paper.report, results, Path(made), folder, ledger_of)
+
+
+def write_experiment_page(results: Results, folder: Path, ledger_of: LedgerOf) -> Path:
+    """Write the page of an experiment into `folder`, from what `build_report` writes; its path.
+
+    Raises `UserError` if there are no trials, or the page would be too large.
+    """
+    one = results.experiment
+    _check_any([results], f"dpbench run experiment={one.name}", one.name)
+    with TemporaryDirectory() as made:
+        build_report(results, Path(made), save_part)
+        title, settings = one.title or one.name, f"experiment={one.name}"
+        return _write(title, settings, one.report, [results], Path(made), folder, ledger_of)
+
+
+def _check_any(results: Sequence[Results], run: str, name: str) -> None:
+    if not any(one.trials for one in results):
+        raise UserError(f"no trial of {name} is stored, so that there is nothing to report; run it first: {run}")
+
+
+def _write(
+    title: str,
+    settings: str,
+    report: Mapping[str, Any],
+    results: Sequence[Results],
+    made: Path,
+    folder: Path,
+    ledger_of: LedgerOf,
+) -> Path:
+    filters = Filters.of(results, report["panels"], report["labels"])
+    cells = cells_of(results, filters, ledger_of, TRIALS)
+    figures, tables = list(_figures(report["figures"], made, filters)), list(_tables(report["figures"], made))
+    drawn = {one.name for one in [*figures, *tables]}
+    documents = {path.stem: blocks(path.read_text()) for path in sorted((made / "tables").glob("*.md"))}
+    manifest = made / "manifest.json"
+    text = _template().render(
+        title=title,
+        settings=settings,
+        bundle=_bundle(),
+        filters=filters,
+        figures=figures,
+        tables=tables,
+        documents={name: documents[name] for name in PUBLISHED if name in documents},
+        others={name: found for name, found in documents.items() if name not in (*drawn, *PUBLISHED)},
+        not_drawn=[str(spec["name"]) for spec in report["figures"] if str(spec["name"]) not in drawn],
+        claims=_claims(made / "tables" / f"{CLAIMS}.csv"),
+        results=[one for one in results if one.trials],
+        not_run=[one.experiment.name for one in results if not one.trials],
+        manifest=json.loads(manifest.read_text())["experiments"] if manifest.exists() else {},
+        cells=cells,
+        by_experiment=_by_experiment(cells),
+        link=_links(cells),
+        totals=_totals(results),
+        failures=failures(cells.cells),
+        overspending=overspending(cells.cells),
+        unpaid=unpaid(cells.cells),
+    )
+    size = len(text.encode()) / 1e6
+    if size > LARGEST_MB:
+        raise UserError(
+            f"the report of {cells.trials:,} trials in {len(cells.cells):,} cells would have {size:.0f} MB, more than "
+            f"{LARGEST_MB:.0f}, and freeze a browser; make one for each experiment (dpbench report experiment=...)"
+        )
+    return write_file(folder / NAME, text)
+
+
+def _figures(specs: Sequence[Mapping[str, Any]], made: Path, filters: Filters) -> Iterator[Figure]:
+    for spec in specs:
+        name = str(spec["name"])
+        path, table = made / "figures" / f"{name}.json", made / "tables" / f"{name}.md"
+        if not is_table(spec) and path.exists():
+            part = read_part(path)
+            behind = blocks(table.read_text()) if table.exists() else []
+            yield Figure(name, _title(spec), _experiments(spec), part, behind, _chart(part, filters))
+
+
+def _tables(specs: Sequence[Mapping[str, Any]], made: Path) -> Iterator[Table]:
+    for spec in specs:
+        name = str(spec["name"])
+        path = made / "tables" / f"{name}.md"
+        if is_table(spec) and path.exists():
+            yield Table(name, _title(spec), _experiments(spec), blocks(path.read_text()))
+
+
+def _title(spec: Mapping[str, Any]) -> str:
+    return str(spec.get("title") or spec.get("metric") or spec["name"])
+
+
+def _experiments(spec: Mapping[str, Any]) -> list[str]:
+    return [str(name) for name in spec.get("experiments") or []]
+
+
+def _chart(part: Part, filters: Filters) -> str:
+    """The chart as JSON that may stand in a script, with the methods of its series; "" if there is none."""
+    if part.chart is None:
+        return ""
+    methods = {series: filters.method(series) for series in part.chart["series"]}
+    return json.dumps({**part.chart, "methods": methods}, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _claims(path: Path) -> dict[str, int]:
+    """How often each verdict was given on the paper's claims."""
+    return dict(Counter(pd.read_csv(path)["verdict"])) if path.exists() else {}
+
+
+def _by_experiment(cells: Cells) -> dict[str, list[tuple[int, Any]]]:
+    found: dict[str, list[tuple[int, Any]]] = {}
+    for place, cell in enumerate(cells.cells):
+        found.setdefault(cell.experiment, []).append((place, cell))
+    return found
+
+
+def _links(cells: Cells) -> Callable[[Sequence[str], str, str], int | None]:
+    """A function of the experiments of a table, the name of a row and the header of a column: the cell's place.
+
+    None where there is no such cell, or more than one.
+    """
+    places: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for place, cell in enumerate(cells.cells):
+        for row in (cell.method, f"{cell.dataset}: {cell.method}"):
+            places.setdefault((row, f"ε = {cell.epsilon}".replace("∞", "inf")), []).append((cell.experiment, place))
+
+    def link(experiments: Sequence[str], row: str, header: str) -> int | None:
+        found = [place for name, place in places.get((row, header), []) if not experiments or name in experiments]
+        return found[0] if len(found) == 1 else None
+
+    return link
+
+
+def _totals(results: Sequence[Results]) -> dict[str, Any]:
+    """Counts over all experiments, a trial of two of them once."""
+    trials = {trial.id: trial for one in results for trial in one.trials}.values()
+    releases = {trial.release_id: trial for trial in trials}.values()
+    made = [trial.release_provenance or trial.provenance for trial in releases]
+    return {
+        "trials": len(trials),
+        "releases": len(releases),
+        "lost": sum(trial.status != "done" for trial in trials),
+        "hours": sum(trial.runtime.release_seconds or 0.0 for trial in releases) / 3600,
+        "commits": sorted({str(record["commit"] or "not a checkout") for record in made}),
+        "dirty": any(record["dirty"] for record in made),
+        "processors": sorted({str(record["cpu"]) for record in made}),
+    }
+
+
+@cache
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; nothing in it ends the element that it stands in."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle().replace("</script", "<\\/script").replace("<!--", "<\\!--")
+
+
+def _template() -> jinja2.Template:
+    """The template, style and script of this folder."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return made.get_template("page.html.j2")
