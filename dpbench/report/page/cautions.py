@@ -46,9 +46,7 @@ def _listed(cells: Iterable[Cell], of: str) -> str:
     return ", ".join(dict.fromkeys(str(getattr(cell, of)) for cell in cells))
 
 
-def _together(
-    cells: Iterable[Cell], place: Callable[[Cell], tuple[str, ...]]
-) -> dict[tuple[str, ...], Sequence[Cell]]:
+def _together(cells: Iterable[Cell], place: Callable[[Cell], tuple[str, ...]]) -> dict[tuple[str, ...], Sequence[Cell]]:
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(place(cell), []).append(cell)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dpbench.config.labels import metric_label
-from dpbench.grid.records import PartKey, Trial
+from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.frames.frame import CELL, joined_frame
 from dpbench.report.frames.results import Results
@@ -30,12 +30,31 @@ OVER = 1.001  # spent over asked epsilon beyond which it is told, as in the foot
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
 
 
+class Term(NamedTuple):
+    """Words of a fact, and the place of what they stand for in the register (0 for none)."""
+
+    text: str
+    place: int = 0
+
+
+class Register:
+    """What many cells share, each once: data, mechanisms, models and what made them, with all their settings."""
+
+    def __init__(self) -> None:
+        self.places: dict[str, int] = {}
+
+    def term(self, text: str, whole: str) -> Term:
+        """The words that stand for the whole text."""
+        return Term(text, self.places.setdefault(whole, len(self.places) + 1))
+
+
 @dataclass(frozen=True)
 class Cell:
     """Trials that differ in nothing but their repetition, and how they stand on the page.
 
     `statuses` counts them, `overspent` is how many times what was asked they spent at most, `unpaid` what they read
-    from the rows for nothing.
+    from the rows for nothing. `header` are the columns of the `trials`, `summary` the rows above them; `total` counts
+    all trials, of which those that are listed are a sample.
     """
 
     experiment: str
@@ -43,27 +62,34 @@ class Cell:
     method: str
     epsilon: str
     tags: Tags
-    results: list[tuple[str, str, str]]  # metric, mean ± se in its unit, trials
-    counts: str
+    first: str
     statuses: Mapping[str, int]
     overspent: float
     unpaid: tuple[str, ...]
     marks: list[str]
-    facts: list[tuple[str, str]]
+    facts: list[tuple[str, list[Term]]]
     events: list[tuple[str, str]] | None
     header: list[str]
+    summary: list[list[str]]
     trials: list[list[str]]
-    listed: int
     total: int
-    versions: int = 0  # the place of the libraries' versions on the page
+
+    @property
+    def counts(self) -> str:
+        """Such as "18 trials done, 2 failed"."""
+        lost = {status: count for status, count in sorted(self.statuses.items()) if status != "done"}
+        done = self.statuses.get("done", 0)
+        told = [f"{done} trial{'' if done == 1 else 's'} done"]
+        return ", ".join([*told, *(f"{count} {status.replace('_', ' ')}" for status, count in lost.items())])
 
 
 @dataclass
 class Cells:
-    """All cells; `versions` of the libraries that made them, each once."""
+    """All cells, of so many trials, with what they share and, by experiment, what its metrics are."""
 
     cells: list[Cell] = field(default_factory=list)
-    versions: list[str] = field(default_factory=list)
+    register: Register = field(default_factory=Register)
+    metrics: dict[str, list[str]] = field(default_factory=dict)
     trials: int = 0
 
 
@@ -73,7 +99,9 @@ def cells_of(results: Sequence[Results], filters: Filters, ledger_of: LedgerOf, 
     groups = [(one, group) for one in results if one.trials for group in _groups(one)]
     each = _share([len(group) for _, group in groups], most)
     for one, group in groups:
-        found.cells.append(_cell(one, group, filters, ledger_of, each, found.versions))
+        found.cells.append(_cell(one, group, filters, ledger_of, each, found.register))
+        told = found.metrics.setdefault(one.experiment.name, [])
+        told += [text for text in map(_metric, group.rows.to_dict("records")) if text not in told]
     return found
 
 
@@ -120,40 +148,35 @@ def _share(sizes: Sequence[int], most: int) -> int:
     return low
 
 
-def _cell(
-    one: Results, group: _Group, filters: Filters, ledger_of: LedgerOf, each: int, versions: list[str]
-) -> Cell:
-    rows, first = group.rows, group[0]
-    key, experiment = first.key, one.experiment
+def _cell(one: Results, group: _Group, filters: Filters, ledger_of: LedgerOf, each: int, register: Register) -> Cell:
+    rows, key, experiment = group.rows, group[0].key, one.experiment
     dataset, epsilon = str(rows["dataset"].iloc[0]), float(key.release.budget.epsilon)
     private, series = math.isfinite(epsilon), str(rows["series"].iloc[0])
     name = experiment.report["labels"].get(f"{key.release.mechanism.name}/{key.fit.model.name}", series)
-    metrics = [str(metric) for metric in rows["metric"]]
-    order = _order(metrics, experiment.report)
-    by_metric = {str(row["metric"]): row for _, row in rows.iterrows()}
-    done = sum(trial.status == "done" for trial in group)
-    statuses = Counter(trial.status for trial in group if trial.status != "done")
-    lost = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in sorted(statuses.items()))
-    events = ledger_of(first)
+    found = {str(row["metric"]): row for row in rows.to_dict("records")}
+    order = _order(list(found), experiment.report)
+    events = ledger_of(group[0])
+    shown = [_mean(found[metric]) for metric in order]
     return Cell(
         experiment=experiment.name,
         dataset=filters.datasets.get(dataset, dataset),
         method=series,
         epsilon=number(epsilon) if private else "∞",
         tags=filters.cell(dataset, name, epsilon),
-        results=[(_metric(by_metric[metric]), *_numbers(by_metric[metric])) for metric in order],
-        counts=f"{done} trial{'' if done == 1 else 's'} done" + (f", {lost}" if lost else ""),
+        first=f"{metric_label(order[0])} {shown[0]}" if order else "",
         statuses=Counter(trial.status for trial in group),
         overspent=max(map(_overspent, group)),
         unpaid=tuple(sorted({str(name) for trial in group for name in trial.nonprivate_inputs})) if private else (),
         marks=list(_marks(group, events)),
-        facts=list(_facts(group, events)),
+        facts=list(_facts(group, events, register)),
         events=None if events is None else _events(events),
         header=["repetition", "trial", "release", "status", "release s", "model s", *order],
+        summary=[
+            ["mean ± standard error", *[""] * 5, *shown],
+            ["trials with a value", *[""] * 5, *(str(int(found[metric]["count"])) for metric in order)],
+        ],
         trials=[_line(trial, order) for trial in _sample(group, each)],
-        listed=min(each, len(group)),
         total=len(group),
-        versions=_place(versions, _versions(first)),
     )
 
 
@@ -164,17 +187,17 @@ def _order(metrics: Sequence[str], report: Mapping[str, Any]) -> list[str]:
     return [*first, *(metric for metric in metrics if metric not in first)]
 
 
-def _metric(row: pd.Series) -> str:
-    label = metric_label(str(row["metric"]))
-    better = f", {row['direction']} is better" if row["direction"] not in ("none", "") else ""
-    unit = f" ({powers(str(row['unit']))})" if row["unit"] else ""
-    return f"{label}{unit}{better}"
+def _metric(row: Mapping[Hashable, Any]) -> str:
+    """Such as "mse: test MSE, in scaled target², lower is better"."""
+    name, label = str(row["metric"]), metric_label(str(row["metric"]))
+    told = [label] if label != name else []
+    told += [f"in {powers(str(row['unit']))}"] if row["unit"] else []
+    told += [f"{row['direction']} is better"] if row["direction"] not in ("none", "") else []
+    return f"{name}: {', '.join(told)}" if told else name
 
 
-def _numbers(row: pd.Series) -> tuple[str, str]:
-    count, lost = int(row["count"]), int(row["failed"]) + int(row["nonfinite"])
-    shown = mean_and_error(row["mean"], row["se"]) if count else "no value"
-    return shown, f"{count} of {count + lost}" if lost else str(count)
+def _mean(row: Mapping[Hashable, Any]) -> str:
+    return mean_and_error(row["mean"], row["se"]) if row["count"] else "no value"
 
 
 def _marks(group: Sequence[Trial], events: Events | None) -> Iterator[str]:
@@ -195,35 +218,39 @@ def _overspent(trial: Trial) -> float:
     return trial.spent.epsilon / asked if trial.spent is not None and math.isfinite(asked) else 0.0
 
 
-def _facts(group: Sequence[Trial], events: Events | None) -> Iterator[tuple[str, str]]:
+def _facts(group: Sequence[Trial], events: Events | None, register: Register) -> Iterator[tuple[str, list[Term]]]:
     """What was asked and spent, of which settings, by which code, on which machine."""
-    first = group[0]
-    release = first.key.release
-    budget = release.budget
+    key = group[0].key
+    release, budget = key.release, key.release.budget
     private = math.isfinite(budget.epsilon)
-    asked = f"ε = {number(budget.epsilon)}, δ = {number(budget.delta)}, neighbours: {budget.relation.replace('_', '/')}"
-    yield "Asked", asked if private else "nothing: a reference that is not private"
     if private:
-        yield "Spent", _spent(group)
-        yield "Rests on", _grounds(group, events)
+        asked = f"ε = {number(budget.epsilon)}, δ = {number(budget.delta)}"
+        yield "Asked", [Term(f"{asked}, neighbours {budget.relation.replace('_', '/')}")]
+        yield "Spent", [Term(_spent(group))]
+        yield "Rests on", [Term(_grounds(group, events))]
+    else:
+        yield "Asked", [Term("nothing: a reference that is not private")]
     if inputs := sorted({str(name) for trial in group for name in trial.nonprivate_inputs}):
-        yield "Not paid for", "; ".join(inputs)
+        yield "Not paid for", [register.term(_short(name), name) for name in inputs]
+    yield "Data", [register.term(str(release.dataset["name"]), _data(release))]
+    yield "Mechanism", [_part("Mechanism", release.mechanism, register)]
+    yield "Model", [_part("Model", key.fit.model, register)]
+    releases = Counter(_made(trial.release_provenance or trial.provenance, register) for trial in group)
+    trials = Counter(_made(trial.provenance, register) for trial in group)
+    yield "Releases by", list(releases)
+    if trials.keys() != releases.keys():
+        yield "Trials by", list(trials)
+    if failures := Counter(_failure(trial) for trial in group if trial.error is not None):
+        yield "Failures", [Term(f"{count} × {text}") for text, count in failures.most_common(5)]
+
+
+def _data(release: ReleaseKey) -> str:
+    """The data set with its settings, the checksums of its files, and the rows that were asked for."""
+    data = release.dataset
+    sources = [f"{name} (sha256 {str(digest)[:12]})" for name, digest in data.get("sources", {}).items()]
     split = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in sorted(release.split.items()))
-    sources = ", ".join(f"{name} ({str(digest)[:12]})" for name, digest in release.dataset.get("sources", {}).items())
-    parameters = release.dataset.get("parameters") or {}
-    data = f"{release.dataset['name']}{_parameters(parameters)}" + (f"; sources: {sources}" if sources else "")
-    yield "Data", f"{_redacted(data)}; {split}"
-    yield "Mechanism", _part(release.mechanism)
-    yield "Model", _part(first.key.fit.model)
-    yield "Seed", f"{release.seed}; the split is drawn from data set, seed and repetition, the noise from the release"
-    made = Counter(_made(trial.release_provenance or trial.provenance) for trial in group)
-    scored = Counter(_made(trial.provenance) for trial in group)
-    yield "Releases by", "; ".join(made)
-    if scored.keys() != made.keys():
-        yield "Trials by", "; ".join(scored)
-    failures = Counter(_failure(trial) for trial in group if trial.error is not None)
-    if failures:
-        yield "Failures", "; ".join(f"{count} × {text}" for text, count in failures.most_common(5))
+    told = [f"{data['name']}{_parameters(data.get('parameters') or {})}", *sources, split, f"seed {release.seed}"]
+    return _redacted(f"Data: {'; '.join(told)}")
 
 
 def _spent(group: Sequence[Trial]) -> str:
@@ -243,18 +270,18 @@ def _grounds(group: Sequence[Trial], events: Events | None) -> str:
     """Whether what was spent is proven, and how."""
     post = [trial.spent.ex_post for trial in group if trial.spent is not None and trial.spent.ex_post is not None]
     if events is not None and any(event["kind"] == CLAIMED for event in events):
-        return "a claim of third-party code on its own noise, which is not verified"
+        return "a claim of third-party code on its own noise, not verified"
     if post:
         return (
-            "the guarantee of a filter, under which the noise was chosen as the mechanism went; the noise really drawn "
-            f"amounts to ε = {max(post):.4g} at most, as if fixed beforehand (ex post: no guarantee)"
+            f"the guarantee of a filter; the noise drawn amounts to ε = {max(post):.4g} at most, as if it had been "
+            "fixed beforehand (ex post: no guarantee)"
         )
-    return "the ledger of the noise that was drawn, composed by the accountant when the release was stored"
+    return "the ledger of the noise that was drawn, composed by the accountant"
 
 
-def _part(part: PartKey) -> str:
+def _part(kind: str, part: PartKey, register: Register) -> Term:
     code = f", code {part.code}" if part.code else ""
-    return f"{part.name}{_parameters(part.parameters)}{code}"
+    return register.term(part.name, f"{kind}: {part.name}{_parameters(part.parameters)}{code}")
 
 
 def _parameters(values: Mapping[str, Any]) -> str:
@@ -266,20 +293,14 @@ def _parameters(values: Mapping[str, Any]) -> str:
     return f" ({_redacted(told)})" if told else ""
 
 
-def _made(record: Mapping[str, Any]) -> str:
-    commit = str(record["commit"] or "")[:12] or "no checkout"
+def _made(record: Mapping[str, Any], register: Register) -> Term:
+    """The commit that made a release or trial; with the processor and the versions of the libraries."""
+    commit = str(record["commit"] or "no checkout")
     dirty = " with uncommitted changes" if record["dirty"] else ""
-    return f"commit {commit}{dirty}, {record['cpu']}, {record['threads']} thread{'' if record['threads'] == 1 else 's'}"
-
-
-def _versions(trial: Trial) -> str:
-    return ", ".join(f"{name} {version}" for name, version in sorted(trial.provenance["versions"].items()))
-
-
-def _place(known: list[str], text: str) -> int:
-    if text not in known:
-        known.append(text)
-    return known.index(text) + 1
+    versions = [f"{name} {version}" for name, version in sorted(record["versions"].items())]
+    threads = f"{record['threads']} thread{'' if record['threads'] == 1 else 's'}"
+    told = [f"commit {commit}{dirty}", str(record["cpu"]), threads, *versions]
+    return register.term(f"{commit[:12]}{dirty}", f"Made by: {', '.join(told)}")
 
 
 def _failure(trial: Trial) -> str:

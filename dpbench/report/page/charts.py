@@ -20,6 +20,10 @@ ZOOM = {
     "select": {"type": "interval", "zoom": "wheel![event.shiftKey]", "clear": "dblclick"},
     "bind": "scales",
 }
+CHOICES = {
+    "series": "!shownSeries || indexof(shownSeries, datum.series) >= 0",
+    "epsilon": "!shownEpsilons || !isFinite(datum.EPSILON) || indexof(shownEpsilons, datum.EPSILON) >= 0",
+}
 CONFIG = {
     "aria": False,  # the frame of the chart has the words
     "background": "transparent",
@@ -32,7 +36,8 @@ CONFIG = {
 def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
     """The panels of a chart and its numbers' columns; None for a figure whose columns are those of no known kind.
 
-    A panel has the Vega-Lite `spec` without data, its `title`, and `where`, the values of columns that choose its rows.
+    A panel has the Vega-Lite `spec` without data, its `title` and its `place`, the data set or the value of a setting.
+    The parameters `shownSeries` and `shownEpsilons` of a spec choose rows, all of them if they are null.
     """
     for columns, by, layers in KINDS:
         if set(columns) <= set(drawn.columns):
@@ -43,19 +48,25 @@ def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
     titles = [axes.get_title() for axes in figure.axes] if len(places) > 1 else [""]
     if by and len(places) != len(figure.axes):
         return None
+    epsilon = "epsilon" if "epsilon" in drawn else "x" if "ε" in figure.axes[0].get_xlabel() else ""
     looks = looks_of(figure)
     panels = []
     for place, axes, title in zip(places, figure.axes, titles, strict=False):
         where = dict(zip(by, place, strict=True))
         here = [drawn[name].astype(str) == value for name, value in where.items()]
         layer = list(layers(drawn[np.all(here, axis=0)] if by else drawn, axes, looks))
-        spec = {"width": "container", "height": HEIGHT, "config": CONFIG, "layer": layer}
+        chosen = [{"field": name, "equal": value} for name, value in where.items()]
+        chosen += [CHOICES["series"]] if "series" in drawn else []
+        chosen += [CHOICES["epsilon"].replace("EPSILON", epsilon)] if epsilon else []
+        transform = [{"filter": one} for one in chosen]
+        params = [{"name": name, "value": None} for name in ("shownSeries", "shownEpsilons")]
+        spec = {"width": "container", "height": HEIGHT, "config": CONFIG, "params": params, "transform": transform}
+        spec["layer"] = layer
         layer[-1]["params"] = [ZOOM]
-        panels.append({"title": title, "where": where, "spec": spec})
+        panels.append({"title": title, "place": " ".join(where.values()), "spec": spec})
     numbers = [str(name) for name in drawn.columns if name not in by and pd.api.types.is_numeric_dtype(drawn[name])]
     series = list(dict.fromkeys(map(str, drawn["series"]))) if "series" in drawn else []
-    epsilon = "epsilon" if "epsilon" in drawn else "x" if "ε" in figure.axes[0].get_xlabel() else ""
-    return {"panels": panels, "numbers": numbers, "series": series, "epsilon": epsilon}
+    return {"panels": panels, "numbers": numbers, "series": series}
 
 
 # --- kinds ----------------------------------------------------------------------------------------------------------
@@ -65,7 +76,9 @@ def _lines(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
     """Means or medians with their bars, references as horizontal lines, marks where a point is outside of the axis."""
     value = "median" if "median" in rows else "mean"
     x, y = _axis(axes, "x", "place"), _axis(axes, "y", value)
-    tip = _tip(rows, "series", "x", value, *(["se"] if "se" in rows else ["low", "high"]), "count", "failed", "nonfinite")
+    tip = _tip(
+        rows, "series", "x", value, *(["se"] if "se" in rows else ["low", "high"]), "count", "failed", "nonfinite"
+    )
     bar = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
     look = _look(rows["series"], looks)
     at = [{"filter": "datum.kind == 'point'"}]
@@ -92,7 +105,10 @@ def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator
     x, y = _axis(axes, "x", "low_edge"), _axis(axes, "y", "count_mean")
     finite = [{"filter": "isFinite(datum.low_edge) && isFinite(datum.high_edge)"}]
     encoding = {"x": x, "x2": {"field": "high_edge"}, "y": {**y, "stack": None}}
-    encoding |= {"color": _look(rows["series"], looks)["color"], **_tip(rows, "series", "low_edge", "count_mean", "count_se")}
+    encoding |= {
+        "color": _look(rows["series"], looks)["color"],
+        **_tip(rows, "series", "low_edge", "count_mean", "count_se"),
+    }
     yield {"transform": finite, "mark": _mark("bar", opacity=0.35), "encoding": encoding}
 
 
@@ -137,7 +153,11 @@ def _stairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterat
     tip = _tip(rows, "series", "step", "mean", "least", "most", "repetitions")
     yield {"transform": positive, "mark": _mark("rule"), "encoding": bar}
     yield {"transform": positive, "mark": _mark("line"), "encoding": {"x": x, "y": y, **line}}
-    yield {"transform": positive, "mark": _mark("point", size=POINT), "encoding": {"x": x, "y": y, **_marks(look), **tip}}
+    yield {
+        "transform": positive,
+        "mark": _mark("point", size=POINT),
+        "encoding": {"x": x, "y": y, **_marks(look), **tip},
+    }
 
 
 KINDS = (  # the columns by which what is drawn is known, those whose values have a panel each, and the layers

@@ -1,22 +1,24 @@
-// Charts read the numbers of the link that downloads them, when they come into view; the boxes choose their rows.
+// Charts read the numbers of the link that downloads them, when they come into view; the boxes choose what they show.
 // Tables and lists are filtered by the style sheet alone.
 (() => {
   const form = document.getElementById("filters");
   const drawn = [];
-  const chosen = name => [...form.querySelectorAll(`[name=${name}]:checked`)];
+  const ticked = name => [...form.querySelectorAll(`[name=${name}]:checked`)];
 
-  function rowsOf(figure, panel) {
-    const methods = chosen("m").map(box => box.value), epsilons = chosen("e").map(box => +box.dataset.text);
-    return figure.rows.filter(row =>
-      Object.entries(panel.where).every(([name, value]) => row[name] === value) &&
-      (!methods.length || !figure.methods[row.series] || methods.includes(figure.methods[row.series])) &&
-      (!epsilons.length || !isFinite(row[figure.epsilon]) || epsilons.includes(row[figure.epsilon])));
+  function choose({view, figure}) {
+    const methods = ticked("m").map(box => box.value), epsilons = ticked("e").map(box => +box.dataset.text);
+    const shown = figure.series.filter(one => !figure.methods[one] || methods.includes(figure.methods[one]));
+    view.signal("shownSeries", methods.length ? shown : null);
+    view.signal("shownEpsilons", epsilons.length ? epsilons : null);
+    return view.runAsync();
   }
 
-  async function draw(place, figure, panel) {
-    const spec = {...panel.spec, data: {name: "rows", values: rowsOf(figure, panel)}};
+  async function draw(place, figure, panel, url) {
+    const parse = Object.fromEntries(figure.numbers.map(name => [name, "number"]));
+    const spec = {...panel.spec, data: {url, format: {type: "csv", parse}}};
     const {view} = await vegaEmbed(place, spec, {mode: "vega-lite", renderer: "svg", actions: false});
-    drawn.push({view, figure, panel});
+    drawn.push({view, figure});
+    await choose({view, figure});
   }
 
   const seen = new IntersectionObserver(entries => entries.filter(one => one.isIntersecting).forEach(({target}) => {
@@ -25,26 +27,20 @@
   }), {rootMargin: "300px"});
 
   for (const charts of document.querySelectorAll("[data-chart]")) {
-    const name = charts.dataset.chart, text = document.getElementById(`${name}-data`).href;
+    const name = charts.dataset.chart, url = document.getElementById(`${name}-data`).href;
     const figure = JSON.parse(document.querySelector(`[data-of="${name}"]`).textContent);
-    let rows;
-    Object.defineProperty(figure, "rows", {get: () => rows ??= vega.read(
-      decodeURIComponent(text.slice(text.indexOf(",") + 1)),
-      {type: "csv", parse: Object.fromEntries(figure.numbers.map(number => [number, "number"]))})});
     charts.hidden = false;
     charts.parentElement.classList.add("drawn");
     charts.querySelectorAll(".chart").forEach((place, index) => {
-      place.draw = () => draw(place, figure, figure.panels[index]);
+      place.draw = () => draw(place, figure, figure.panels[index], url);
       seen.observe(place);
     });
   }
 
   function filter() {
-    for (const {view, figure, panel} of drawn) {
-      view.change("rows", vega.changeset().remove(() => true).insert(rowsOf(figure, panel))).runAsync();
-    }
-    const cells = document.querySelectorAll(".cell");
-    const shown = [...cells].filter(cell => getComputedStyle(cell).display !== "none").length;
+    drawn.forEach(choose);
+    const cells = [...document.querySelectorAll(".cell")];
+    const shown = cells.filter(cell => getComputedStyle(cell).display !== "none").length;
     document.getElementById("shown").textContent = `${shown} of ${cells.length} cells of trials shown`;
   }
   form.addEventListener("change", filter);

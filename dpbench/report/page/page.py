@@ -123,6 +123,7 @@ def _write(
         not_run=[one.experiment.name for one in results if not one.trials],
         manifest=json.loads(manifest.read_text())["experiments"] if manifest.exists() else {},
         cells=cells,
+        has_ledgers=any(cell.events is not None for cell in cells.cells),
         by_experiment=_by_experiment(cells),
         link=_links(cells),
         totals=_totals(results),
@@ -170,7 +171,9 @@ def _chart(part: Part, filters: Filters) -> str:
     if part.chart is None:
         return ""
     methods = {series: filters.method(series) for series in part.chart["series"]}
-    return json.dumps({**part.chart, "methods": methods}, ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps({**part.chart, "methods": methods}, ensure_ascii=False, separators=(",", ":")).replace(
+        "<", "\\u003c"
+    )
 
 
 def _claims(path: Path) -> dict[str, int]:
