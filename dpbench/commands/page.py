@@ -25,9 +25,7 @@ def report(arguments: argparse.Namespace) -> int:
     overrides = [item for item in arguments.overrides if not item.startswith("paper=")]
     single = any(item.startswith(("experiment=", "name=")) for item in overrides)
     if len(papers) + single != 1:
-        raise UserError(
-            "give one paper=..., experiment=..., name=... or folder of a run; dpbench list papers names them"
-        )
+        raise UserError("give one of paper=..., experiment=..., name=... and the folder of a run (see dpbench list)")
     config_dir: Path | None = arguments.config_dir
     experiment = compose(overrides, config_dir)
     ledger_of = _ledgers(Store(experiment.results, experiment.name))

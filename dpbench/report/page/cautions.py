@@ -24,7 +24,7 @@ def failures(cells: Iterable[Cell]) -> Block:
 def overspending(cells: Iterable[Cell]) -> Block:
     """Methods whose ledgers amount to more than was asked for."""
     rows = []
-    for method, here in _together(cells, lambda cell: (cell.method,)).items():
+    for method, here in _together(cells, lambda cell: (cell.method.partition(" [")[0],)).items():
         over = [cell for cell in here if cell.overspent > OVER]
         if over:
             where = ", ".join(dict.fromkeys(cell.dataset for cell in over))
@@ -33,17 +33,16 @@ def overspending(cells: Iterable[Cell]) -> Block:
 
 
 def unpaid(cells: Iterable[Cell]) -> Block:
-    """What was taken from the private rows without noise, such as hyperparameters tuned on them, and by which methods."""
+    """What was taken from private rows without noise, such as hyperparameters tuned on them, and by which methods."""
     users: dict[str, list[Cell]] = {}
     for cell in cells:
         for name in cell.unpaid:
             users.setdefault(name, []).append(cell)
-    rows = [[name, *(_listed(here, of) for of in ("method", "dataset"))] for name, here in users.items()]
+    rows = []
+    for name, here in users.items():
+        methods = dict.fromkeys(cell.method.partition(" [")[0] for cell in here)
+        rows.append([name, ", ".join(methods), ", ".join(dict.fromkeys(cell.dataset for cell in here))])
     return Block("table", header=["input", "methods", "data sets"], rows=rows)
-
-
-def _listed(cells: Iterable[Cell], of: str) -> str:
-    return ", ".join(dict.fromkeys(str(getattr(cell, of)) for cell in cells))
 
 
 def _together(cells: Iterable[Cell], place: Callable[[Cell], tuple[str, ...]]) -> dict[tuple[str, ...], Sequence[Cell]]:

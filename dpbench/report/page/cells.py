@@ -325,12 +325,12 @@ def _events(events: Events) -> list[tuple[str, str]]:
     """The draws of a ledger, equal ones together: what they told, and how."""
     groups: dict[str, list[str]] = defaultdict(list)
     for event in events:
-        how = {name: value for name, value in event.items() if name not in ("label", "kind")}
-        told = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in how.items())
+        drawn = {name: value for name, value in event.items() if name not in ("label", "kind")}
+        told = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in drawn.items())
         groups[f"{str(event['kind']).replace('_', ' ')}: {told}"].append(str(event.get("label", "")))
-    lines = []
+    lines: list[tuple[str, str]] = []
     for how, labels in groups.items():
-        names = ", ".join(filter(None, labels[:4])) + (f" and {len(labels) - 4} more" if len(labels) > 4 else "")
+        names = ", ".join(filter(None, dict.fromkeys(labels[:4]))) + (", ..." if len(labels) > 4 else "")
         lines.append((names, f"{len(labels)} × {how}" if len(labels) > 1 else how))
     more = len(lines) - EVENTS
     return lines if more <= 0 else [*lines[:EVENTS], ("", f"and {more} more kinds of draws")]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,11 +15,6 @@ from dpbench.report.page.looks import Look, looks_of
 Json = dict[str, Any]
 HEIGHT, POINT, STRIPE = 250, 55, 0.13  # pixels of a panel, area of a mark, opacity of a band
 CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it stands
-ZOOM = {
-    "name": "zoom",
-    "select": {"type": "interval", "zoom": "wheel![event.shiftKey]", "clear": "dblclick"},
-    "bind": "scales",
-}
 CHOICES = {
     "series": "!shownSeries || indexof(shownSeries, datum.series) >= 0",
     "epsilon": "!shownEpsilons || !isFinite(datum.EPSILON) || indexof(shownEpsilons, datum.EPSILON) >= 0",
@@ -39,30 +34,31 @@ def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
     A panel has the Vega-Lite `spec` without data, its `title` and its `place`, the data set or the value of a setting.
     The parameters `shownSeries` and `shownEpsilons` of a spec choose rows, all of them if they are null.
     """
-    for columns, by, layers in KINDS:
-        if set(columns) <= set(drawn.columns):
-            break
-    else:
+    known = next((kind for kind in KINDS if set(kind.columns) <= set(drawn.columns)), None)
+    if known is None:
         return None
-    places = list(dict.fromkeys(drawn[by].astype(str).itertuples(index=False, name=None))) if by else [()]
+    by = known.panels
+    places = (
+        list(dict.fromkeys(drawn[by].astype(str).itertuples(index=False, name=None))) if by else [()] * len(figure.axes)
+    )
     titles = [axes.get_title() for axes in figure.axes] if len(places) > 1 else [""]
-    if by and len(places) != len(figure.axes):
+    if len(places) != len(figure.axes):
         return None
     epsilon = "epsilon" if "epsilon" in drawn else "x" if "ε" in figure.axes[0].get_xlabel() else ""
     looks = looks_of(figure)
     panels = []
-    for place, axes, title in zip(places, figure.axes, titles, strict=False):
+    for place, axes, title in zip(places, figure.axes, titles, strict=True):
         where = dict(zip(by, place, strict=True))
         here = [drawn[name].astype(str) == value for name, value in where.items()]
-        layer = list(layers(drawn[np.all(here, axis=0)] if by else drawn, axes, looks))
-        chosen = [{"field": name, "equal": value} for name, value in where.items()]
+        layer = list(known.layers(drawn[np.all(here, axis=0)] if by else drawn, axes, looks))
+        chosen: list[Json | str] = [{"field": name, "equal": value} for name, value in where.items()]
         chosen += [CHOICES["series"]] if "series" in drawn else []
         chosen += [CHOICES["epsilon"].replace("EPSILON", epsilon)] if epsilon else []
         transform = [{"filter": one} for one in chosen]
         params = [{"name": name, "value": None} for name in ("shownSeries", "shownEpsilons")]
         spec = {"width": "container", "height": HEIGHT, "config": CONFIG, "params": params, "transform": transform}
         spec["layer"] = layer
-        layer[-1]["params"] = [ZOOM]
+        layer[-1]["params"] = [_zoom(layer[-1]["encoding"])]
         panels.append({"title": title, "place": " ".join(where.values()), "spec": spec})
     numbers = [str(name) for name in drawn.columns if name not in by and pd.api.types.is_numeric_dtype(drawn[name])]
     series = list(dict.fromkeys(map(str, drawn["series"]))) if "series" in drawn else []
@@ -84,9 +80,8 @@ def _lines(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
     at = [{"filter": "datum.kind == 'point'"}]
     reference = [{"filter": "datum.kind == 'line'"}]
     yield {"transform": reference, "mark": _mark("rect", opacity=STRIPE), "encoding": {**bar, "color": look["color"]}}
-    line = {name: look[name] for name in ("color", "strokeDash")}
-    yield {"transform": reference, "mark": _mark("rule"), "encoding": {"y": y, **line, **tip}}
-    yield {"transform": at, "mark": _mark("line", strokeWidth=1.6), "encoding": {"x": x, "y": y, **line}}
+    yield {"transform": reference, "mark": _mark("rule"), "encoding": {"y": y, **_stroke(look), **tip}}
+    yield {"transform": at, "mark": _mark("line", strokeWidth=1.6), "encoding": {"x": x, "y": y, **_stroke(look)}}
     yield {"transform": at, "mark": _mark("rule"), "encoding": {"x": x, **bar, "color": look["color"]}}
     for where, (shape, end) in CLIPPED.items():
         if (rows["clipped"] == where).any():
@@ -97,7 +92,8 @@ def _lines(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
                 "mark": mark,
                 "encoding": {"x": x, "y": edge, "color": look["color"], **tip},
             }
-    yield {"transform": at, "mark": _mark("point", size=POINT), "encoding": {"x": x, "y": y, **_marks(look), **tip}}
+    points = {"x": x, "y": y, **_marks(look), **tip}
+    yield {"transform": [*at, look["marked"]], "mark": _mark("point", size=POINT, opacity=1), "encoding": points}
 
 
 def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
@@ -113,11 +109,15 @@ def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator
 
 
 def _curves(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A column a curve, over the first column."""
+    """A column a curve, over the first column; in a second panel how far they lie below `phi`, where they are fitted."""
     first, *others = (str(name) for name in rows.columns)
     look = _look(pd.Series(others), looks)
-    fold = [{"fold": others, "as": ["series", "value"]}]
-    encoding = {"x": _axis(axes, "x", first), "y": _axis(axes, "y", "value"), **look}
+    fold: list[Json] = [{"fold": others, "as": ["series", "value"]}]
+    if axes is not axes.figure.axes[0]:
+        ends = [float(end) for end in np.asarray(axes.get_lines()[0].get_xdata())[[0, -1]]]
+        fold += [{"calculate": "datum.phi - datum.value", "as": "value"}, {"filter": {"field": first, "range": ends}}]
+        fold.append({"filter": "datum.series != 'phi'"})
+    encoding = {"x": _axis(axes, "x", first), "y": _axis(axes, "y", "value"), **_stroke(look)}
     yield {"transform": fold, "mark": _mark("line"), "encoding": {**encoding, "detail": {"field": "series"}}}
 
 
@@ -126,8 +126,7 @@ def _quantiles(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Ite
     x, y, look = _axis(axes, "x", "mean"), _axis(axes, "y", "level"), _look(rows["series"], looks)
     band = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": look["color"]}
     yield {"mark": _mark("area", opacity=STRIPE, orient="horizontal"), "encoding": band}
-    line = {name: look[name] for name in ("color", "strokeDash")}
-    encoding = {"x": x, "y": y, "order": {"field": "level"}, **line, **_tip(rows, "series", "mean", "level")}
+    encoding = {"x": x, "y": y, "order": {"field": "level"}, **_stroke(look), **_tip(rows, "series", "mean", "level")}
     yield {"mark": _mark("line"), "encoding": encoding}
 
 
@@ -137,8 +136,7 @@ def _ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
     band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "detail": {"field": "series"}}
     area = _mark("area", opacity=STRIPE, color="#777777", interpolate="step-after")
     yield {"mark": area, "encoding": band}
-    line = {name: look[name] for name in ("color", "strokeDash")}
-    encoding = {"x": x, "y": y, **line, **_tip(rows, "series", "place", "value", "low", "high", "ranks")}
+    encoding = {"x": x, "y": y, **_stroke(look), **_tip(rows, "series", "place", "value", "low", "high", "ranks")}
     yield {"mark": _mark("line", interpolate="step-after"), "encoding": encoding}
 
 
@@ -149,28 +147,42 @@ def _stairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterat
     y, look = _axis(axes, "y", "mean"), _look(rows["series"], looks)
     positive = [{"filter": "datum.mean > 0 && datum.least > 0"}]
     bar = {"x": x, "y": {**y, "field": "least"}, "y2": {"field": "most"}, "color": look["color"]}
-    line = {name: look[name] for name in ("color", "strokeDash")}
     tip = _tip(rows, "series", "step", "mean", "least", "most", "repetitions")
     yield {"transform": positive, "mark": _mark("rule"), "encoding": bar}
-    yield {"transform": positive, "mark": _mark("line"), "encoding": {"x": x, "y": y, **line}}
+    yield {"transform": positive, "mark": _mark("line"), "encoding": {"x": x, "y": y, **_stroke(look)}}
     yield {
-        "transform": positive,
-        "mark": _mark("point", size=POINT),
+        "transform": [*positive, look["marked"]],
+        "mark": _mark("point", size=POINT, opacity=1),
         "encoding": {"x": x, "y": y, **_marks(look), **tip},
     }
 
 
-KINDS = (  # the columns by which what is drawn is known, those whose values have a panel each, and the layers
-    (("panel", "series", "kind", "x", "place", "low", "high", "clipped"), ["panel"], _lines),
-    (("dataset", "series", "low_edge", "high_edge", "count_mean"), ["dataset"], _bins),
-    (("s", "phi"), [], _curves),
-    (("dataset", "column", "series", "level", "mean", "low", "high"), ["dataset", "column"], _quantiles),
-    (("panel", "series", "place", "value", "low", "high", "ranks"), ["panel"], _ranks),
-    (("dataset", "series", "step", "mean", "least", "most"), ["dataset"], _stairs),
+class Kind(NamedTuple):
+    """The columns by which what is drawn is known, those whose values have a panel each, and the layers of a panel."""
+
+    columns: tuple[str, ...]
+    panels: list[str]
+    layers: Callable[[pd.DataFrame, Axes, Mapping[str, Look]], Iterator[Json]]
+
+
+KINDS = (
+    Kind(("panel", "series", "kind", "x", "place", "low", "high", "clipped"), ["panel"], _lines),
+    Kind(("dataset", "series", "low_edge", "high_edge", "count_mean"), ["dataset"], _bins),
+    Kind(("s", "phi"), [], _curves),
+    Kind(("dataset", "column", "series", "level", "mean", "low", "high"), ["dataset", "column"], _quantiles),
+    Kind(("panel", "series", "place", "value", "low", "high", "ranks"), ["panel"], _ranks),
+    Kind(("dataset", "series", "step", "mean", "least", "most"), ["dataset"], _stairs),
 )
 
 
 # --- what they share ------------------------------------------------------------------------------------------------
+
+
+def _zoom(encoding: Json) -> Json:
+    """The parameter that binds the axes of numbers to the pointer: the wheel alone must scroll the page."""
+    axes = [name for name in ("x", "y") if encoding[name]["type"] == "quantitative"]
+    select = {"type": "interval", "encodings": axes, "zoom": "wheel![event.shiftKey]", "clear": "dblclick"}
+    return {"name": "zoom", "select": select, "bind": "scales"}
 
 
 def _mark(kind: str, **more: Any) -> Json:
@@ -182,7 +194,8 @@ def _axis(axes: Axes, name: str, field: str) -> Json:
     get = axes.xaxis if name == "x" else axes.yaxis
     limits = axes.get_xlim() if name == "x" else axes.get_ylim()
     ticks = [float(tick) for tick in get.get_majorticklocs() if limits[0] <= tick <= limits[1]]
-    scale = {"type": get.get_scale(), "domain": [float(end) for end in limits], "nice": False, "zero": False}
+    scale = {"type": get.get_scale(), "domain": [float(end) for end in limits], "nice": False}
+    scale |= {"zero": False} if scale["type"] == "linear" else {}
     drawn = {"format": "~g", "grid": True, "labelOverlap": True}
     if name == "x" and 0 < len(ticks) <= 12:
         drawn["values"] = ticks
@@ -191,7 +204,7 @@ def _axis(axes: Axes, name: str, field: str) -> Json:
 
 
 def _look(series: pd.Series, looks: Mapping[str, Look]) -> Json:
-    """Colour, dashes and marks of the series, as the legend has them."""
+    """Colour, dashes and marks of the series, as the legend has them, and the filter for those that have a mark."""
     names = list(dict.fromkeys(map(str, series)))
     found = [_looked_up(name, looks) for name in names]
 
@@ -199,12 +212,13 @@ def _look(series: pd.Series, looks: Mapping[str, Look]) -> Json:
         scale = {"domain": names, "range": list(values)}
         return {"field": "series", "type": "nominal", "scale": scale, "legend": None}
 
+    marked = [name for name, look in zip(names, found, strict=True) if look.marker]
     return {
         "color": channel([look.colour for look in found]),
         "strokeDash": channel([list(look.dashes) for look in found]),
         "fill": channel([look.fill for look in found]),
         "shape": channel([look.marker or "circle" for look in found]),
-        "opacity": channel([1 if look.marker else 0 for look in found]),
+        "marked": {"filter": {"field": "series", "oneOf": marked}},
     }
 
 
@@ -213,8 +227,12 @@ def _looked_up(name: str, looks: Mapping[str, Look]) -> Look:
     return next((look for label, look in looks.items() if label == name or label.startswith(f"{name}:")), Look())
 
 
+def _stroke(look: Mapping[str, Json]) -> Json:
+    return {name: look[name] for name in ("color", "strokeDash")}
+
+
 def _marks(look: Mapping[str, Json]) -> Json:
-    return {name: look[name] for name in ("fill", "shape", "opacity")} | {"stroke": look["color"]}
+    return {"fill": look["fill"], "shape": look["shape"], "stroke": look["color"]}
 
 
 def _tip(rows: pd.DataFrame, *fields: str) -> Json:

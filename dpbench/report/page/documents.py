@@ -23,8 +23,9 @@ class Block:
 def blocks(text: str) -> list[Block]:
     """What a file of `report.text.markdown_table` and its like holds.
 
-    >>> [(block.kind, block.text, block.rows) for block in blocks("# A\\n\\n| a | b |\\n| --- | --- |\\n| 1 | x\\\\|y |")]
-    [('heading', 'A', []), ('table', '', [['1', 'x|y']])]
+    >>> heading, table = blocks("# A\\n\\n| a | b |\\n| --- | --- |\\n| 1 | x\\\\|y |")
+    >>> heading.text, table.header, table.rows
+    ('A', ['a', 'b'], [['1', 'x|y']])
     """
     found: list[Block] = []
     for line in text.splitlines():

@@ -20,9 +20,7 @@ Tags = dict[str, str]  # attributes: data-d, data-m and data-e, the places of a 
 
 @dataclass(frozen=True)
 class Filters:
-    """The choices in their order. `datasets`: name -> title; `epsilons` as texts. Epsilon = inf is no choice: references
-    are always shown.
-    """
+    """The choices in their order. `datasets`: name -> title; `epsilons` as texts, without inf: references stay."""
 
     datasets: Mapping[str, str]
     methods: Sequence[str]

@@ -41,7 +41,8 @@ def _look(handle: Any) -> Look:
         colour, fill = to_hex(line.get_color()), to_hex(line.get_markerfacecolor())
         return Look(colour, fill, _dashes(line), _outline(line.get_marker()))
     edges = [one for get in ("get_edgecolor", "get_facecolor") for one in np.atleast_2d(getattr(line, get)()) if one[3]]
-    return Look(*[to_hex(edges[0])] * 2) if edges else Look()
+    colour = to_hex(edges[0]) if edges else OPAQUE
+    return Look(colour, colour)
 
 
 def _dashes(line: Line2D) -> tuple[float, ...]:

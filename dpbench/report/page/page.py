@@ -38,7 +38,7 @@ PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables of a pape
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page: its part, the blocks of the table behind it, and what its chart needs beside its numbers."""
+    """A figure of the page: its part, the table behind it, and what its chart needs beside its numbers, as JSON."""
 
     name: str
     title: str
@@ -105,7 +105,7 @@ def _write(
     filters = Filters.of(results, report["panels"], report["labels"])
     cells = cells_of(results, filters, ledger_of, TRIALS)
     figures, tables = list(_figures(report["figures"], made, filters)), list(_tables(report["figures"], made))
-    drawn = {one.name for one in [*figures, *tables]}
+    drawn = {one.name for one in figures} | {one.name for one in tables}
     documents = {path.stem: blocks(path.read_text()) for path in sorted((made / "tables").glob("*.md"))}
     manifest = made / "manifest.json"
     text = _template().render(
@@ -171,9 +171,8 @@ def _chart(part: Part, filters: Filters) -> str:
     if part.chart is None:
         return ""
     methods = {series: filters.method(series) for series in part.chart["series"]}
-    return json.dumps({**part.chart, "methods": methods}, ensure_ascii=False, separators=(",", ":")).replace(
-        "<", "\\u003c"
-    )
+    text = json.dumps({**part.chart, "methods": methods}, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
 
 
 def _claims(path: Path) -> dict[str, int]:
@@ -215,7 +214,7 @@ def _totals(results: Sequence[Results]) -> dict[str, Any]:
         "releases": len(releases),
         "lost": sum(trial.status != "done" for trial in trials),
         "hours": sum(trial.runtime.release_seconds or 0.0 for trial in releases) / 3600,
-        "commits": sorted({str(record["commit"] or "not a checkout") for record in made}),
+        "commits": sorted({str(record["commit"] or "no checkout")[:12] for record in made}),
         "dirty": any(record["dirty"] for record in made),
         "processors": sorted({str(record["cpu"]) for record in made}),
     }
@@ -223,10 +222,14 @@ def _totals(results: Sequence[Results]) -> dict[str, Any]:
 
 @cache
 def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script; nothing in it ends the element that it stands in."""
+    """Vega, Vega-Lite and Vega-Embed as one script, without what would end the element that it stands in."""
     import vl_convert
 
-    return vl_convert.javascript_bundle().replace("</script", "<\\/script").replace("<!--", "<\\!--")
+    return (
+        vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
+        .replace("</script", "<\\/script")
+        .replace("<!--", "<\\!--")
+    )
 
 
 def _template() -> jinja2.Template:
