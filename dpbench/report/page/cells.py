@@ -7,9 +7,9 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
-
-import pandas as pd
 
 from dpbench.config.labels import metric_label
 from dpbench.grid.records import PartKey, ReleaseKey, Trial
@@ -97,18 +97,23 @@ def cells_of(results: Sequence[Results], filters: Filters, ledger_of: LedgerOf, 
     """The cells of every experiment, with `most` of their trials at most: the same number of each, failures first."""
     found = Cells(trials=sum(len(one.trials) for one in results))
     groups = [(one, group) for one in results if one.trials for group in _groups(one)]
-    each = _share([len(group) for _, group in groups], most)
+    each = _share([len(group.trials) for _, group in groups], most)
     for one, group in groups:
         found.cells.append(_cell(one, group, filters, ledger_of, each, found.register))
         told = found.metrics.setdefault(one.experiment.name, [])
-        told += [text for text in map(_metric, group.rows.to_dict("records")) if text not in told]
+        told += [text for text in map(_metric, group.rows) if text not in told]
     return found
 
 
-class _Group(list[Trial]):
-    """The trials of a cell; `rows`, the summary of each of their metrics, with the label of their series."""
+class _Group(NamedTuple):
+    """The trials of a cell, and the summary of each of their metrics with the label of their series.
 
-    rows: pd.DataFrame
+    `code` is that of the trials if another cell differs in nothing but its code.
+    """
+
+    trials: list[Trial]
+    rows: list[dict[Hashable, Any]]
+    code: str
 
 
 def _groups(one: Results) -> Iterator[_Group]:
@@ -122,11 +127,13 @@ def _groups(one: Results) -> Iterator[_Group]:
     summary = mark_series(summarise(frame, [*by, "metric"]), known).sort_values(
         ["dataset", "series_order", "epsilon", "delta", "code"], kind="stable"
     )
-    ids = dict(iter(frame.groupby(by, dropna=False)["trial"]))
-    for place, rows in summary.groupby(by, dropna=False, sort=False):
-        group = _Group(trials[name] for name in dict.fromkeys(ids[place]))
-        group.rows = rows
-        yield group
+    ids: dict[Any, dict[str, None]] = defaultdict(dict)
+    for where, name in zip(zip(*(frame[column] for column in by), strict=True), frame["trial"], strict=True):
+        ids[where][name] = None
+    versions = Counter(where[:-1] for where in ids)
+    for where, rows in groupby(summary.to_dict("records"), itemgetter(*by)):
+        other_code = versions[where[:-1]] > 1
+        yield _Group([trials[name] for name in ids[where]], list(rows), where[-1] if other_code else "")
 
 
 def _code(trial: Trial) -> str:
@@ -148,12 +155,13 @@ def _share(sizes: Sequence[int], most: int) -> int:
     return low
 
 
-def _cell(one: Results, group: _Group, filters: Filters, ledger_of: LedgerOf, each: int, register: Register) -> Cell:
-    rows, key, experiment = group.rows, group[0].key, one.experiment
-    dataset, epsilon = str(rows["dataset"].iloc[0]), float(key.release.budget.epsilon)
-    private, series = math.isfinite(epsilon), str(rows["series"].iloc[0])
+def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, each: int, register: Register) -> Cell:
+    (group, rows, code), experiment = made, one.experiment
+    key = group[0].key
+    dataset, epsilon = str(rows[0]["dataset"]), float(key.release.budget.epsilon)
+    private, series = math.isfinite(epsilon), str(rows[0]["series"])
     name = experiment.report["labels"].get(f"{key.release.mechanism.name}/{key.fit.model.name}", series)
-    found = {str(row["metric"]): row for row in rows.to_dict("records")}
+    found = {str(row["metric"]): row for row in rows}
     order = _order(list(found), experiment.report)
     events = ledger_of(group[0])
     shown = [_mean(found[metric]) for metric in order]
@@ -167,7 +175,7 @@ def _cell(one: Results, group: _Group, filters: Filters, ledger_of: LedgerOf, ea
         statuses=Counter(trial.status for trial in group),
         overspent=max(map(_overspent, group)),
         unpaid=tuple(sorted({str(name) for trial in group for name in trial.nonprivate_inputs})) if private else (),
-        marks=list(_marks(group, events)),
+        marks=[*([f"code {code}, not averaged with other code"] if code else []), *_marks(group, events)],
         facts=list(_facts(group, events, register)),
         events=None if events is None else _events(events),
         header=["repetition", "trial", "release", "status", "release s", "model s", *order],

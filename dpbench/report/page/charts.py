@@ -109,7 +109,7 @@ def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator
 
 
 def _curves(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A column a curve, over the first column; in a second panel how far they lie below `phi`, where they are fitted."""
+    """A column a curve, over the first column; in a second panel their distance to `phi` where they are fitted."""
     first, *others = (str(name) for name in rows.columns)
     look = _look(pd.Series(others), looks)
     fold: list[Json] = [{"fold": others, "as": ["series", "value"]}]
