@@ -45,6 +45,7 @@ def report(arguments: argparse.Namespace) -> int:
 
 def _ledgers(store: Store) -> LedgerOf:
     """The events of a release, if it is stored."""
+    store.releases.scan()
 
     def events(trial: Trial) -> Events | None:
         place = find_release(store, trial.release_id)

@@ -25,6 +25,7 @@ Events = Sequence[Mapping[str, Any]]
 LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a trial; None if it is not stored
 
 CLAIMED = "claimed"  # the kind of an event whose noise is a claim of third-party code
+COLUMNS = ("repetition", "trial", "release", "status", "release s", "model s")  # of a trial, before its metrics
 EVENTS = 12  # kinds of draws that a cell lists
 OVER = 1.001  # spent over asked epsilon beyond which it is told, as in the footnotes: accountants round
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
@@ -53,8 +54,7 @@ class Cell:
     """Trials that differ in nothing but their repetition, and how they stand on the page.
 
     `statuses` counts them, `overspent` is how many times what was asked they spent at most, `unpaid` what they read
-    from the rows for nothing. `header` are the columns of the `trials`, `summary` the rows above them; `total` counts
-    all trials, of which those that are listed are a sample.
+    from the rows for nothing. `trials` are lines of text, as there may be many thousands: `listed` of a `total`.
     """
 
     experiment: str
@@ -69,9 +69,8 @@ class Cell:
     marks: list[str]
     facts: list[tuple[str, list[Term]]]
     events: list[tuple[str, str]] | None
-    header: list[str]
-    summary: list[list[str]]
-    trials: list[list[str]]
+    trials: str
+    listed: int
     total: int
 
     @property
@@ -164,26 +163,24 @@ def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, eac
     found = {str(row["metric"]): row for row in rows}
     order = _order(list(found), experiment.report)
     events = ledger_of(group[0])
-    shown = [_mean(found[metric]) for metric in order]
     return Cell(
         experiment=experiment.name,
         dataset=filters.datasets.get(dataset, dataset),
         method=series,
         epsilon=number(epsilon) if private else "∞",
         tags=filters.cell(dataset, name, epsilon),
-        first=f"{metric_label(order[0])} {shown[0]}" if order else "",
+        first=f"{metric_label(order[0])} {_mean(found[order[0]])}",
         statuses=Counter(trial.status for trial in group),
         overspent=max(map(_overspent, group)),
         unpaid=tuple(sorted({str(name) for trial in group for name in trial.nonprivate_inputs})) if private else (),
         marks=[*([f"code {code}, not averaged with other code"] if code else []), *_marks(group, events)],
-        facts=list(_facts(group, events, register)),
-        events=None if events is None else _events(events),
-        header=["repetition", "trial", "release", "status", "release s", "model s", *order],
-        summary=[
-            ["mean ± standard error", *[""] * 5, *shown],
-            ["trials with a value", *[""] * 5, *(str(int(found[metric]["count"])) for metric in order)],
+        facts=[
+            ("Results", [Term(" · ".join(_result(found[metric]) for metric in order))]),
+            *_facts(group, events, register),
         ],
-        trials=[_line(trial, order) for trial in _sample(group, each)],
+        events=None if events is None else _events(events),
+        trials=_aligned([[*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each))]),
+        listed=min(each, len(group)),
         total=len(group),
     )
 
@@ -202,6 +199,12 @@ def _metric(row: Mapping[Hashable, Any]) -> str:
     told += [f"in {powers(str(row['unit']))}"] if row["unit"] else []
     told += [f"{row['direction']} is better"] if row["direction"] not in ("none", "") else []
     return f"{name}: {', '.join(told)}" if told else name
+
+
+def _result(row: Mapping[Hashable, Any]) -> str:
+    """Such as "mse 0.0812 ± 0.0011 (4 of 5)": mean and standard error of the trials with a value."""
+    count, lost = int(row["count"]), int(row["nonfinite"]) + int(row["failed"])
+    return f"{row['metric']} {_mean(row)} ({f'{count} of {count + lost}' if lost else count})"
 
 
 def _mean(row: Mapping[Hashable, Any]) -> str:
@@ -362,3 +365,16 @@ def _line(trial: Trial, metrics: Sequence[str]) -> list[str]:
     repetition = f"{trial.key.release.repetition}" + (f", draw {draw}" if draw else "")
     scores = [f"{values[metric]:.5g}" if metric in values else "" for metric in metrics]
     return [repetition, trial.id, trial.release_id, trial.status, *seconds, *scores]
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Columns of text side by side.
+
+    >>> print(_aligned([["a", "b"], ["long", ""], ["c", "d"]]))
+    a     b
+    long
+    c     d
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(lines)
