@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: quickstart test test-slow lint figures smoke bench install snsynth clean
+.PHONY: quickstart test test-slow test-browser chromium lint figures smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -42,6 +42,14 @@ test: $(STAMP)
 # Slow and statistical suites.
 test-slow: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -n 2 -m slow
+
+# The report in a headless browser: Chromium of Debian, driven by Playwright.
+test-browser: $(STAMP) chromium
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.lock
+	$(THREADS) $(BIN)/python -m pytest -m browser tests/report/page
+
+chromium:
+	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -qq -y chromium; } > /dev/null
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

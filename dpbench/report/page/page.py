@@ -131,6 +131,7 @@ def _write(
         overspending=overspending(cells.cells),
         unpaid=unpaid(cells.cells),
     )
+    text = text.lstrip()
     size = len(text.encode()) / 1e6
     if size > LARGEST_MB:
         raise UserError(

@@ -1,0 +1,36 @@
+"""`dpbench report` writes what is stored as one page."""
+
+import pytest
+
+from dpbench.cli import main
+from dpbench.report.page import page
+
+
+@pytest.fixture(autouse=True)
+def no_bundle(monkeypatch):
+    monkeypatch.setattr(page, "_bundle", lambda: "")
+
+
+def test_the_page_of_a_run_by_its_folder_alone_with_the_ledgers_of_its_releases(bench, capsys):
+    assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
+    capsys.readouterr()
+    assert main(["report", str(bench.results / "grid")]) == 0
+    path = bench.results / "grid" / "report.html"
+    assert capsys.readouterr().out.startswith("results/grid/report.html (0.")
+    text = path.read_text()
+    assert "Ledger of the first release" in text and "gaussian: " in text and "multiplier" in text
+    assert str(bench.folder) not in text, "the folder of a user's own table"
+
+
+def test_an_empty_folder_is_a_clear_message(tmp_path, capsys):
+    assert main(["report", "paper=excess_risk", f"results={tmp_path}"]) == 2
+    assert "run it first: dpbench run experiment=" in capsys.readouterr().err
+    assert main(["report", "experiment=quickstart", f"results={tmp_path}"]) == 2
+    assert "run it first: dpbench run experiment=quickstart" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("line", [[], ["paper=dd_ssp", "experiment=quickstart"], ["paper=dd_ssp", "paper=binagg"]])
+def test_one_paper_or_run_is_named(line, capsys):
+    assert main(["report", *line]) == 2
+    assert "give one of paper=..." in capsys.readouterr().err

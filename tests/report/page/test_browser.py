@@ -1,0 +1,166 @@
+"""The page in headless Chromium: as a reader meets it, with and without JavaScript."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from dpbench.config import Paper, compose
+from dpbench.report.frames.results import Results
+from dpbench.report.page.page import write_paper_page
+
+from ..made_up import LABELS, make_grid
+
+pytestmark = pytest.mark.browser
+CHROMIUM = shutil.which("chromium")
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
+ADULT, TAXI = '[data-d="0"]', '[data-d="1"]'  # places in the order of the panels
+TABLE = "#figure1 .behind"
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A page of a figure and a curve, of two data sets and four methods."""
+    paper = Paper(
+        "a_paper",
+        "A paper",
+        {
+            "panels": {"adult": "Adult", "taxi": "Taxi"},
+            "labels": LABELS,
+            "figures": [
+                {"name": "figure1", "metric": "mse", "title": "Both", "yscale": "log", "experiments": ["one", "two"]},
+                {"name": "curve", "kind": "polynomial", "radius": 6, "fits": [{"degree": 2, "construction": "series"}]},
+            ],
+        },
+        {},
+    )
+    experiment = compose(["experiment=quickstart"])
+    experiment = replace(experiment, report={**experiment.report, "labels": LABELS})
+    results = [
+        Results(replace(experiment, name=name, dataset={**experiment.dataset, "name": data}), make_grid(data))
+        for name, data in (("one", "adult"), ("two", "taxi"))
+    ]
+    event = {"kind": "gaussian", "label": "X'X", "sensitivity": 2.0, "multiplier": 11.5}
+    return write_paper_page(paper, results, tmp_path_factory.mktemp("page"), lambda trial: [event]).as_uri()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    driver = pytest.importorskip("playwright.sync_api", reason="make test-browser installs Playwright")
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium; make test-browser installs it where it can")
+    with driver.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visit(chromium, address):
+    """Opens the page in a window of this size; what the console and the network were asked for is kept."""
+    contexts = []
+
+    def opened(width=1280, **settings):
+        context = chromium.new_context(viewport={"width": width, "height": 900}, **settings)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(60_000)
+        page.told = []
+        page.on("console", lambda message: page.told.append(message.text))
+        page.on("pageerror", lambda error: page.told.append(str(error)))
+        page.on("request", lambda asked: page.told.append(asked.url) if asked.url.startswith("http") else None)
+        page.goto(address)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def drawn(page):
+    """Brings every chart into view, until it is drawn."""
+    for chart in page.locator(".chart").all():
+        chart.scroll_into_view_if_needed()
+        chart.locator("svg").wait_for()
+
+
+def test_charts_are_drawn_with_an_empty_console_and_no_network(visit):
+    page = visit()
+    drawn(page)
+    assert page.locator(".chart svg").count() == 3
+    assert page.told == []
+
+
+def test_filters_change_charts_tables_and_trials(visit):
+    page = visit()
+    drawn(page)
+    page.locator(f"{TABLE} > summary").click()
+    marks = page.locator(f"#figure1 {ADULT} .mark-symbol path")
+    before = marks.count()
+    page.locator("#filters summary").nth(0).click()
+    page.locator("#filters summary").nth(1).click()
+    page.get_by_label("Adult", exact=True).check()
+    assert page.locator(f"{TABLE} tr{ADULT}").first.is_visible()
+    assert not page.locator(f"{TABLE} tr{TAXI}").first.is_visible()
+    assert not page.locator(f"#figure1 {TAXI} .chart").is_visible()
+    assert page.locator("#shown").inner_text() == "31 of 62 cells of trials shown"
+    page.get_by_label("DD-SSP", exact=True).check()
+    page.wait_for_function(
+        "number => document.querySelectorAll('#figure1 [data-d=\"0\"] .mark-symbol path').length < number", arg=before
+    )
+    assert marks.count() == 5, "one series at five epsilons"
+    page.get_by_role("button", name="Show everything").click()
+    page.wait_for_function(
+        "number => document.querySelectorAll('#figure1 [data-d=\"0\"] .mark-symbol path').length == number", arg=before
+    )
+    assert page.locator(f"{TABLE} tr{TAXI}").first.is_visible()
+
+
+def test_a_number_of_a_table_leads_to_its_ledger_and_trials(visit):
+    page = visit()
+    page.locator(f"{TABLE} > summary").click()
+    link = page.locator(f"{TABLE} tbody a").first
+    cell = page.locator(link.get_attribute("href"))
+    assert not cell.is_visible()
+    link.click()
+    cell.wait_for()
+    assert "gaussian: sensitivity 2, multiplier 11.5" in cell.inner_text()
+    assert "repetition  trial" in cell.locator("pre").inner_text()
+
+
+def test_axe_finds_nothing_serious(visit):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit()
+    drawn(page)
+    page.evaluate("document.querySelectorAll('details').forEach((one, place) => one.open = place < 30)")
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+
+
+def test_without_javascript_pictures_tables_filters_and_trials_are_there(visit):
+    page = visit(java_script_enabled=False)
+    assert page.locator("#figure1 .picture").is_visible() and not page.locator(".charts").first.is_visible()
+    page.locator(f"{TABLE} > summary").click()
+    assert page.locator(f"{TABLE} tr{TAXI}").first.is_visible()
+    page.locator("#filters summary").nth(0).click()
+    page.get_by_label("Adult", exact=True).check()
+    assert not page.locator(f"{TABLE} tr{TAXI}").first.is_visible()
+    page.locator("#trials summary").nth(0).click()
+    assert page.locator(f"#trials .cell{ADULT}").first.is_visible()
+
+
+def test_on_a_phone_nothing_is_wider_than_the_page(visit):
+    page = visit(width=390)
+    drawn(page)
+    page.evaluate("document.querySelectorAll('details').forEach((one, place) => one.open = place < 30)")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_printed_it_has_pictures_and_the_tables_behind_them(visit):
+    page = visit()
+    drawn(page)
+    page.emulate_media(media="print")
+    assert page.locator("#figure1 .picture").is_visible() and page.locator(f"{TABLE} table").is_visible()
+    assert not page.locator(".charts").first.is_visible() and not page.locator("#filters").is_visible()
+    assert page.pdf()[:4] == b"%PDF"

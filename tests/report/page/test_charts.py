@@ -1,0 +1,42 @@
+import pytest
+
+from dpbench.report.figures.style import COLOURS
+from dpbench.report.page.charts import chart_of
+from dpbench.report.page.looks import looks_of
+
+from ..made_up import draw, make_grid
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    return draw([*make_grid(), *make_grid("taxi", seed=1)], panels={"taxi": "Taxi"})
+
+
+def test_series_look_as_in_the_figure(drawn):
+    looks = looks_of(drawn[0])
+    assert list(looks)[:3] == ["public", "SSP (tight)", "SSP (paper)"]
+    assert looks["public"].colour == COLOURS["black"] and not looks["public"].marker
+    tight, paper = looks["AdaSSP (tight)"], looks["AdaSSP (paper)"]
+    assert tight.colour == paper.colour == tight.fill and paper.fill == "#ffffff"
+    assert not tight.dashes and paper.dashes and tight.marker == paper.marker
+
+
+def test_a_chart_has_the_panels_axes_and_scales_of_its_figure(drawn):
+    figure, table = drawn
+    chart = chart_of(figure, table)
+    assert [panel["title"] for panel in chart["panels"]] == ["Taxi", "adult"]
+    assert chart["series"] == list(dict.fromkeys(table["series"])) and "mean" in chart["numbers"]
+    for axes, panel in zip(figure.axes, chart["panels"], strict=True):
+        y = panel["spec"]["layer"][-1]["encoding"]["y"]
+        assert y["scale"] == {"type": "log", "domain": list(axes.get_ylim()), "nice": False}
+        assert panel["spec"]["layer"][-1]["encoding"]["x"]["axis"]["values"] == [0.05, 0.1, 0.5, 1.0, 2.0]
+
+
+def test_what_lies_outside_of_the_axis_is_marked_at_its_edge():
+    chart = chart_of(*draw(make_grid(), yscale="linear", ylim=[0.05, 0.1]))
+    marks = [layer["mark"]["shape"] for layer in chart["panels"][0]["spec"]["layer"] if "shape" in layer["mark"]]
+    assert marks == ["triangle-up"]
+
+
+def test_a_kind_that_is_not_known_has_its_picture_alone(drawn):
+    assert chart_of(drawn[0], drawn[1][["series", "mean"]]) is None
