@@ -39,9 +39,10 @@
 
   function filter() {
     drawn.forEach(choose);
+    const chosen = ["d", "m", "e"].map(name => [name, ticked(name).map(box => box.value)]).filter(([, some]) => some.length);
     const cells = [...document.querySelectorAll(".cell")];
-    const shown = cells.filter(cell => getComputedStyle(cell).display !== "none").length;
-    document.getElementById("shown").textContent = `${shown} of ${cells.length} cells of trials shown`;
+    const shown = cells.filter(({dataset}) => chosen.every(([name, some]) => some.includes(dataset[name] ?? some[0])));
+    document.getElementById("shown").textContent = `${shown.length} of ${cells.length} cells of trials shown`;
   }
   form.addEventListener("change", filter);
   form.addEventListener("reset", () => setTimeout(filter));
