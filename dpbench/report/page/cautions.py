@@ -1,12 +1,23 @@
-"""What a reader must know before quoting: what failed, what was spent beyond the budget, what was not paid for."""
+"""What a reader must know before quoting: what differs, failed, overspent, was not paid for."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from dpbench.report.page.cells import OVER, Cell
 from dpbench.report.page.documents import Block
+
+
+def differences(manifest: Mapping[str, Mapping[str, Any]]) -> Block:
+    """The settings in which experiments differ from what the paper states, those that differ alike together."""
+    alike: dict[str, list[str]] = {}
+    for name, one in manifest.items():
+        if one["differs"]:
+            alike.setdefault("; ".join(one["differs"]), []).append(name)
+    rows = [[", ".join(names), told] for told, names in alike.items()]
+    return Block("table", header=["experiments", "here, and in the paper"], rows=rows)
 
 
 def failures(cells: Iterable[Cell]) -> Block:

@@ -100,12 +100,16 @@ def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator
     """The bars of a histogram; what lies beyond its edges is not drawn."""
     x, y = _axis(axes, "x", "low_edge"), _axis(axes, "y", "count_mean")
     finite = [{"filter": "isFinite(datum.low_edge) && isFinite(datum.high_edge)"}]
-    encoding = {"x": x, "x2": {"field": "high_edge"}, "y": {**y, "stack": None}}
+    encoding = {"x": x, "y": {**y, "stack": None}}
     encoding |= {
         "color": _look(rows["series"], looks)["color"],
         **_tip(rows, "series", "low_edge", "count_mean", "count_se"),
     }
-    yield {"transform": finite, "mark": _mark("bar", opacity=0.35), "encoding": encoding}
+    yield {
+        "transform": finite,
+        "mark": _mark("area", opacity=0.35, line=True, interpolate="step-after"),
+        "encoding": encoding,
+    }
 
 
 def _curves(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
@@ -196,7 +200,7 @@ def _axis(axes: Axes, name: str, field: str) -> Json:
     ticks = [float(tick) for tick in get.get_majorticklocs() if limits[0] <= tick <= limits[1]]
     scale = {"type": get.get_scale(), "domain": [float(end) for end in limits], "nice": False}
     scale |= {"zero": False} if scale["type"] == "linear" else {}
-    drawn = {"format": "~g", "grid": True, "labelOverlap": True}
+    drawn = {"labelExpr": "format(datum.value, '~g')", "labelOverlap": True}
     if name == "x" and 0 < len(ticks) <= 12:
         drawn["values"] = ticks
     title = " ".join(get.get_label_text().split())

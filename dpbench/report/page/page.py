@@ -22,7 +22,7 @@ from dpbench.report.build import build_report
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
-from dpbench.report.page.cautions import failures, overspending, unpaid
+from dpbench.report.page.cautions import differences, failures, overspending, unpaid
 from dpbench.report.page.cells import Cells, LedgerOf, cells_of
 from dpbench.report.page.documents import Block, blocks
 from dpbench.report.page.filters import Filters
@@ -107,7 +107,8 @@ def _write(
     figures, tables = list(_figures(report["figures"], made, filters)), list(_tables(report["figures"], made))
     drawn = {one.name for one in figures} | {one.name for one in tables}
     documents = {path.stem: blocks(path.read_text()) for path in sorted((made / "tables").glob("*.md"))}
-    manifest = made / "manifest.json"
+    path = made / "manifest.json"
+    manifest = json.loads(path.read_text())["experiments"] if path.exists() else {}
     text = _template().render(
         title=title,
         settings=settings,
@@ -121,7 +122,8 @@ def _write(
         claims=_claims(made / "tables" / f"{CLAIMS}.csv"),
         results=[one for one in results if one.trials],
         not_run=[one.experiment.name for one in results if not one.trials],
-        manifest=json.loads(manifest.read_text())["experiments"] if manifest.exists() else {},
+        manifest=manifest,
+        differs=differences(manifest),
         cells=cells,
         has_ledgers=any(cell.events is not None for cell in cells.cells),
         by_experiment=_by_experiment(cells),
