@@ -159,8 +159,8 @@ def test_on_a_phone_nothing_is_wider_than_the_page(visit):
 
 def test_printed_it_has_pictures_and_the_tables_behind_them(visit):
     page = visit()
-    drawn(page)
     page.emulate_media(media="print")
+    assert page.evaluate("[...document.images].every(one => one.complete && one.naturalWidth)")
     assert page.locator("#figure1 .picture").is_visible() and page.locator(f"{TABLE} table").is_visible()
     assert not page.locator(".charts").first.is_visible() and not page.locator("#filters").is_visible()
     assert page.pdf()[:4] == b"%PDF"
