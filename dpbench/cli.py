@@ -120,6 +120,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
     add("verify", "verify:verify", "Check everything that is stored: whole, what it says it is, paid for.")
+    compare = add("compare", "compare:compare", "Compare two sets of results cell by cell.", common)
+    compare.add_argument("first", metavar="A", help="a folder with results, or COMMIT[:FOLDER] of this repository")
+    compare.add_argument("second", metavar="B", help="what is held against it")
+    text = "exit with 1 where a difference is beyond this part of the first mean"
+    compare.add_argument("--tolerance", type=float, metavar="PART", help=text)
+    compare.add_argument("--all", action="store_true", help="show all differences")
     audit = add(
         "audit", "audit:run", "Measure what mechanisms give away of a record, and hold it against their ledgers."
     )
