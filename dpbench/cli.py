@@ -95,7 +95,9 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one)")
     add("status", "report:status", "Show what is stored, for every experiment of a results folder.")
     text = "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
-    for sub in (run, add("figures", "report:figures", text)):
+    export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
+    export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
+    for sub in (run, add("figures", "report:figures", text), export):
         sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
     slurm = add("slurm", "run:slurm", "Write a frozen plan and a SLURM array script, and submit it.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
