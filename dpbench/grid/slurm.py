@@ -20,7 +20,7 @@ from dpbench.grid.seeds import digest
 from dpbench.grid.slurm_tasks import job_name, jobs_file, shard_file
 from dpbench.grid.store import Store
 
-FROZEN = re.compile("DPBENCH_.*|PYTHONPATH|XDG_CACHE_HOME|.*_NUM_THREADS")  # what results and data hang on
+FROZEN = re.compile(r"DPBENCH_\w+|PYTHONPATH|XDG_(CACHE|STATE)_HOME|\w+_NUM_THREADS")  # what data and results hang on
 
 
 def write_array(shards: Sequence[Plan], store: Store, *, options: Mapping[str, Any], config_dir: Path | None) -> Path:
