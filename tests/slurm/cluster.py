@@ -131,13 +131,14 @@ class Cluster:
             self._daemons[name] = subprocess.Popen(command, stdout=out, stderr=out, stdin=subprocess.DEVNULL)
 
     def _kill_all(self) -> None:
-        """Kill the steps and their jobs: their environment names this SLURM, or they have its files open."""
-        daemons = {daemon.pid for daemon in self._daemons.values()}
+        """Kill the steps and their jobs, which are no children of the daemons that run."""
+        spared = {os.getpid(), *(daemon.pid for daemon in self._daemons.values())}
         for folder in Path("/proc").glob("[0-9]*"):
-            if int(folder.name) not in {os.getpid(), *daemons} and self._owns(folder):
+            if self._owns(folder) and not {int(folder.name), parent(folder)} & spared:
                 os.kill(int(folder.name), signal.SIGKILL)
 
     def _owns(self, process: Path) -> bool:
+        """Whether the environment of a process names this SLURM, or it has a file of it open."""
         try:
             named = f"SLURM_CONF={self.folder}/".encode() in (process / "environ").read_bytes()
             return named or any(Path(os.readlink(fd)).is_relative_to(self.folder) for fd in (process / "fd").iterdir())
@@ -152,6 +153,14 @@ def wait_for(holds, what: str, seconds: float = START_SECONDS) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds:.0f} s")
         time.sleep(0.1)
+
+
+def parent(process: Path) -> int:
+    """The id of the process that started it (proc(5)); 0 if it has ended."""
+    try:
+        return int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
 
 
 def free_port() -> int:
