@@ -20,19 +20,24 @@ Work = tuple[str, ...]  # what a release asks, whatever its code and repetition;
 
 @dataclass(frozen=True)
 class Durations:
-    """Mean seconds of each release, and of each fit with its scores, over those of its repetitions that are known.
+    """Seconds of each release, and of each fit with its scores: of its repetitions that are known, and their mean.
 
     `questions`: of each release of the plan, by its id. `exported`: the trials of the plan that an export answers.
     """
 
+    seconds: Mapping[tuple[Work, int], float]
     means: Mapping[Work, float]
     questions: Mapping[str, str]
     exported: frozenset[str]
 
     def known(self, item: ReleaseItem) -> list[float | None]:
-        """Seconds of a release and of each fit to it; None if no repetition is known."""
-        release = (self.questions[item.key.id],)
-        return [self.means.get(work) for work in (release, *((*release, t.fit.model.name) for t in item.trials))]
+        """Seconds of a release and of each fit to it, or the means of other repetitions; None if none is known.
+
+        A repetition that is run again draws the same noise, and takes as long.
+        """
+        question, repetition = self.questions[item.key.id], item.key.repetition
+        works: list[Work] = [(question,), *((question, trial.fit.model.name) for trial in item.trials)]
+        return [self.seconds.get((work, repetition), self.means.get(work)) for work in works]
 
     def total(self, items: Iterable[ReleaseItem]) -> tuple[float, int]:
         """Seconds of all that are known, and how many are not."""
@@ -72,7 +77,8 @@ def durations(experiment: Experiment, plan: Plan, store: Store, config_dir: Path
     answered = {(cell.question, trial.key.release.repetition) for cell in cells for trial in cell.trials}
     exported = frozenset(identity for identity, question in asked.items() if question in answered)
     stored = ((questions[trial.key.release.id], trial) for trial in store.read_trials(plan.trials))
-    return Durations(_means(chain(_of_cells(cells), stored)), questions, exported)
+    seconds = _seconds(chain(_of_cells(cells), stored))
+    return Durations(seconds, _means(seconds), questions, exported)
 
 
 def _of_cells(cells: Iterable[Cell]) -> Iterator[tuple[str, Trial]]:
@@ -82,13 +88,23 @@ def _of_cells(cells: Iterable[Cell]) -> Iterator[tuple[str, Trial]]:
         yield from ((release, trial) for trial in cell.trials)
 
 
-def _means(trials: Iterable[tuple[str, Trial]]) -> dict[Work, float]:
-    """Means over trials, each with what its release asks. A release counts once, however many fits there are to it."""
-    seconds: dict[Work, dict[str, float]] = {}
+def _seconds(trials: Iterable[tuple[str, Trial]]) -> dict[tuple[Work, int], float]:
+    """Seconds of each repetition, from trials, each with what its release asks; of fits to several draws, their mean.
+
+    A release that several trials are on counts once.
+    """
+    found: dict[tuple[Work, int], dict[str, float]] = {}
     for release, trial in trials:
-        runtime = trial.runtime
+        runtime, repetition = trial.runtime, trial.key.release.repetition
         if runtime.release_seconds is not None:
-            seconds.setdefault((release,), {})[trial.release_id] = runtime.release_seconds
+            found.setdefault(((release,), repetition), {})[trial.release_id] = runtime.release_seconds
         fit = (runtime.model_seconds or 0.0) + (runtime.metrics_seconds or 0.0)
-        seconds.setdefault((release, trial.key.fit.model.name), {})[trial.id] = fit
-    return {work: fmean(each.values()) for work, each in seconds.items()}
+        found.setdefault(((release, trial.key.fit.model.name), repetition), {})[trial.id] = fit
+    return {place: fmean(each.values()) for place, each in found.items()}
+
+
+def _means(seconds: Mapping[tuple[Work, int], float]) -> dict[Work, float]:
+    found: dict[Work, list[float]] = {}
+    for (work, _), value in seconds.items():
+        found.setdefault(work, []).append(value)
+    return {work: fmean(each) for work, each in found.items()}

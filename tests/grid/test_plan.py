@@ -193,6 +193,6 @@ def test_balanced_parts_hold_each_release_once_and_take_about_as_long():
     place = {item.key.id: n for n, item in enumerate(made.releases)}
     seconds = [3.0, 5.0, 4.0, 3.0, 5.0, 4.0, 3.0]
     parts = [[place[item.key.id] for item in part.releases] for part in made.balanced(3, seconds)]
-    assert sorted(sum(parts, [])) == list(range(7))
+    assert sorted(n for part in parts for n in part) == list(range(7))
     assert max(sum(seconds[n] for n in part) for part in parts) == 11, "the least is 9: the case of Graham's bound"
     assert all(part.releases for part in made.balanced(7, [0.0] * 6 + [1.0])), "no task is without work"
