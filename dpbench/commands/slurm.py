@@ -30,12 +30,11 @@ def slurm(arguments: argparse.Namespace) -> int:
     active = {identity: task for identity, task in tasks.items() if task.active}
     store.write_text(store.plan_file, plan.lines())
     record(experiment, store, arguments)
-    if active:
-        jobs = ", ".join(sorted({task.job for task in active.values()}))
-        print(f"{len(active)} trials are left to tasks of job {jobs} that wait or run")
+    jobs = ", ".join(sorted({task.job for task in active.values()}))
+    others = f"; {len(active)} are left to tasks of job {jobs} that wait or run" if active else ""
     left = plan.without({*stored, *active})
     if not left.releases:
-        print(f"nothing is submitted: no {'other ' if active else ''}trial of {len(plan.trial_ids)} is missing")
+        print(f"nothing is submitted: no trial of {len(plan.trial_ids)} is missing{others}")
         return 0
     seconds = durations(experiment, plan, store, arguments.config_dir).predicted(left.releases)
     shards = left.balanced(min(experiment.shards, len(left.releases)), seconds)
@@ -44,6 +43,6 @@ def slurm(arguments: argparse.Namespace) -> int:
         print(script.read_text(), end="")
         return 0
     job = submit(script, store, len(shards))
-    print(f"job {job}: {len(shards)} tasks for {len(left.trial_ids)} trials; the script is {script}")
-    print(f"dpbench status results={experiment.results} tells how far it is")
+    print(f"job {job}: {len(shards)} tasks for {len(left.trial_ids)} trials{others}")
+    print(f"the script is {script}; dpbench status results={experiment.results} tells how far it is")
     return 0

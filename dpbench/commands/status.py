@@ -54,8 +54,8 @@ def _print_tasks(store: Store, left: Collection[str]) -> None:
         states = []
         for state in sorted({task.state for task in own}):
             alike = {task.number: count for task, count in own.items() if task.state == state}
-            states.append(f"{sum(alike.values())} of {_listed(alike)} {state}")
-        print(f"  SLURM job {job}: {', '.join(states)}")
+            states.append(f"{sum(alike.values())} {state} ({_listed(alike)})")
+        print(f"  SLURM job {job}: of those left, {', '.join(states)}")
     missing = len(left) - sum(count for task, count in counts.items() if task.active)
     if counts and missing:
         print(f"  {missing} are missing: dpbench slurm with the same settings submits them")

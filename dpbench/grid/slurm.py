@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -17,7 +16,7 @@ from dpbench.config.composition import quoted
 from dpbench.errors import UserError
 from dpbench.grid.plan import Plan
 from dpbench.grid.seeds import digest
-from dpbench.grid.slurm_tasks import job_name, jobs_file, shard_file
+from dpbench.grid.slurm_tasks import add_job, job_name, jobs_file, shard_file
 from dpbench.grid.store import Store
 
 FROZEN = re.compile(r"DPBENCH_\w+|PYTHONPATH|XDG_(CACHE|STATE)_HOME|\w+_NUM_THREADS")  # what data and results hang on
@@ -75,7 +74,6 @@ def submit(path: Path, store: Store, tasks: int) -> str:
     done = subprocess.run(["sbatch", "--parsable", str(path)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"sbatch refused {path}: {done.stderr.strip() or done.stdout.strip()}")
-    job = done.stdout.strip().split(";")[0]
-    with store.writing(jobs_file(store)), jobs_file(store).open("a") as file:
-        file.write(json.dumps({"job": job, "folder": path.parent.name, "tasks": tasks}) + "\n")
+    job = done.stdout.strip().split(";")[0]  # a federation's answer has the cluster too
+    add_job(store, job, path.parent, tasks)
     return job

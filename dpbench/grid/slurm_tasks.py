@@ -82,12 +82,23 @@ def last_tasks(store: Store, trials: Collection[str]) -> dict[str, Task]:
     return {identity: told[task] for identity, task in found.items()}
 
 
+def add_job(store: Store, job: str, folder: Path, tasks: int) -> None:
+    """Note that an array was submitted."""
+    path = jobs_file(store)
+    before = path.read_text() if path.exists() else ""
+    store.write_text(path, before + json.dumps({"job": job, "folder": folder.name, "tasks": tasks}) + "\n")
+
+
 def _submitted(store: Store) -> Iterator[Task]:
     """All tasks, in the order in which they were submitted."""
-    for line in jobs_file(store).read_text().splitlines():
-        job = json.loads(line)
-        for number in range(1, job["tasks"] + 1):
-            yield Task(job["job"], number, jobs_file(store).parent / job["folder"])
+    path = jobs_file(store)
+    try:
+        jobs = [json.loads(line) for line in path.read_text().splitlines()]
+        folders = [(str(job["job"]), path.parent / job["folder"], int(job["tasks"])) for job in jobs]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{path}, which says what was submitted, cannot be read ({error}): remove it") from error
+    for job, folder, tasks in folders:
+        yield from (Task(job, number, folder) for number in range(1, tasks + 1))
 
 
 def _told(store: Store, tasks: Collection[Task]) -> dict[Task, Task]:
@@ -103,7 +114,7 @@ States = dict[tuple[str, int], str]  # (job, task) -> state as SLURM writes it
 
 def _squeue(store: Store) -> States:
     if shutil.which("squeue") is None:
-        raise UserError("tasks were submitted to SLURM, and squeue is not on the PATH: ask where they were submitted")
+        raise UserError("tasks were submitted to SLURM, but squeue is not on the PATH: ask where they were submitted")
     filters = ["--array", "--all", "--states=all", f"--name={job_name(store)}"]
     done = _run(["squeue", "--noheader", *filters, "--format=%F_%K|%T"])
     if done.returncode:
@@ -112,10 +123,12 @@ def _squeue(store: Store) -> States:
 
 
 def _sacct(jobs: Collection[str]) -> States:
+    """How tasks ended; one that squeue has forgotten does not run, whatever the accounts say."""
     if shutil.which("sacct") is None:
         return {}
     which = f"--jobs={','.join(sorted(jobs))}"
-    return _parsed(_run(["sacct", "--noheader", "--allocations", "--parsable2", which, "--format=JobID,State"]).stdout)
+    done = _run(["sacct", "--noheader", "--allocations", "--parsable2", which, "--format=JobID,State"])
+    return {task: state for task, state in _parsed(done.stdout).items() if state in ENDED}
 
 
 def _parsed(text: str) -> States:
@@ -147,6 +160,7 @@ def _logged(task: Task) -> str:
 
 
 def _words(state: str) -> str:
+    """A state of SLURM in words; that of no task is empty."""
     if not state:
         return Task.state
     return ENDED.get(state) or ("pending" if state in WAITING else "running")

@@ -42,7 +42,7 @@ def states(store):
 def test_each_source_is_asked_for_what_those_before_do_not_know(bench, submitted, capsys):
     store, folder, install = submitted
     install("squeue", "7_1|RUNNING", "7_2|PENDING", "70_3|RUNNING")
-    install("sacct", "7_1|PENDING", "7_3|OUT_OF_MEMORY", "7_4|CANCELLED by 0")
+    install("sacct", "7_1|PENDING", "7_3|OUT_OF_MEMORY", "7_4|CANCELLED by 0", "7_6|RUNNING")
     (folder / "7_4.log").write_text(OVER)
     (folder / "7_5.log").write_text("x" * 10_000 + OVER)
     assert states(store) == {
@@ -56,7 +56,7 @@ def test_each_source_is_asked_for_what_those_before_do_not_know(bench, submitted
     assert main(["status", f"results={bench.results}"]) == 0
     told = capsys.readouterr().out
     assert "6 left" in told
-    assert "SLURM job 7: 1 of task 4 cancelled, 1 of task 6 no longer known to SLURM, 1 of task 3 out of memory" in told
+    assert "SLURM job 7: of those left, 1 cancelled (task 4), 1 no longer known to SLURM (task 6)" in told
     assert "4 are missing: dpbench slurm" in told
 
 

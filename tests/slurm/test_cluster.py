@@ -124,14 +124,14 @@ def test_a_cancelled_task_is_told_and_submitted_again_alone(user, cluster, undis
     job = user.submit("cancelled", "shards=2", "slurm.throttle=1")
     user.wait_for_trials("cancelled", 4)
     told = user.status("cancelled")
-    assert "of task 1 running" in told
-    assert "of task 2 pending" in told
+    assert "running (task 1)" in told
+    assert "pending (task 2)" in told
     assert "nothing is submitted" in user.submit("cancelled"), "tasks that wait or run are not doubled"
     cluster.client("scancel", f"{job}_1")
     user.open("cancelled")
     assert cluster.wait(job) == {1: "CANCELLED", 2: "COMPLETED"}
     left = TRIALS - len(user.trials("cancelled"))
-    assert f"{left} of task 1 cancelled" in user.status("cancelled")
+    assert f"{left} cancelled (task 1)" in user.status("cancelled")
     again = user.submit("cancelled", "shards=2")
     assert set(cluster.wait(again).values()) == {"COMPLETED"}
     assert user.trials("cancelled") == undisturbed
@@ -140,7 +140,7 @@ def test_a_cancelled_task_is_told_and_submitted_again_alone(user, cluster, undis
 def test_a_task_over_its_time_is_told_and_submitted_again(user, cluster, undisturbed, over):
     assert cluster.wait(over) == {1: "TIMEOUT"}
     left = TRIALS - len(user.trials("over"))
-    assert f"{left} of task 1 timed out" in user.status("over")
+    assert f"{left} timed out (task 1)" in user.status("over")
     user.open("over")
     again = user.submit("over", "shards=1")
     assert cluster.wait(again) == {1: "COMPLETED"}
@@ -151,7 +151,7 @@ def test_the_tasks_of_a_node_that_dies_run_again_when_it_is_back(user, cluster, 
     job = user.submit("died", "shards=2")
     user.wait_for_trials("died", 6)
     cluster.kill_node()
-    assert "of tasks 1-2 pending" in user.status("died")
+    assert "pending (tasks 1-2)" in user.status("died")
     assert "nothing is submitted" in user.submit("died")
     user.open("died")
     cluster.start_node()
