@@ -12,6 +12,14 @@ from dpbench.report.export import add_to_export
 GRID = ["mechanism=[exact,adassp]", "epsilon=[1]"]
 
 
+@pytest.fixture(scope="module")
+def bench(workbench, tmp_path_factory):
+    """With two repetitions stored."""
+    made = workbench(tmp_path_factory.mktemp("durations"))
+    assert made.run(*GRID, "repetitions=2") == 0
+    return made
+
+
 def known(bench, *more):
     """The plan of these settings, and what is known of it."""
     experiment = compose(bench.settings(*GRID, *more))
@@ -20,7 +28,6 @@ def known(bench, *more):
 
 
 def test_what_is_missing_takes_the_mean_seconds_of_the_stored_repetitions(bench, capsys):
-    assert bench.run(*GRID, "repetitions=2") == 0
     spent = sum(
         sum(filter(None, (one.release_seconds, one.model_seconds, one.metrics_seconds)))
         for one in (trial.runtime for trial in Store(bench.results, "grid").all_trials())
@@ -37,10 +44,10 @@ def test_what_is_missing_takes_the_mean_seconds_of_the_stored_repetitions(bench,
     assert one == two > 0, "but to share out, a release is taken to need what others of its mechanism do"
 
 
-def test_what_an_export_answers_is_told_apart(bench):
-    assert bench.run(*GRID, "repetitions=2") == 0
-    add_to_export([*Store(bench.results, "grid").all_trials()], bench.results / "grid")
-    bench.drop_trials()
+def test_what_an_export_answers_is_told_apart(bench, monkeypatch, tmp_path):
+    (tmp_path / "grid").mkdir()
+    add_to_export([*Store(bench.results, "grid").all_trials()], tmp_path / "grid")
+    monkeypatch.setattr(bench, "results", tmp_path)
     plan, found = known(bench, "repetitions=3")
     assert len(found.exported) == 4
     seconds, unknown = found.total(plan.releases)

@@ -132,7 +132,7 @@ def test_a_cancelled_task_is_told_and_submitted_again_alone(user, cluster, undis
     assert cluster.wait(job) == {1: "CANCELLED", 2: "COMPLETED"}
     left = TRIALS - len(user.trials("cancelled"))
     assert f"{left} cancelled (task 1)" in user.status("cancelled")
-    again = user.submit("cancelled", "shards=2")
+    again = user.submit("cancelled", "shards=1")
     assert set(cluster.wait(again).values()) == {"COMPLETED"}
     assert user.trials("cancelled") == undisturbed
 
