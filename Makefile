@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: quickstart test test-slow lint figures smoke bench install snsynth clean
+.PHONY: quickstart test test-slow test-slurm lint figures smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -42,6 +42,15 @@ test: $(STAMP)
 # Slow and statistical suites.
 test-slow: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -n 2 -m slow
+
+# On a SLURM of one node, which the tests start and stop, from Debian's packages; they say so where there are none.
+SLURM := munge slurmctld slurmd slurm-client
+APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) apt-get -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20
+test-slurm: $(STAMP)
+	@PATH="$$PATH:/usr/sbin" which munged slurmctld slurmd sbatch > /dev/null || \
+	  { $(APT) update && $(APT) install --yes --no-install-recommends $(SLURM); } || \
+	  echo "SLURM cannot be installed here: what needs one is not tested"
+	$(THREADS) $(BIN)/python -m pytest -m slurm -rs tests/slurm
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -92,14 +92,18 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--retry-failed", action="store_true", help="run failed trials again")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
     run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
-    run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one)")
-    add("status", "report:status", "Show what is stored, for every experiment of a results folder.")
+    run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one for each task)")
+    add(
+        "status",
+        "status:status",
+        "Show what is stored of every experiment, and the tasks on SLURM.",
+    )
     text = "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     for sub in (run, add("figures", "report:figures", text), export):
         sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
-    slurm = add("slurm", "run:slurm", "Write a frozen plan and a SLURM array script, and submit it.")
+    slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
     listing = add("list", "registry:listing", "List the names of a config group.", common)
     groups = [
