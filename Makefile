@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: quickstart test test-slow test-browser chromium lint figures smoke bench install snsynth clean
+.PHONY: quickstart test test-slow test-slurm test-browser lint figures smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -43,13 +43,21 @@ test: $(STAMP)
 test-slow: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -n 2 -m slow
 
-# The report in a headless browser: Chromium of Debian, driven by Playwright.
-test-browser: $(STAMP) chromium
-	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.lock
-	$(THREADS) $(BIN)/python -m pytest -m browser tests/report/page
+# On a SLURM of one node, which the tests start and stop, from Debian's packages; they say so where there are none.
+SLURM := munge slurmctld slurmd slurm-client
+APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -n) apt-get -q -o Acquire::Retries=0 -o Acquire::http::Timeout=20
+test-slurm: $(STAMP)
+	@PATH="$$PATH:/usr/sbin" which munged slurmctld slurmd sbatch > /dev/null || \
+	  { $(APT) update && $(APT) install --yes --no-install-recommends $(SLURM); } || \
+	  echo "SLURM cannot be installed here: what needs one is not tested"
+	$(THREADS) $(BIN)/python -m pytest -m slurm -rs tests/slurm
 
-chromium:
-	@command -v chromium > /dev/null || { apt-get update -qq && apt-get install -qq -y chromium; } > /dev/null
+# The report in a headless browser: Chromium of Debian, driven by Playwright; the tests say so where there is none.
+test-browser: $(STAMP)
+	@which chromium > /dev/null || { $(APT) update && $(APT) install --yes --no-install-recommends chromium; } || \
+	  echo "Chromium cannot be installed here: the report is not tested in a browser"
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.lock
+	$(THREADS) $(BIN)/python -m pytest -m browser -rs tests/report/page
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

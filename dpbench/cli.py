@@ -92,13 +92,19 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--retry-failed", action="store_true", help="run failed trials again")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
     run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
-    run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one)")
-    add("status", "report:status", "Show what is stored, for every experiment of a results folder.")
+    run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one for each task)")
+    add(
+        "status",
+        "status:status",
+        "Show what is stored of every experiment, and the tasks on SLURM.",
+    )
     text = "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
-    page = "Write what is stored of a paper or an experiment into one HTML file."
-    for sub in (run, add("figures", "report:figures", text), add("report", "page:report", page)):
+    export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
+    export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
+    page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
+    for sub in (run, add("figures", "report:figures", text), page, export):
         sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
-    slurm = add("slurm", "run:slurm", "Write a frozen plan and a SLURM array script, and submit it.")
+    slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
     listing = add("list", "registry:listing", "List the names of a config group.", common)
     groups = [
@@ -121,6 +127,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
     add("verify", "verify:verify", "Check everything that is stored: whole, what it says it is, paid for.")
+    compare = add("compare", "compare:compare", "Compare two sets of results cell by cell.", common)
+    compare.add_argument("first", metavar="A", help="a folder with results, or COMMIT[:FOLDER] of this repository")
+    compare.add_argument("second", metavar="B", help="what is held against it")
+    text = "exit with 1 where a difference is beyond this part of the first mean"
+    compare.add_argument("--tolerance", type=float, metavar="PART", help=text)
+    compare.add_argument("--all", action="store_true", help="show all differences")
     audit = add(
         "audit", "audit:run", "Measure what mechanisms give away of a record, and hold it against their ledgers."
     )

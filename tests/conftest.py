@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import numpy as np
 import pytest
 
@@ -15,6 +16,9 @@ from dpbench.grid.releases import read_release
 from dpbench.grid.sealed import sealed
 from dpbench.grid.store import Store
 from dpbench.targets import use_folder
+
+hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
+hypothesis.settings.load_profile("untimed")
 
 
 @pytest.fixture(autouse=True)

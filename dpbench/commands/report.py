@@ -1,9 +1,8 @@
-"""`dpbench status` and `dpbench figures`: what is stored, and what it shows."""
+"""`dpbench figures`: what the stored trials show."""
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,10 +13,7 @@ from dpbench.commands.stored import Stored, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, paper_of
 from dpbench.config.registry import folder_of, read_yaml
 from dpbench.errors import UserError
-from dpbench.grid.other_code import of_other_code
-from dpbench.grid.plan import read_plan
 from dpbench.grid.records import Trial
-from dpbench.grid.store import Store
 from dpbench.report.build import build_report
 from dpbench.report.export import NAME, add_to_export
 from dpbench.report.forked import forked
@@ -25,30 +21,6 @@ from dpbench.report.frames.results import Results
 from dpbench.report.frames.settings import mixed_code
 from dpbench.report.manifest import write_manifest
 from dpbench.report.paper import build_paper
-
-
-def status(arguments: argparse.Namespace) -> int:
-    """Say, for each experiment of the results folder or for the one named, how many trials are stored and failed.
-
-    Trials that are missing, but stored as results of other code, are counted apart.
-    """
-    recall(arguments)
-    experiment = compose(arguments.overrides, arguments.config_dir)
-    root, one = experiment.results, any(item.startswith(("name=", "experiment=")) for item in arguments.overrides)
-    plans = sorted(root.glob(f"{experiment.name if one else '*'}/plan.jsonl"))
-    if not plans:
-        print(f"nothing was run in {root / experiment.name if one else root} yet")
-    for path in plans:
-        plan = read_plan(path)
-        store = Store(root, plan.name)
-        stored, planned = store.trials.scan(), plan.trial_ids
-        counts = Counter(str(stored[identity].status) for identity in planned if identity in stored)
-        states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
-        left = len(planned) - sum(counts.values())
-        print(f"{plan.name}: {len(planned)} trials planned (limits {plan.limits}), {states}, {left} left")
-        if other := of_other_code(plan, store):
-            print(f"  {len(other)} of those left are stored as results of other code; --other-code accepts them")
-    return 0
 
 
 def figures(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`dpbench run` and `dpbench slurm`."""
+"""`dpbench run`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import argparse
 import re
 import sys
 from collections import Counter
+from dataclasses import replace
 
+from dpbench.commands.durations import durations
 from dpbench.commands.progress import Progress
 from dpbench.commands.recorded import recall, record
 from dpbench.config import Experiment, compose, composed
@@ -34,8 +36,8 @@ def run(arguments: argparse.Namespace) -> int:
         return dry_run(arguments)
     plan, store, experiment = _plan_and_store(arguments)
     store.prepare()
-    store.write_text(store.plan_file, plan.lines())
     if not arguments.plan:
+        store.write_text(store.plan_file, plan.lines())
         record(experiment, store, arguments)
     if arguments.shard:
         plan = plan.shard(*_shard(arguments.shard))
@@ -78,8 +80,8 @@ def _print_missing(count: int, plan: Plan) -> None:
 
 
 def dry_run(arguments: argparse.Namespace) -> int:
-    """Say how many trials and releases there are, and how many are stored."""
-    plan, store, _ = _plan_and_store(arguments)
+    """Say how many trials and releases there are, how many are stored, and how long the others take."""
+    plan, store, experiment = _plan_and_store(arguments)
     if arguments.shard:
         plan = plan.shard(*_shard(arguments.shard))
     stored = store.trials.scan()
@@ -88,9 +90,18 @@ def dry_run(arguments: argparse.Namespace) -> int:
     print(f"experiment {plan.name}: limits {plan.limits}, results in {store.folder}")
     print(f"trials:   {len(plan.trial_ids)} planned, {sum(identity in stored for identity in plan.trial_ids)} stored")
     print(f"releases: {len(plan.releases)} planned, {releases} stored")
-    counts = Counter(item.key.mechanism.name for item in missing(plan, store, force=arguments.force))
-    for mechanism, count in counts.items():
+    to_run = missing(plan, store, force=arguments.force, retry_failed=arguments.retry_failed)
+    for mechanism, count in Counter(item.key.mechanism.name for item in to_run).items():
         print(f"  to run: {mechanism}, {count} releases")
+    if to_run:
+        known = durations(experiment, plan, store, arguments.config_dir)
+        seconds, unknown = known.total(to_run)
+        print(f"hours:    {seconds / 3600:.2f} on one core, by the mean seconds of stored and exported trials")
+        if known.exported:
+            rest, _ = known.total(replace(plan, releases=tuple(to_run)).without(known.exported).releases)
+            print(f"  {rest / 3600:.2f} of them for what the export does not answer")
+        if unknown:
+            print(f"  {unknown} releases and fits are not in them: no seconds of theirs are stored")
     return 0
 
 
@@ -99,28 +110,6 @@ def show(arguments: argparse.Namespace) -> int:
     import yaml
 
     print(yaml.safe_dump(composed(arguments.overrides, arguments.config_dir), sort_keys=False), end="")
-    return 0
-
-
-def slurm(arguments: argparse.Namespace) -> int:
-    """Write the frozen plan and the array script, and submit it unless --print."""
-    from dpbench.grid.slurm import submit, write_array
-
-    experiment = compose(arguments.overrides, arguments.config_dir)
-    store = Store(experiment.results, experiment.name)
-    script = write_array(
-        make_plan(experiment),
-        store,
-        shards=experiment.shards,
-        options=experiment.slurm,
-        config_dir=arguments.config_dir,
-    )
-    record(experiment, store, arguments)
-    if arguments.print_only:
-        print(script.read_text(), end="")
-        return 0
-    print(submit(script))
-    print(f"the script is {script}; dpbench status results={experiment.results} tells how far it is")
     return 0
 
 

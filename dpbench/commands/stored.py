@@ -39,7 +39,7 @@ def stored_trials(
     """
     store = Store(experiment.results, experiment.name)
     if not (store.folder / "trials").is_dir():
-        found, planned = answers(_cells(experiment, config_dir, paper), experiment)
+        found, planned = answers(exported_cells(experiment, config_dir, paper), experiment)
         run = any(trial.experiment == experiment.name for trial in found)
         return Stored(found if run else [], planned, stored=0, other_code=0)
     plan = make_plan(experiment)
@@ -49,12 +49,12 @@ def stored_trials(
     stored = len(trials)
     if stored < len(plan.trial_ids):
         known = {_mechanism(trial.key) for trial in trials}
-        exported, _ = answers(_cells(experiment, config_dir, paper), experiment)
+        exported, _ = answers(exported_cells(experiment, config_dir, paper), experiment)
         trials += [trial for trial in exported if _mechanism(trial.key) not in known]
     return Stored(trials, len(plan.trial_ids), stored, len(accepted))
 
 
-def _cells(experiment: Experiment, config_dir: Path | None, paper: str) -> list[Cell]:
+def exported_cells(experiment: Experiment, config_dir: Path | None, paper: str = "") -> list[Cell]:
     """What the exports of the experiment and of its paper hold."""
     config = choices("experiment", config_dir).get(experiment.name)
     folders = dict.fromkeys([experiment.name, paper or (folder_of(config) if config else "")])

@@ -122,11 +122,23 @@ def _rounded(value: float) -> float:
 
 
 def slurm_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of sbatch: each is one word, and its value one line."""
-    for name, value in options.items():
+    """Options of sbatch: each is one word, and its value one line. Two are not: `throttle`, the tasks that may run at
+    once, and `lines`, further lines of the script.
+    """
+    plain = {name: value for name, value in options.items() if name not in ("throttle", "lines")}
+    for name, value in plain.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", str(name)):
             raise UserError(f"slurm: {shown(name)} is no option of sbatch, such as mem or cpus-per-task")
+        if name in ("array", "job-name", "output"):
+            raise UserError(f"slurm.{name} is set by dpbench; shards and slurm.throttle give the tasks of the array")
         checked_type(f"slurm.{name}", value, "str | int | None")
-        if not re.fullmatch(r"[\w.,:;@%+=/()\[\]* -]{0,200}", str(value), re.ASCII):
+        if not re.fullmatch(r"[\w.,:;@%+=/()\[\]*&|!<> -]{0,200}", str(value), re.ASCII):
             raise UserError(f"slurm.{name} must be one line without quotes, at most 200 characters, not {shown(value)}")
-    return dict(options)
+    if (throttle := options.get("throttle")) is not None:
+        integer("slurm.throttle", throttle, 1, 10_000)
+    lines = options.get("lines") or []
+    checked_type("slurm.lines", lines, "list")
+    for line in lines:
+        if not isinstance(line, str) or not line.isprintable() or len(line) > 1000:
+            raise UserError(f"slurm.lines: each is one line, such as 'module load python', not {shown(line)}")
+    return {**plain, "throttle": throttle, "lines": list(lines)}

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from heapq import heappop, heappush
 from itertools import groupby, product
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,20 @@ class Plan:
     def shard(self, i: int, n: int) -> Plan:
         """The i-th (from 1) of n parts; a release and its trials stay together."""
         return replace(self, releases=self.releases[i - 1 :: n])
+
+    def balanced(self, n: int, seconds: Sequence[float]) -> list[Plan]:
+        """n parts that take about the same seconds, with a release in each if there are n; `seconds`: of each release.
+
+        The longest releases first, each goes to the part that has least to do: at most 4/3 - 1/(3n) times as long as
+        can be (Graham 1969, "Bounds on multiprocessing timing anomalies").
+        """
+        parts: list[list[int]] = [[] for _ in range(n)]
+        least = [(0.0, 0, part) for part in range(n)]
+        for place in sorted(range(len(self.releases)), key=lambda place: -seconds[place]):
+            load, count, part = heappop(least)
+            parts[part].append(place)
+            heappush(least, (load + seconds[place], count + 1, part))
+        return [replace(self, releases=tuple(self.releases[place] for place in sorted(part))) for part in parts]
 
     def without(self, trials: Collection[str]) -> Plan:
         """The plan without the trials of these ids, and without releases that then have none."""

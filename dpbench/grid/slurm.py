@@ -1,57 +1,79 @@
-"""A SLURM array that runs a frozen plan: one task a shard, each the same command."""
+"""A SLURM array that runs a plan: one task a shard, each the same command on its own part of the plan."""
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpbench.config.composition import quoted
 from dpbench.errors import UserError
 from dpbench.grid.plan import Plan
 from dpbench.grid.seeds import digest
+from dpbench.grid.slurm_tasks import add_job, job_name, jobs_file, shard_file
 from dpbench.grid.store import Store
 
+FROZEN = re.compile(r"DPBENCH_\w+|PYTHONPATH|XDG_(CACHE|STATE)_HOME|\w+_NUM_THREADS")  # what data and results hang on
 
-def write_array(plan: Plan, store: Store, *, shards: int, options: Mapping[str, Any], config_dir: Path | None) -> Path:
-    """Write the frozen plan and the sbatch script that runs it in `shards` tasks; the script's path.
 
-    `options` are sbatch's long options; None leaves one out. Raises `UserError` for more shards than releases.
+def write_array(shards: Sequence[Plan], store: Store, *, options: Mapping[str, Any], config_dir: Path | None) -> Path:
+    """Write the shards of a plan, and the sbatch script that runs a task on each; the script's path.
+
+    `options`: see `config.sizes.slurm_of`.
     """
-    if shards > len(plan.releases):
-        raise UserError(f"shards={shards}, but the plan has only {len(plan.releases)} releases to share out")
-    store.prepare()
-    folder = store.folder / "slurm" / digest(plan.trial_ids)
+    folder = jobs_file(store).parent / digest([shard.trial_ids for shard in shards])
     folder.mkdir(parents=True, exist_ok=True)
-    store.write_text(folder / "plan.jsonl", plan.lines())
-    store.write_text(folder / "array.sh", script(folder, store, shards, options, config_dir))
+    for number, shard in enumerate(shards, 1):
+        store.write_text(shard_file(folder, number), shard.lines())
+    store.write_text(folder / "array.sh", script(folder, store, len(shards), options, config_dir))
     return folder / "array.sh"
 
 
-def script(folder: Path, store: Store, shards: int, options: Mapping[str, Any], config_dir: Path | None) -> str:
-    """The text of the array script. Paths in it are absolute: a task may start anywhere."""
+def script(folder: Path, store: Store, tasks: int, options: Mapping[str, Any], config_dir: Path | None) -> str:
+    """The text of the array script. A task starts in the folder of now, with the variables and the Python of now."""
     folder = folder.resolve()
-    lines = ["#!/bin/bash", f"#SBATCH --job-name=dpbench-{store.name}", f"#SBATCH --array=1-{shards}"]
-    lines.append(f"#SBATCH --output={folder}/%A_%a.log")
-    lines += [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
-    command = [sys.executable, "-m", "dpbench", "run", "--plan", str(folder / "plan.jsonl")]
-    command += [f"results={store.root.resolve()}"]
+    given = {name: value for name, value in options.items() if value is not None}
+    lines, throttle = given.pop("lines", []), given.pop("throttle", None)
+    own = {
+        "job-name": job_name(store),
+        "array": f"1-{tasks}" + (f"%{throttle}" if throttle else ""),
+        "output": f"{str(folder).replace('%', '%%')}/%A_%a.log",
+    }
+    variables = {name: value for name, value in sorted(os.environ.items()) if FROZEN.fullmatch(name)}
+    command = [sys.executable, "-m", "dpbench", "run", f"results={quoted(str(store.root.resolve()))}"]
     if config_dir is not None:
         command += ["--config-dir", str(config_dir.resolve())]
-    lines.append(
-        f'exec {shlex.join(command)} --shard "$SLURM_ARRAY_TASK_ID/{shards}" jobs="${{SLURM_CPUS_PER_TASK:-1}}"'
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *(f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in {**own, **given}.items()),
+            "#SBATCH --requeue",
+            *sorted(lines, key=lambda line: not line.startswith("#SBATCH")),  # sbatch reads none after a command
+            f"cd {shlex.quote(str(Path.cwd()))} || exit",
+            *(f"export {name}={shlex.quote(value)}" for name, value in variables.items()),
+            f'exec {shlex.join(command)} --plan {shlex.quote(str(folder))}/shard-"$SLURM_ARRAY_TASK_ID".jsonl'
+            ' jobs="${SLURM_CPUS_PER_TASK:-1}"',
+            "",
+        ]
     )
-    return "\n".join(lines) + "\n"
 
 
-def submit(path: Path) -> str:
-    """Hand the script to sbatch; what sbatch answered."""
+def submit(path: Path, store: Store, tasks: int) -> str:
+    """Hand the script to sbatch, and note its job for `last_tasks`; the job.
+
+    Raises `UserError` if there is no sbatch, or it refuses.
+    """
     if shutil.which("sbatch") is None:
         raise UserError(f"sbatch is not on the PATH; the script is {path}: submit it on a SLURM login node")
-    done = subprocess.run(["sbatch", str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(["sbatch", "--parsable", str(path)], capture_output=True, text=True, check=False)
     if done.returncode:
         raise UserError(f"sbatch refused {path}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout.strip()
+    job = done.stdout.strip().split(";")[0]  # a federation's answer has the cluster too
+    add_job(store, job, path.parent, tasks)
+    return job

@@ -194,6 +194,31 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
     return math.inf
 
 
+def together(costs: Sequence[Spent]) -> Spent:
+    """What several releases of one table cost together: the guarantee against whoever sees all of them.
+
+    Their mu (Gaussian DP) and rho (zCDP) compose, mu^2 and rho by their sums, at the largest delta. Releases whose rho
+    is infinite, or bounds much less than their epsilon does (noise on samples), add their epsilon and delta (basic
+    composition): the largest rho to an epsilon first, as many of them as give the least epsilon in all.
+    """
+    ordered = sorted(costs, key=lambda cost: cost.rho / cost.epsilon if cost.epsilon else 0.0)
+    steps = [place for place in range(len(costs)) if place == 0 or ordered[place] != ordered[place - 1]]
+    return min(
+        (_together(ordered[:step], ordered[step:]) for step in [*steps, len(costs)]), key=lambda cost: cost.epsilon
+    )
+
+
+def _together(composed: Sequence[Spent], rest: Sequence[Spent]) -> Spent:
+    delta = max((cost.delta for cost in composed), default=0.0)
+    mus, rho = [cost.mu for cost in composed if cost.mu is not None], math.fsum(cost.rho for cost in composed)
+    mu = math.sqrt(math.fsum(mu**2 for mu in mus)) if len(mus) == len(composed) else None
+    bounds = [zcdp_epsilon(rho, delta)] if composed else [0.0]
+    bounds += [gaussian_epsilon(mu, delta)] if mu else []
+    epsilon = min(bounds) + math.fsum(cost.epsilon for cost in rest)
+    delta += math.fsum(cost.delta for cost in rest)
+    return Spent(epsilon, delta, math.inf if rest else rho, None if rest else mu)
+
+
 def check_calibration(calibration: str, *more: str) -> None:
     """`UserError` unless `calibration` is "tight", "paper" or one of `more`."""
     check_known("calibration", calibration, ("tight", "paper", *more))

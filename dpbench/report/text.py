@@ -106,6 +106,12 @@ def markdown(text: str) -> str:
     return escaped.replace("\n", " ")
 
 
+def aligned(columns: Iterable[Sequence[str]]) -> str:
+    """Columns of text side by side, two spaces between them."""
+    padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
+    return "\n".join("  ".join(row).rstrip() for row in zip(*padded, strict=True))
+
+
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table of plain text.
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbench.data.domain import Attribute, Domain
@@ -67,7 +67,6 @@ def by_hand(design, table):
     return X.reshape(len(table), len(design.columns)), y
 
 
-@settings(deadline=None)
 @given(designs(), st.integers(0, 1000), st.integers(0, 30))
 def test_moments_from_pairwise_marginals_equal_the_product(design, seed, n):
     sizes = list(design.domain.sizes.values())
@@ -85,7 +84,6 @@ def test_moments_from_pairwise_marginals_equal_the_product(design, seed, n):
         np.testing.assert_allclose(moments[1], X.T @ y, atol=1e-9)
 
 
-@settings(deadline=None)
 @given(designs())
 def test_bounds_are_the_largest_over_the_domain(design):
     X, y = by_hand(design, whole_domain(design.domain))

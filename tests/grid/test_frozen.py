@@ -111,7 +111,7 @@ def test_another_salt_is_other_data(bench, monkeypatch, capsys):
 
 def test_rows_that_changed_after_the_plan_was_frozen_are_not_computed(bench, capsys):
     assert main(["slurm", "--print", *bench.settings("shards=1")]) == 0
-    (plan,) = bench.results.glob("grid/slurm/*/plan.jsonl")
+    (plan,) = bench.results.glob("grid/slurm/*/shard-1.jsonl")
     csv = bench.folder / "my.csv"
     csv.write_text(csv.read_text().replace("\n20,", "\n21,", 1) + "30,f,1\n")
     capsys.readouterr()
@@ -123,7 +123,7 @@ def test_rows_that_changed_after_the_plan_was_frozen_are_not_computed(bench, cap
 def test_code_that_changed_after_the_plan_was_frozen_is_not_run(bench, own, capsys):
     line = ["--config-dir", str(own)]
     assert main(["slurm", "--print", *bench.settings(*line, "mechanism=[mine]", "shards=1")]) == 0
-    (plan,) = bench.results.glob("grid/slurm/*/plan.jsonl")
+    (plan,) = bench.results.glob("grid/slurm/*/shard-1.jsonl")
     edit(own)
     assert main(["run", "--plan", str(plan), f"results={bench.results}", "jobs=1", *line]) == 2
     assert "the code of mine" in capsys.readouterr().err

@@ -186,3 +186,13 @@ def test_points_of_other_targets_or_models_have_their_own_trials_on_a_release_th
     assert [trial.id for trial in both.trials] == [one.trials[0].id, two.trials[0].id]
     (same,) = plan(*settings, "+sweep={limits.seconds:[7,8]}").releases
     assert len(same.trials) == 1
+
+
+def test_balanced_parts_hold_each_release_once_and_take_about_as_long():
+    made = plan("mechanism=[adassp]", "calibration=tight", "epsilon=1", "repetitions=7")
+    place = {item.key.id: n for n, item in enumerate(made.releases)}
+    seconds = [3.0, 5.0, 4.0, 3.0, 5.0, 4.0, 3.0]
+    parts = [[place[item.key.id] for item in part.releases] for part in made.balanced(3, seconds)]
+    assert sorted(n for part in parts for n in part) == list(range(7))
+    assert max(sum(seconds[n] for n in part) for part in parts) == 11, "the least is 9: the case of Graham's bound"
+    assert all(part.releases for part in made.balanced(7, [0.0] * 6 + [1.0])), "no task is without work"

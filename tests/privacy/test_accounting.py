@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpbench.privacy.accounting import (
+    Spent,
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
     spent,
+    together,
     zcdp_delta,
     zcdp_epsilon,
     zcdp_rho,
 )
-from dpbench.privacy.events import Exact, ExponentialMechanism, Gaussian, Laplace, PermuteAndFlip, PureDP
+from dpbench.privacy.events import Claimed, Exact, ExponentialMechanism, Gaussian, Laplace, PermuteAndFlip, PureDP
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pure import pure_mu
 
@@ -127,3 +129,26 @@ def test_a_budget_without_a_bound_in_practice_is_accounted_too():
         rho = zcdp_rho(epsilon, DELTA)
         events = [Gaussian("x", 1.0, 1 / math.sqrt(rho)), ExponentialMechanism("s", 1.0, 2 * math.sqrt(rho))]
         assert epsilon / 3 < spent(Ledger(events), DELTA).epsilon <= epsilon * (1 + 1e-6)
+
+
+def test_releases_together_cost_what_their_noise_does_in_one_ledger():
+    """Sixteen releases of mu = 1/4 are one of mu = 1; where one has no mu, rho is summed."""
+    one = spent(gaussians(4.0), DELTA)
+    assert together([one] * 16).epsilon == pytest.approx(gaussian_epsilon(1.0, DELTA))
+    filtered = Ledger()
+    filtered.open_filter("rho", 0.1)
+    filtered.record(Gaussian("x", 1.0, 5.0))
+    mixed = together([one, spent(filtered, DELTA)])
+    assert mixed.rho == pytest.approx(1 / 32 + 0.1) and mixed.epsilon == pytest.approx(zcdp_epsilon(mixed.rho, DELTA))
+
+
+def test_what_has_no_rho_adds_its_epsilon_and_delta():
+    claimed = spent(Ledger([Claimed("network", 0.5, 1e-6)]), DELTA)
+    cost = together([spent(gaussians(4.0), DELTA), claimed, claimed])
+    assert cost.epsilon == pytest.approx(spent(gaussians(4.0), DELTA).epsilon + 1.0)
+    assert (cost.delta, cost.rho, cost.mu) == (pytest.approx(3 * DELTA), math.inf, None)
+    assert together([claimed]).epsilon == 0.5 and together([]).epsilon == 0.0
+    sampled = Spent(1.0, DELTA, 50.0, None)  # a rho that says little
+    assert together([*[spent(gaussians(4.0), DELTA)] * 16, sampled]).epsilon == pytest.approx(
+        gaussian_epsilon(1.0, DELTA) + 1.0
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +12,7 @@ from dpbench.files import write_file
 from dpbench.report.footnotes import as_text, footnotes
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
-from dpbench.report.text import latex_table, markdown, markdown_table, mean_and_error, number, powers
+from dpbench.report.text import aligned, latex_table, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
 _TIDY = [
@@ -56,7 +56,7 @@ def terminal_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, 
             room = width - max(map(len, names))
         blocks[-1].append(column)
         room -= wide
-    return "\n\n".join([_heading(frame, metric), *(_aligned(_filled(block)) for block in blocks)])
+    return "\n\n".join([_heading(frame, metric), *(aligned(_filled(block)) for block in blocks)])
 
 
 def _filled(block: list[list[str]]) -> list[list[str]]:
@@ -139,12 +139,6 @@ def _heading(frame: pd.DataFrame, metric: str) -> str:
     told = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
     told += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
     return f"{metric} ({', '.join(told)})" if told else metric
-
-
-def _aligned(columns: Iterable[list[str]]) -> str:
-    """Columns of text side by side, two spaces between them."""
-    padded = [[cell.ljust(max(map(len, column))) for cell in column] for column in columns]
-    return "\n".join("  ".join(row).rstrip() for row in zip(*padded, strict=True))
 
 
 def _footnote(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, notes: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import mean
@@ -9,16 +10,19 @@ from typing import Any
 
 from dpbench.files import write_file
 from dpbench.grid.records import Trial
+from dpbench.privacy.accounting import Spent, together
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
 
 
 def write_runs(trials: Iterable[Trial], folder: Path, name: str) -> Path:
     """Write <folder>/<name>_runs.md: the provenance of the trials, and the cost of one release by mechanism and
-    epsilon (mean and largest seconds, largest resident memory). A release with several trials counts once.
+    epsilon (mean and largest seconds, largest resident memory). A release with several trials counts once. What all
+    releases cost together says what their publication would give away of a record that is in every training part.
     """
     kept = list(trials)
-    lines = [f"# {markdown(name)}: how it was run", "", *_provenance(kept), "", _costs(kept), ""]
+    told = [*_provenance(kept), *_together(kept)]
+    lines = [f"# {markdown(name)}: how it was run", "", *told, "", _costs(kept), ""]
     return write_file(folder / f"{name}_runs.md", "\n".join(lines))
 
 
@@ -35,6 +39,22 @@ def _provenance(trials: list[Trial]) -> list[str]:
         "versions": versions,
     }
     return [f"- {what}: {markdown('; '.join(sorted(values)))}" for what, values in told.items()]
+
+
+def _together(trials: list[Trial]) -> list[str]:
+    """The cost of all private releases of each data set, as if one record were in the training rows of all."""
+    costs: dict[str, dict[str, Spent]] = {}
+    for trial in trials:
+        key = trial.key.release
+        if trial.spent is not None and key.budget.epsilon < math.inf:
+            costs.setdefault(str(key.dataset["name"]), {})[trial.release_id] = trial.spent
+    told = []
+    for name, own in sorted(costs.items()):
+        cost = together(list(own.values()))
+        rho = f", ρ = {cost.rho:.3g}" if math.isfinite(cost.rho) else ""
+        all_of_them = f"all {len(own)} private releases of {markdown(name)} together"
+        told.append(f"- {all_of_them}: ε = {cost.epsilon:.3g} at δ = {cost.delta:.3g}{rho}")
+    return told
 
 
 def _commit(record: Mapping[str, Any]) -> str:

@@ -1,0 +1,119 @@
+"""`dpbench compare`: two sets of results, cell by cell."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import subprocess
+import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import pandas as pd
+
+from dpbench.errors import UserError, shown
+from dpbench.grid.records import Trial
+from dpbench.grid.store import Store
+from dpbench.report.claims.statements import LEVEL
+from dpbench.report.compare import BROKEN, EQUAL, GONE, Comparison, compare_trials
+from dpbench.report.export import NAME, load_export
+from dpbench.report.text import aligned, number
+
+ROWS = 40  # that are shown unless all are asked for
+
+
+def compare(arguments: argparse.Namespace) -> int:
+    """Print the cells of which the scores differ; 1 if one is beyond the tolerance, or lost its values."""
+    tolerance = arguments.tolerance
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise UserError(f"--tolerance is a part of the first mean, at least 0 and below 1, not {tolerance:g}")
+    first, second = _trials_at(arguments.first), _trials_at(arguments.second)
+    for given, trials in ((arguments.first, first), (arguments.second, second)):
+        print(f"{given}: {len(trials):,} trials, {_commits(trials)}")
+    found = compare_trials(first, second, tolerance)
+    print("\n" + "\n".join(_told(found, tolerance)))
+    rows = found.cells[found.cells["verdict"] != EQUAL]
+    kept = rows if arguments.all else rows.head(ROWS)
+    if len(kept):
+        print("\n" + _table(kept))
+    if len(kept) < len(rows):
+        print(f"\n{len(rows) - len(kept)} more; --all shows them")
+    return int(found.cells["verdict"].isin([BROKEN, GONE]).any()) if tolerance is not None else 0
+
+
+def _told(found: Comparison, tolerance: float | None) -> list[str]:
+    cells, counts = found.cells, Counter(found.cells["verdict"])
+    told = [f"{cells['cell'].nunique()} cells are in both, with {len(cells)} scores: {_listed(counts)}"]
+    for which, count in (("first", found.first_only), ("second", found.second_only)):
+        told += [f"{count} cells are in the {which} alone"] if count else []
+    differ = cells[cells["verdict"] != EQUAL]
+    beyond = int(((differ["low"] > 0) | (differ["high"] < 0)).sum())
+    told += [
+        f"Of {len(differ)} differences {beyond} have a {100 * LEVEL:.0f} % interval without 0; by chance "
+        f"{(1 - LEVEL) * len(differ):.0f} would, were there none"
+    ] * bool(len(differ))
+    return told if tolerance is None else [*told, f"The tolerance is {100 * tolerance:g} % of the first mean"]
+
+
+def _listed(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in counts.most_common())
+
+
+def _table(cells: pd.DataFrame) -> str:
+    interval = f"{100 * LEVEL:.0f} % interval"
+    header = ["data set", "method", "ε", "metric", "first", "second", "difference", interval, "pairs", ""]
+    rows = []
+    for row in cells.to_dict("records"):
+        calibration = f" ({row['calibration']})" if row["calibration"] else ""
+        variant = f", {row['variant']}" if row["variant"] else ""
+        means = [f"{row[name]:.4g}" for name in ("first", "second", "difference")]
+        method, between = (
+            f"{row['mechanism']}{calibration}/{row['model']}{variant}",
+            f"{row['low']:.2g} to {row['high']:.2g}",
+        )
+        epsilon, rest = number(row["epsilon"]), [between, str(row["pairs"]), row["verdict"]]
+        rows.append([row["dataset"], method, epsilon, row["metric"], *means, *rest])
+    return aligned(zip(header, *rows, strict=True))
+
+
+def _commits(trials: Iterable[Trial]) -> str:
+    counts = Counter(str(trial.provenance.get("commit"))[:12] for trial in trials)
+    return "made by " + ", ".join(f"{commit} ({count:,})" for commit, count in counts.most_common())
+
+
+def _trials_at(given: str) -> list[Trial]:
+    """The trials of a folder (of an experiment, of a paper, or a whole results folder), or of a commit of this
+    repository, COMMIT or COMMIT:FOLDER.
+    """
+    if (folder := Path(given)).is_dir():
+        return _checked(_below(folder), given)
+    commit, _, inside = given.partition(":")
+    done = subprocess.run(["git", "archive", "--", commit, inside or "results"], capture_output=True, check=False)
+    if done.returncode:
+        raise UserError(
+            f"{shown(given)} is neither a folder nor, in this repository, a commit with results (COMMIT or "
+            f"COMMIT:FOLDER): {done.stderr.decode().strip()[:200]}"
+        )
+    with tempfile.TemporaryDirectory() as aside, tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+        archive.extractall(aside, filter="data")
+        return _checked(_below(Path(aside) / (inside or "results")), given)
+
+
+def _below(folder: Path) -> list[Trial]:
+    """The trials of the exports and stores in a folder and in its folders; what is stored stands before an export."""
+    folders = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
+    stores = [Store(path.parent, path.name) for path in folders if (path / "trials").is_dir()]
+    found = {trial.id: trial for store in stores for trial in store.all_trials()}
+    for path in (path / NAME for path in folders):
+        for cell in load_export(path) if path.exists() else ():
+            for trial in cell.trials:
+                found.setdefault(trial.id, trial)
+    return list(found.values())
+
+
+def _checked(trials: list[Trial], given: str) -> list[Trial]:
+    if not trials:
+        raise UserError(f"{shown(given)} holds no trials: no {NAME}, and no experiment's folder of trials")
+    return trials

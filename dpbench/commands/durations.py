@@ -1,0 +1,110 @@
+"""How long releases and fits take, from the seconds of stored and exported trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, groupby
+from pathlib import Path
+from statistics import fmean
+
+from dpbench.commands.stored import exported_cells
+from dpbench.config import Experiment
+from dpbench.grid.plan import Plan, ReleaseItem
+from dpbench.grid.records import Trial
+from dpbench.grid.store import Store
+from dpbench.report.export import Cell
+
+Work = tuple[str, ...]  # what a release asks, whatever its code and repetition; and the name of a model fitted to it
+
+
+@dataclass(frozen=True)
+class Durations:
+    """Seconds of each release, and of each fit with its scores: of its repetitions that are known, and their mean.
+
+    `questions`: of each release of the plan, by its id. `exported`: the trials of the plan that an export answers.
+    """
+
+    seconds: Mapping[tuple[Work, int], float]
+    means: Mapping[Work, float]
+    questions: Mapping[str, str]
+    exported: frozenset[str]
+
+    def known(self, item: ReleaseItem) -> list[float | None]:
+        """Seconds of a release and of each fit to it, or the means of other repetitions; None if none is known.
+
+        A repetition that is run again draws the same noise, and takes as long.
+        """
+        question, repetition = self.questions[item.key.id], item.key.repetition
+        works: list[Work] = [(question,), *((question, trial.fit.model.name) for trial in item.trials)]
+        return [self.seconds.get((work, repetition), self.means.get(work)) for work in works]
+
+    def total(self, items: Iterable[ReleaseItem]) -> tuple[float, int]:
+        """Seconds of all that are known, and how many are not."""
+        each = list(chain.from_iterable(map(self.known, items)))
+        return sum(filter(None, each)), each.count(None)
+
+    def predicted(self, items: Sequence[ReleaseItem]) -> list[float]:
+        """Seconds of each release with its fits. One of which nothing is known is taken to need the mean of its
+        mechanism, or of all that are known.
+        """
+        by_mechanism: dict[str, list[float]] = {}
+        for item in items:
+            known = self.known(item)
+            if None not in known:
+                by_mechanism.setdefault(item.key.mechanism.name, []).append(sum(filter(None, known)))
+        whole = fmean(chain.from_iterable(by_mechanism.values())) if by_mechanism else 1.0
+        means = {name: fmean(seconds) for name, seconds in by_mechanism.items()}
+        each = ((self.known(item), means.get(item.key.mechanism.name, whole)) for item in items)
+        return [mean if None in known else sum(filter(None, known)) for known, mean in each]
+
+
+def durations(experiment: Experiment, plan: Plan, store: Store, config_dir: Path | None) -> Durations:
+    """What is known from the stored trials of the plan, and from the exports of the experiment and of its paper."""
+    questions: dict[str, str] = {}
+    asked: dict[str, tuple[str, int]] = {}
+    for _, alike in groupby(plan.releases, key=ReleaseItem.common):
+        items = list(alike)
+        (first,) = items[0].repeated([0])
+        release, trials = first.key.uncoded().id, [trial.uncoded().id for trial in first.trials]
+        questions |= {item.key.id: release for item in items}
+        asked |= {
+            trial.id: (question, item.key.repetition)
+            for item in items
+            for trial, question in zip(item.trials, trials, strict=True)
+        }
+    cells = exported_cells(experiment, config_dir)
+    answered = {(cell.question, trial.key.release.repetition) for cell in cells for trial in cell.trials}
+    exported = frozenset(identity for identity, question in asked.items() if question in answered)
+    stored = ((questions[trial.key.release.id], trial) for trial in store.read_trials(plan.trials))
+    seconds = _seconds(chain(_of_cells(cells), stored))
+    return Durations(seconds, _means(seconds), questions, exported)
+
+
+def _of_cells(cells: Iterable[Cell]) -> Iterator[tuple[str, Trial]]:
+    """The trials of an export, each with what its release asks."""
+    for cell in cells:
+        release = cell.key.release.uncoded().id
+        yield from ((release, trial) for trial in cell.trials)
+
+
+def _seconds(trials: Iterable[tuple[str, Trial]]) -> dict[tuple[Work, int], float]:
+    """Seconds of each repetition, from trials, each with what its release asks; of fits to several draws, their mean.
+
+    A release that several trials are on counts once.
+    """
+    found: dict[tuple[Work, int], dict[str, float]] = {}
+    for release, trial in trials:
+        runtime, repetition = trial.runtime, trial.key.release.repetition
+        if runtime.release_seconds is not None:
+            found.setdefault(((release,), repetition), {})[trial.release_id] = runtime.release_seconds
+        fit = (runtime.model_seconds or 0.0) + (runtime.metrics_seconds or 0.0)
+        found.setdefault(((release, trial.key.fit.model.name), repetition), {})[trial.id] = fit
+    return {place: fmean(each.values()) for place, each in found.items()}
+
+
+def _means(seconds: Mapping[tuple[Work, int], float]) -> dict[Work, float]:
+    found: dict[Work, list[float]] = {}
+    for (work, _), value in seconds.items():
+        found.setdefault(work, []).append(value)
+    return {work: fmean(each) for work, each in found.items()}

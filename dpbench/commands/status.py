@@ -1,0 +1,77 @@
+"""`dpbench status`: what is stored of each experiment, and where the tasks on SLURM are that run the rest."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from dpbench.commands.recorded import recall
+from dpbench.config import compose
+from dpbench.errors import UserError
+from dpbench.grid.other_code import of_other_code
+from dpbench.grid.plan import read_plan
+from dpbench.grid.slurm_tasks import last_tasks
+from dpbench.grid.store import Store
+
+
+def status(arguments: argparse.Namespace) -> int:
+    """Say, for each experiment of the results folder or for the one named, how many trials are stored and failed.
+
+    Trials that are missing, but stored as results of other code, are counted apart. Of those that were submitted to
+    SLURM and are not stored, it says what became of their tasks.
+    """
+    recall(arguments)
+    experiment = compose(arguments.overrides, arguments.config_dir)
+    root, one = experiment.results, any(item.startswith(("name=", "experiment=")) for item in arguments.overrides)
+    plans = sorted(root.glob(f"{experiment.name if one else '*'}/plan.jsonl"))
+    if not plans:
+        print(f"nothing was run in {root / experiment.name if one else root} yet")
+    for path in plans:
+        plan = read_plan(path)
+        store = Store(root, plan.name)
+        stored, planned = store.trials.scan(), plan.trial_ids
+        counts = Counter(str(stored[identity].status) for identity in planned if identity in stored)
+        states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
+        left = [identity for identity in planned if identity not in stored]
+        print(f"{plan.name}: {len(planned)} trials planned (limits {plan.limits}), {states}, {len(left)} left")
+        if other := of_other_code(plan, store):
+            print(f"  {len(other)} of those left are stored as results of other code; --other-code accepts them")
+        _print_tasks(store, left)
+    return 0
+
+
+def _print_tasks(store: Store, left: Collection[str]) -> None:
+    """The tasks of each array that were to run what is left, by state; then how many trials nobody is to run."""
+    try:
+        tasks = last_tasks(store, left)
+    except UserError as error:
+        print(f"  {error}")
+        return
+    counts = Counter(tasks.values())
+    for job in dict.fromkeys(task.job for task in counts):
+        own = {task: count for task, count in counts.items() if task.job == job}
+        states = []
+        for state in sorted({task.state for task in own}):
+            alike = {task.number: count for task, count in own.items() if task.state == state}
+            states.append(f"{sum(alike.values())} {state} ({_listed(alike)})")
+        print(f"  SLURM job {job}: of those left, {', '.join(states)}")
+    missing = len(left) - sum(count for task, count in counts.items() if task.active)
+    if counts and missing:
+        print(f"  {missing} are missing: dpbench slurm with the same settings submits them")
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    """Tasks by their numbers.
+
+    >>> _listed([3]), _listed([9, 1, 2, 3])
+    ('task 3', 'tasks 1-3,9')
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    text = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    return f"task {text}" if text.isdigit() else f"tasks {text}"

@@ -1,0 +1,141 @@
+"""Two sets of trials cell by cell: the differences of their scores, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from dpbench.errors import UserError
+from dpbench.grid.records import Trial, TrialKey
+from dpbench.report.claims.statements import LEVEL
+from dpbench.report.frames.frame import TrialRows, rows_of
+from dpbench.report.frames.settings import leaves_of, series_group, variants
+
+EQUAL, GONE, DIFFERS = "equal", "no value in the second", "differs"
+HELD, BROKEN, IMPRECISE = "within the tolerance", "beyond the tolerance", "not precise enough"
+VERDICTS = (GONE, BROKEN, IMPRECISE, DIFFERS, HELD, EQUAL)  # in the order in which they are shown
+_SCORE = ["cell", "metric"]
+_ASIDE = ["equal", "gone"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """`cells`: a row for each metric of each cell that both sets have, with its `verdict`.
+
+    `first_only`, `second_only`: how many cells are in one of them alone.
+    """
+
+    cells: pd.DataFrame
+    first_only: int
+    second_only: int
+
+
+def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: float | None = None) -> Comparison:
+    """The mean of each metric in the second set less that in the first, with its interval of level `LEVEL`.
+
+    A cell holds the trials that ask the same, whatever code answered: all settings but seed and repetition. Where seed
+    and repetition are in both, trials saw the same split, and the interval is that of their paired differences
+    (Student's t); cells of two seeds have no pairs, and Welch's interval. A trial without a finite score has no value.
+
+    The verdict is `EQUAL` where all pairs are, and `GONE` where the second has no value at all. With a `tolerance`, a
+    part of the first mean, it says of the others whether the interval lies within it or beyond it.
+
+    Raises `UserError` if no cell is in both.
+    """
+    rows = rows_of(first), rows_of(second)
+    names = [[_cell(key) for key in one.keys] for one in rows]
+    keys = dict(zip([*names[0], *names[1]], [*rows[0].keys, *rows[1].keys], strict=True))
+    here, there = (set(own) for own in names)
+    both = here & there
+    if not both:
+        raise UserError("the two have no cell in common: no trial of the one asks what a trial of the other asks")
+    cells = _differences(*(_values(part, own, both) for part, own in zip(rows, names, strict=True)))
+    cells["verdict"] = _verdicts(cells, tolerance)
+    shared = [keys[name] for name in sorted(both)]
+    labels = pd.DataFrame(_labels(shared), index=sorted(both))
+    cells = cells.join(labels, on="cell")
+    order = cells["verdict"].map(VERDICTS.index)
+    cells = cells.assign(order=order).sort_values(["order", *labels.columns, "metric"], ignore_index=True)
+    return Comparison(cells.drop(columns=["order", *_ASIDE]), len(here - there), len(there - here))
+
+
+def _cell(key: TrialKey) -> str:
+    """What all repetitions of a trial ask, whatever code answers."""
+    release = replace(key.release, repetition=0, seed=0)
+    return TrialKey(replace(key.fit, release=release), key.metrics).uncoded().id
+
+
+def _labels(keys: Sequence[TrialKey]) -> list[dict[str, Any]]:
+    told = variants(keys, [leaves_of(key) for key in keys], [])
+    groups = (
+        dict(zip(("dataset", "mechanism", "calibration", "model"), series_group(key), strict=True)) for key in keys
+    )
+    return [
+        {**group, "variant": variant, "epsilon": key.release.budget.epsilon, "delta": key.release.budget.delta}
+        for group, variant, key in zip(groups, told, keys, strict=True)
+    ]
+
+
+def _values(rows: TrialRows, names: Sequence[str], kept: set[str]) -> pd.DataFrame:
+    """`value` by cell, metric, seed and repetition; NaN where there is no finite score."""
+    place = rows.scores["setting"].to_numpy()
+    seeds = np.array([key.release.seed for key in rows.keys])[place]
+    value = rows.scores["value"].where(np.isfinite(rows.scores["value"]))
+    scores = rows.scores.assign(cell=np.array(names)[place], seed=seeds, value=value)
+    run = [*_SCORE, "seed", "repetition"]
+    return scores.loc[scores["cell"].isin(kept), [*run, "value"]].drop_duplicates(run)
+
+
+def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
+    """A row for each score of a cell: means, their difference with its interval, the pairs (0: no trial is in both).
+
+    `equal`: whether all pairs are; `gone`: whether the first has values and the second none.
+    """
+    pairs = first.merge(second, on=[*_SCORE, "seed", "repetition"], suffixes=("_first", "_second"))
+    values = pairs[["value_first", "value_second"]].set_axis(["first", "second"], axis=1)
+    whole = values.where(values.notna().all(axis=1))  # of both, or of neither
+    same = values["first"].eq(values["second"]) | values.isna().all(axis=1)
+    marked = pairs[_SCORE].join(whole).assign(difference=whole["second"] - whole["first"], equal=same)
+    of_pairs = marked.groupby(_SCORE).agg(
+        first=("first", "mean"),
+        second=("second", "mean"),
+        error=("difference", "sem"),
+        pairs=("difference", "count"),
+        equal=("equal", "all"),
+    )
+    one, other = (frame.groupby(_SCORE)["value"].agg(["mean", "sem", "count"]) for frame in (first, second))
+    found = one.add_suffix("_first").join(other.add_suffix("_second"), how="inner").join(of_pairs)
+    paired = found["pairs"].notna()
+    parts = [found["sem_first"] ** 2, found["sem_second"] ** 2]
+    spread = parts[0] ** 2 / (found["count_first"] - 1) + parts[1] ** 2 / (found["count_second"] - 1)
+    first_mean = found["first"].where(paired, found["mean_first"])
+    second_mean = found["second"].where(paired, found["mean_second"])
+    error = found["error"].where(paired, np.sqrt(parts[0] + parts[1]))
+    freedom = (found["pairs"] - 1).where(paired, (parts[0] + parts[1]) ** 2 / spread)
+    half, difference = stdtrit(freedom, (1 + LEVEL) / 2) * error, second_mean - first_mean
+    cells = pd.DataFrame(
+        {
+            "first": first_mean,
+            "second": second_mean,
+            "difference": difference,
+            "low": difference - half,
+            "high": difference + half,
+            "pairs": found["pairs"].fillna(0).astype("int64"),
+            "equal": found["equal"].eq(True),
+            "gone": (found["count_first"] > 0) & (found["count_second"] == 0),
+        }
+    )
+    return cells.reset_index()
+
+
+def _verdicts(cells: pd.DataFrame, tolerance: float | None) -> np.ndarray[Any, Any]:
+    if tolerance is None:
+        return np.select([cells["equal"], cells["gone"]], [EQUAL, GONE], DIFFERS)
+    bound, low, high = tolerance * cells["first"].abs(), cells["low"], cells["high"]
+    within, beyond = (-bound <= low) & (high <= bound), (low > bound) | (high < -bound)
+    return np.select([cells["equal"], cells["gone"], within, beyond], [EQUAL, GONE, HELD, BROKEN], IMPRECISE)

@@ -1,0 +1,96 @@
+"""Which method is best over many data sets: mean ranks with their critical difference (Demšar 2006, section 3.2)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+from dpbench.report.claims.statements import LEVEL
+from dpbench.report.figures.style import add_footnote, empty_figure, line_styles, set_titles, style
+from dpbench.report.footnotes import as_text, sweep_footnotes
+from dpbench.report.frames.panels import declared_titles
+from dpbench.report.frames.series import Series, mark_series, series_of
+
+DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
+TOLD = (
+    "Mean over the data sets of the rank of the method's mean score, 1 the best; a method that lacks a value in a "
+    f"repetition ranks last. Where bars do not overlap, methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % "
+    "(Demšar 2006): bars are half its critical difference to each side"
+)
+
+
+def mean_ranks(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw the mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
+
+    A data set counts if every series was run on it: Friedman's and Nemenyi's tests need whole rows. The metric's
+    direction says whether low or high is best. Returns the figure and its points: mean rank, its bar, on how many data
+    sets the series is the best one, how many there are, and the p-value of Friedman's test that all are alike.
+    """
+    rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
+    known = series_of(rows, labels)
+    marked = mark_series(rows, known)
+    drawn = [ranks_of(here).assign(epsilon=epsilon) for epsilon, here in marked.groupby("epsilon")]
+    with style():
+        figure, grid = empty_figure(max(len(drawn), 1))
+        for axes, points in zip(grid, drawn, strict=False):
+            _draw_panel(axes, points, known)
+        set_titles(figure, grid, [f"ε = {points['epsilon'].iloc[0]:g}" for points in drawn] or [""], spec)
+        titles = declared_titles(spec)
+        told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+        add_footnote(figure, as_text([TOLD, *map(_told, drawn), *told, notes]))
+    return figure, pd.concat(drawn)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
+
+
+def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
+    """The mean rank of each series, in the order of the series, with its bar and the tests."""
+    whole = (rows["status"] == "done") & np.isfinite(rows["value"])
+    cells = rows.assign(value=rows["value"].where(whole, math.nan)).groupby(["dataset", "series_order"])["value"]
+    means = cells.agg(lambda values: values.mean(skipna=False)).unstack()
+    run = cells.size().unstack().notna().all(axis=1)  # else a series was not run on the data set
+    sign = -1.0 if (rows["direction"] == "higher").any() else 1.0
+    scores = (sign * means[run]).fillna(math.inf).to_numpy()
+    ranks, (count, methods) = rankdata(scores, axis=1), scores.shape
+    reach = math.nan
+    if count > 1 and methods > 1:
+        reach = studentized_range.ppf(LEVEL, methods, math.inf) * math.sqrt(methods * (methods + 1) / (12 * count))
+    p = friedmanchisquare(*ranks.T).pvalue if count > 1 and methods > 2 else math.nan
+    mean = ranks.mean(axis=0) if count else np.full(methods, math.nan)
+    names = rows.drop_duplicates("series_order").set_index("series_order")["series"]
+    return pd.DataFrame(
+        {
+            "series_order": means.columns,
+            "series": names.loc[means.columns].to_numpy(),
+            "mean_rank": mean,
+            "low": mean - reach / 2,
+            "high": mean + reach / 2,
+            "best": (ranks == ranks.min(axis=1, keepdims=True)).sum(axis=0) if count else 0,
+            "datasets": count,
+            "friedman_p": p,
+        }
+    )
+
+
+def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
+    """A row a series, the best one on top."""
+    looks, order = line_styles(known), points.sort_values("mean_rank", kind="stable", ignore_index=True)
+    for place, row in enumerate(order.to_dict("records")):
+        look = {**looks[row["series_order"]], "linestyle": "none"}
+        bar = None if math.isnan(row["low"]) else (row["high"] - row["low"]) / 2
+        axes.errorbar(row["mean_rank"], place, xerr=bar, capsize=2, **look)
+    axes.set_yticks(range(len(order)), order["series"])
+    axes.set(xlabel="mean rank", ylim=(len(order) - 0.5, -0.5))
+
+
+def _told(points: pd.DataFrame) -> str:
+    p, count = points["friedman_p"].iloc[0], points["datasets"].iloc[0]
+    test = "" if math.isnan(p) else f", Friedman's test p = {p:.2g}"
+    return f"ε = {points['epsilon'].iloc[0]:g}: {count} data sets{test}"

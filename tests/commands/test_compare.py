@@ -1,0 +1,64 @@
+"""`dpbench compare`: folders and commits against each other."""
+
+import shutil
+import subprocess
+from dataclasses import replace
+
+import pytest
+
+from dpbench.cli import main
+from dpbench.grid.store import Store
+from dpbench.report.export import write_export
+
+
+@pytest.fixture
+def stored(bench):
+    assert bench.run("mechanism=[adassp]", "repetitions=4") == 0
+    return bench
+
+
+def test_a_folder_is_equal_to_itself_and_to_its_export(stored, capsys):
+    assert main(["figures", "name=grid", f"results={stored.results}"]) == 0
+    alone = stored.folder / "alone" / "grid"
+    alone.mkdir(parents=True)
+    shutil.copy(stored.results / "grid" / "trials.jsonl.xz", alone)
+    capsys.readouterr()
+    for second in (stored.results, stored.results / "grid", alone):
+        assert main(["compare", str(stored.results), str(second), "--tolerance", "0"]) == 0
+        assert "1 cells are in both, with 6 scores: 6 equal" in capsys.readouterr().out
+
+
+def test_a_difference_is_shown_and_breaks_a_tolerance(stored, capsys):
+    def doubled(trial):
+        return replace(trial, scores=tuple(replace(score, value=2 * score.value) for score in trial.scores))
+
+    other = stored.folder / "other"
+    write_export(map(doubled, Store(stored.results, "grid").all_trials()), other)
+    capsys.readouterr()
+    assert main(["compare", str(stored.results), str(other), "--tolerance", "0.05"]) == 1
+    out = capsys.readouterr().out
+    (line,) = (line for line in out.splitlines() if " mse " in line)
+    assert line.split()[:4] == ["csv", "adassp", "(tight)/linear_statistics", "1"] and "beyond the tolerance" in line
+    assert main(["compare", str(stored.results), str(other)]) == 0  # there is no tolerance to break
+
+
+def test_a_commit_is_read_from_the_repository(stored, capsys, monkeypatch):
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(stored.folder)]
+    monkeypatch.chdir(stored.folder)
+    for line in (["init", "-q"], ["add", "results"], ["commit", "-q", "-m", "results"]):
+        subprocess.run([*git, *line], check=True)
+    assert main(["compare", "HEAD", "results"]) == 0
+    assert main(["compare", "HEAD:results/grid", "results"]) == 0
+    assert capsys.readouterr().out.count("6 equal") == 2
+
+
+def test_what_cannot_be_compared_is_told(stored, capsys):
+    empty = stored.folder / "empty"
+    empty.mkdir()
+    for line, told in (
+        ([str(stored.results), str(empty)], "holds no trials"),
+        ([str(stored.results), "nowhere"], "neither a folder nor, in this repository, a commit"),
+        ([str(stored.results), str(stored.results), "--tolerance", "5"], "at least 0 and below 1"),
+    ):
+        assert main(["compare", *line]) == 2
+        assert told in capsys.readouterr().err

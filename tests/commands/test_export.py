@@ -1,0 +1,75 @@
+"""`dpbench export`: trials for other programs, and the rows of a release for whoever wants to use them."""
+
+import hashlib
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.cli import main
+from dpbench.commands.export import COLUMNS, decoded
+from dpbench.data.table import Table
+
+
+@pytest.fixture
+def stored(bench):
+    assert bench.run("mechanism=[exact,adassp,aim]", "model=[linear_statistics,linear_rows]", "repetitions=2") == 0
+    return bench
+
+
+def exported(bench, *more):
+    return main(["export", "name=grid", f"results={bench.results}", *more])
+
+
+def trials_of(bench):
+    return pd.read_parquet(bench.results / "export" / "grid.parquet")
+
+
+def test_every_score_of_every_trial_is_a_row_and_the_manifest_says_what_it_is(stored):
+    assert exported(stored) == 0
+    frame, about = trials_of(stored), json.loads((stored.results / "export" / "grid.json").read_text())
+    wanted = {
+        (identity, score["name"]): score["value"]
+        for identity, trial in stored.trials().items()
+        for score in trial["scores"]
+    }
+    found = {(row.trial, row.metric): row.value for row in frame.itertuples()}
+    assert found == pytest.approx(wanted) and list(frame.columns) == list(COLUMNS) == list(about["columns"])
+    digest = hashlib.sha256((stored.results / "export" / about["parquet"]).read_bytes()).hexdigest()
+    assert (about["sha256"], about["trials"], about["rows"]) == (digest, len(stored.trials()), len(frame))
+    settings = json.loads(frame["settings"][frame["mechanism"] == "adassp"].iloc[0])
+    assert settings["release"]["budget"]["epsilon"] == 1.0 and "repetition" not in settings["release"]
+
+
+def test_the_rows_of_a_release_are_in_their_units_with_the_ledger_beside_them(stored, capsys):
+    exported(stored)
+    frame = trials_of(stored)
+    release = frame["release"][frame["mechanism"] == "aim"].iloc[0]
+    assert exported(stored, "--release", release) == 0
+    rows = pd.read_csv(stored.results / "export" / f"{release}.csv")
+    assert (
+        set(rows["sex"]) <= {"f", "m"} and set(rows["grade"]) <= {1, 2, 3, 4, 5} and rows["age"].between(16, 100).all()
+    )
+    about = json.loads((stored.results / "export" / f"{release}.json").read_text())
+    assert about["rows"] == len(rows) and about["spent"]["epsilon"] <= 1.0 + 1e-9 and len(about["ledger"]) > 1
+
+
+def test_a_reference_without_privacy_and_a_release_without_rows_are_refused(stored, capsys):
+    exported(stored)
+    frame = trials_of(stored)
+    for mechanism, told in (("exact", "its rows are the private ones"), ("adassp", "has no synthetic rows")):
+        release = frame["release"][frame["mechanism"] == mechanism].iloc[0]
+        assert exported(stored, "--release", release) == 2
+        assert told in capsys.readouterr().err
+    assert exported(stored, "--release", "nope") == 2 and "holds no release 'nope'" in capsys.readouterr().err
+    assert main(["export", "name=other", f"results={stored.results}"]) == 2
+    assert "has no trials of other" in capsys.readouterr().err
+
+
+def test_numbers_that_are_known_are_kept_and_the_others_are_those_of_their_bins(small_domain):
+    codes = np.array([[0, 2, 1, 4], [5, 0, 0, 0]])
+    rows = decoded(Table(small_domain, codes, {"age": np.array([17.5, 99.0])}))
+    assert rows["age"].tolist() == [17.5, 99.0]
+    assert rows["work"].tolist() == ["none", "private"] and rows["grade"].tolist() == [5, 1]
+    assert decoded(Table(small_domain, codes))["age"].tolist() == [23.0, 93.0]

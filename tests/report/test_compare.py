@@ -1,0 +1,90 @@
+"""Two sets of trials: what differs, how sure that is, and what a tolerance makes of it."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind, ttest_rel
+
+from dpbench.errors import UserError
+from dpbench.metrics.evaluation import Score
+from dpbench.report.compare import BROKEN, DIFFERS, EQUAL, GONE, HELD, IMPRECISE, compare_trials
+from tests.report.made_up import make_trial
+
+RNG = np.random.default_rng(5)
+FAILED = [make_trial(repetition=place, status="failed", metrics=["mse"]) for place in range(8)]
+FIRST, CHANGE = RNG.normal(1.0, 0.1, 8), RNG.normal(0.0, 0.01, 8)
+
+
+def trials(values, **settings):
+    """A repetition a value of the one metric."""
+    scores = [[Score("mse", float(value), "", "lower")] for value in values]
+    return [make_trial(scores=one, metrics=["mse"], repetition=r, **settings) for r, one in enumerate(scores)]
+
+
+def only(comparison):
+    (cell,) = comparison.cells.to_dict("records")
+    return cell
+
+
+def test_differences_of_the_same_repetitions_are_paired():
+    cell = only(compare_trials(trials(FIRST), trials(FIRST + CHANGE)))
+    interval = ttest_rel(FIRST + CHANGE, FIRST).confidence_interval(0.95)
+    assert (cell["low"], cell["high"]) == pytest.approx((interval.low, interval.high))
+    assert cell["pairs"] == 8 and cell["difference"] == pytest.approx(CHANGE.mean()) and cell["verdict"] == DIFFERS
+    assert (cell["dataset"], cell["mechanism"], cell["epsilon"]) == ("adult", "ssp", 0.1)
+
+
+def test_those_of_two_seeds_are_not():
+    def seeded(trial):
+        key = trial.key
+        other = replace(key, fit=replace(key.fit, release=replace(key.release, seed=1)))
+        return replace(trial, key=other, id=other.id)
+
+    second = RNG.normal(1.0, 0.2, 6)
+    cell = only(compare_trials(trials(FIRST), list(map(seeded, trials(second)))))
+    interval = ttest_ind(second, FIRST, equal_var=False).confidence_interval(0.95)
+    assert (cell["low"], cell["high"]) == pytest.approx((interval.low, interval.high)) and cell["pairs"] == 0
+
+
+def test_what_is_the_same_is_equal_and_failures_are_no_difference():
+    assert only(compare_trials(trials(FIRST), trials(FIRST), 0.0))["verdict"] == EQUAL
+    assert only(compare_trials(FAILED, FAILED))["verdict"] == EQUAL
+
+
+@pytest.mark.parametrize(
+    ("second", "verdict"),
+    [
+        (FIRST * 1.001, HELD),
+        (FIRST * 1.5, BROKEN),
+        (FIRST * 0.5, BROKEN),
+        (FIRST + 30 * CHANGE, IMPRECISE),
+        (FIRST[:1] * 1.5, IMPRECISE),  # one pair has no interval
+    ],
+)
+def test_a_tolerance_is_held_or_broken_by_the_whole_interval(second, verdict):
+    assert only(compare_trials(trials(FIRST), trials(second), 0.05))["verdict"] == verdict
+
+
+def test_a_cell_that_lost_all_its_values_is_named():
+    cell = only(compare_trials(trials(FIRST), FAILED, 0.05))
+    assert cell["verdict"] == GONE and math.isnan(cell["difference"])
+    assert only(compare_trials(FAILED, trials(FIRST), 0.05))["verdict"] != GONE
+
+
+def test_cells_of_one_set_alone_are_counted_and_none_in_common_is_an_error():
+    both, alone = trials(FIRST), trials(FIRST, epsilon=2.0)
+    found = compare_trials([*both, *alone], [*both, *trials(FIRST, dataset="taxi"), *trials(FIRST, dataset="fire")])
+    assert (found.first_only, found.second_only) == (1, 2) and only(found)["epsilon"] == 0.1
+    with pytest.raises(UserError, match="no cell in common"):
+        compare_trials(both, alone)
+
+
+def test_other_code_answers_the_same_question():
+    def recoded(trial):
+        key, mechanism = trial.key, replace(trial.key.release.mechanism, code="another")
+        other = replace(key, fit=replace(key.fit, release=replace(key.release, mechanism=mechanism)))
+        return replace(trial, key=other, id=other.id)
+
+    assert only(compare_trials(trials(FIRST), list(map(recoded, trials(FIRST + CHANGE)))))["pairs"] == 8
