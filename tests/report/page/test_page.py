@@ -40,7 +40,7 @@ EVENTS = [
 
 
 class Reader(HTMLParser):
-    """The text by the id of the innermost element that has one, the scripts, and every attribute."""
+    """The tags and attributes of a page."""
 
     def __init__(self, text):
         super().__init__()
