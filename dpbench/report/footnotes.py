@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from dpbench.report.frames.frame import SEPARATOR
+from dpbench.report.frames.frame import SEPARATOR, SERIES
 from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
 from dpbench.report.text import number, span
@@ -96,12 +96,14 @@ def _protocol(frame: pd.DataFrame, shown: str) -> list[str]:
     if len(private):
         told.append("δ = " + ", ".join(number(delta) for delta in sorted(private["delta"].dropna().unique())))
         told.append("Neighbours: " + ", ".join(sorted(set(private["relation"]) - {""})).replace("_", "/"))
-    repetitions: dict[int, list[str]] = {}
+    repetitions: dict[tuple[int, int], list[str]] = {}
     for dataset, rows in frame.groupby("dataset", sort=True):
-        repetitions.setdefault(rows["repetition"].nunique(), []).append(str(dataset))
+        of_cells = rows.groupby([*SERIES, "epsilon"], dropna=False)["repetition"].nunique()
+        repetitions.setdefault((of_cells.max(), of_cells.min()), []).append(str(dataset))
     counts = [
-        f"{count} repetition{'' if count == 1 else 's'}{f' ({_listed(names)})' if len(repetitions) > 1 else ''}"
-        for count, names in sorted(repetitions.items(), reverse=True)
+        f"{span((least, most))} repetition{'' if most == 1 else 's'}"
+        f"{f' ({_listed(names)})' if len(repetitions) > 1 else ''}"
+        for (most, least), names in sorted(repetitions.items(), reverse=True)
     ]
     told += [f"{shown} of {_listed(counts)}"] if counts else []
     return [text for text in told if not text.endswith(": ")]

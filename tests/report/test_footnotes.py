@@ -48,7 +48,7 @@ def test_footnote_groups_data_sets_and_what_was_taken_from_them():
     trials += [make_trial(repetition=1), make_trial(epsilon=1.0)]
     text = footnote(draw(trials)[0])
     assert "Each data set: up to 50,000 training" in text
-    assert "2 repetitions (adult) and 1 repetition (taxi)" in text
+    assert "1 to 2 repetitions (adult) and 1 repetition (taxi)" in text
     assert "Not run: AdaSSP at ε = 1 on adult." in text
     assert "Non-private inputs: bounds (every private method on taxi); settings (AdaSSP on taxi)" in text
 
