@@ -11,8 +11,9 @@ from dpbench.grid.store import Store
 from dpbench.report.export import write_export
 
 
-@pytest.fixture
-def stored(bench):
+@pytest.fixture(scope="module")
+def stored(workbench, tmp_path_factory):
+    bench = workbench(tmp_path_factory.mktemp("stored"))
     assert bench.run("mechanism=[adassp]", "repetitions=4") == 0
     return bench
 

@@ -12,8 +12,9 @@ from dpbench.commands.export import COLUMNS, decoded
 from dpbench.data.table import Table
 
 
-@pytest.fixture
-def stored(bench):
+@pytest.fixture(scope="module")
+def stored(workbench, tmp_path_factory):
+    bench = workbench(tmp_path_factory.mktemp("stored"))
     assert bench.run("mechanism=[exact,adassp,aim]", "model=[linear_statistics,linear_rows]", "repetitions=2") == 0
     return bench
 
