@@ -14,6 +14,18 @@ from dpbench.errors import UserError, bounded, shown
 from dpbench.targets import use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
+GROUPS = (
+    "datasets",
+    "mechanisms",
+    "models",
+    "metrics",
+    "experiments",
+    "papers",
+    "samples",
+    "limits",
+    "figures",
+    "tables",
+)
 THREADS, MOST_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), 1024
 EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER = 0, 1, 2
 EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell reports SIGINT and SIGPIPE
@@ -93,11 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
     run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
     run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one for each task)")
-    add(
-        "status",
-        "status:status",
-        "Show what is stored of every experiment, and the tasks on SLURM.",
-    )
+    add("status", "status:status", "Show what is stored of every experiment, and the tasks on SLURM.")
     text = "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
@@ -107,24 +115,9 @@ def _parser() -> argparse.ArgumentParser:
     slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
     listing = add("list", "registry:listing", "List the names of a config group.", common)
-    groups = [
-        "datasets",
-        "mechanisms",
-        "models",
-        "metrics",
-        "experiments",
-        "papers",
-        "samples",
-        "limits",
-        "figures",
-        "tables",
-    ]
-    listing.add_argument("group", choices=groups)
-    add(
-        "show",
-        "registry:show",
-        "Show a mechanism, model, metric or figure: source, privacy, parameters (mechanism=aim).",
-    )
+    listing.add_argument("group", choices=GROUPS)
+    text = "Show a mechanism, model, metric or figure: source, privacy, parameters (mechanism=aim)."
+    add("show", "registry:show", text)
     add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
     add("verify", "verify:verify", "Check everything that is stored: whole, what it says it is, paid for.")
     compare = add("compare", "compare:compare", "Compare two sets of results cell by cell.", common)

@@ -15,14 +15,14 @@ from typing import Any
 import pandas as pd
 
 from dpbench.commands.recorded import recall
-from dpbench.commands.report import notes_of
+from dpbench.commands.report import notes_of, papers_of
 from dpbench.commands.stored import stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown
 from dpbench.files import write_file
 from dpbench.grid.records import Trial, without_repetition
-from dpbench.grid.releases import find_release, read_release
+from dpbench.grid.releases import stored_release
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.releases import SyntheticRows
@@ -66,11 +66,12 @@ def export(arguments: argparse.Namespace) -> int:
     if arguments.release:
         return _export_release(arguments)
     recall(arguments)
-    papers = [item.removeprefix("paper=") for item in arguments.overrides if item.startswith("paper=")]
-    rest = [item for item in arguments.overrides if not item.startswith("paper=")]
+    papers, rest = papers_of(arguments.overrides)
+    if len(papers) > 1:
+        raise UserError("give one paper; each is exported into a file of its own")
     experiment = compose(rest, arguments.config_dir)
     if papers:
-        name = paper_of(papers[-1], arguments.config_dir).name
+        name = paper_of(papers[0], arguments.config_dir).name
         cells = load_export(experiment.results / name / NAME)
         trials, notes = [trial for cell in cells for trial in cell.trials], list[str]()
     else:
@@ -122,8 +123,7 @@ def _export_release(arguments: argparse.Namespace) -> int:
     root, identity = compose(arguments.overrides, arguments.config_dir).results, str(arguments.release)
     store = Store(root, "")
     store.releases.scan()
-    place = find_release(store, identity)
-    stored = read_release(store, identity, place) if place else None
+    stored = stored_release(store, identity)
     if stored is None:
         raise UserError(
             f"{root / 'releases'} holds no release {shown(identity)}; the column `release` of an exported table and "
@@ -138,7 +138,7 @@ def _export_release(arguments: argparse.Namespace) -> int:
     about = {
         "release": identity,
         "rows": len(rows.table),
-        "budget": {**vars(release.budget)},
+        "budget": vars(release.budget),
         "spent": record["spent"],
         "ledger": release.ledger.to_list(),
         "nonprivate inputs": list(release.nonprivate_inputs),

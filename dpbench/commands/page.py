@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 
 from dpbench.commands.recorded import recall
-from dpbench.commands.report import notes_of, results_of
+from dpbench.commands.report import notes_of, papers_of, results_of
 from dpbench.commands.stored import stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial
-from dpbench.grid.releases import find_release, read_release
+from dpbench.grid.releases import stored_release
 from dpbench.grid.store import Store
 from dpbench.report.frames.results import Results
 from dpbench.report.page.cells import Events, LedgerOf
@@ -21,8 +21,7 @@ from dpbench.report.page.page import write_experiment_page, write_paper_page
 def report(arguments: argparse.Namespace) -> int:
     """Write the page of the paper or the experiment that the settings name."""
     recall(arguments)
-    papers = [item.removeprefix("paper=") for item in arguments.overrides if item.startswith("paper=")]
-    overrides = [item for item in arguments.overrides if not item.startswith("paper=")]
+    papers, overrides = papers_of(arguments.overrides)
     single = any(item.startswith(("experiment=", "name=")) for item in overrides)
     if len(papers) + single != 1:
         raise UserError("give one of paper=..., experiment=..., name=... and the folder of a run (see dpbench list)")
@@ -48,8 +47,7 @@ def _ledgers(store: Store) -> LedgerOf:
     store.releases.scan()
 
     def events(trial: Trial) -> Events | None:
-        place = find_release(store, trial.release_id)
-        found = None if place is None else read_release(store, trial.release_id, place)
+        found = stored_release(store, trial.release_id)
         return None if found is None else found.release.ledger.to_list()
 
     return events

@@ -27,8 +27,7 @@ def figures(arguments: argparse.Namespace) -> int:
     """Draw the papers or the experiment that the settings name, or all experiments and papers that have results."""
     recall(arguments)
     config_dir: Path | None = arguments.config_dir
-    papers = [item.removeprefix("paper=") for item in arguments.overrides if item.startswith("paper=")]
-    overrides = [item for item in arguments.overrides if not item.startswith("paper=")]
+    papers, overrides = papers_of(arguments.overrides)
     single = any(item.startswith(("experiment=", "name=")) for item in overrides)
     if papers and single:
         raise UserError("give either paper=... or an experiment; a paper draws its own experiments")
@@ -39,6 +38,16 @@ def figures(arguments: argparse.Namespace) -> int:
     for name in papers:
         _draw_paper(paper_of(name, config_dir), overrides, config_dir, arguments.other_code)
     return 0
+
+
+def papers_of(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The papers that settings name, and the other settings.
+
+    >>> papers_of(["paper=binagg", "repetitions=3"])
+    (['binagg'], ['repetitions=3'])
+    """
+    papers = [item.removeprefix("paper=") for item in overrides if item.startswith("paper=")]
+    return papers, [item for item in overrides if not item.startswith("paper=")]
 
 
 def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dpbench.config import compose
 from dpbench.errors import UserError
 from dpbench.grid.records import ReleaseKey, Trial, spent_from_dict
-from dpbench.grid.releases import find_release, read_release
+from dpbench.grid.releases import stored_release
 from dpbench.grid.spending import OverspentError, check_cost, holds
 from dpbench.grid.store import Store
 from dpbench.report.export import NAME, load_export
@@ -71,8 +71,7 @@ def _of_releases(store: Store) -> tuple[Problems, int]:
     entries = store.releases.scan()
     found: Problems = {"releases are damaged": store.releases.damaged()}
     for identity in sorted(entries):
-        place = find_release(store, identity)
-        stored = read_release(store, identity, place) if place else None
+        stored = stored_release(store, identity)
         if stored is None:
             found["releases are damaged"].append(identity)
             continue

@@ -63,6 +63,12 @@ def find_release(store: Store, identity: str) -> Place | None:
     return (identity, 0, 0) if (store.root / "releases" / identity).is_dir() else None
 
 
+def stored_release(store: Store, identity: str) -> StoredRelease | None:
+    """A release by what was last seen of the log; None if it is not stored, or damaged."""
+    place = find_release(store, identity)
+    return None if place is None else read_release(store, identity, place)
+
+
 def read_release(store: Store, identity: str, place: Place) -> StoredRelease | None:
     """The release that stands at a place; None if it is not there, was damaged or is another one."""
     held = (store.root, place)

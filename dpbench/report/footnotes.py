@@ -16,7 +16,7 @@ _MARKS = {  # what a frame's `test_rows` may have beside a size
     "protocol": "which the mechanism saw too (protocol: authors)",
     "fixed": "one split for all repetitions, so that the errors hold the noise alone (split: fixed)",
 }
-_SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
+SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
 
 
 def footnotes(
@@ -48,7 +48,7 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
         for name, rows in lost.sort_values("series_order").groupby("series", sort=False)
     ]
     told += [f"No value (failed, no estimate or not finite): {', '.join(counts)}"] if counts else []
-    over = private[private["spent_epsilon"] > _SLACK * private["epsilon"]]
+    over = private[private["spent_epsilon"] > SLACK * private["epsilon"]]
     factors = [
         f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.2g} times"
         for name, rows in over.sort_values("series_order").groupby("series", sort=False)
@@ -132,7 +132,7 @@ def _gaps(cells: pd.DataFrame) -> list[str]:
 
 def _overspending(cells: pd.DataFrame) -> list[str]:
     """Series whose ledger spent more than was asked for (published constants that do not hold)."""
-    over = cells["spent_epsilon"] > _SLACK * cells["epsilon"]
+    over = cells["spent_epsilon"] > SLACK * cells["epsilon"]
     told = _by_series(cells, over, lambda row: f"{row['spent_epsilon']:.2g}")
     return [f"Spent ε exceeds the asked ε: {told}"] if told else []
 

@@ -66,6 +66,7 @@ def test_a_reference_without_privacy_and_a_release_without_rows_are_refused(stor
     assert exported(stored, "--release", "nope") == 2 and "holds no release 'nope'" in capsys.readouterr().err
     assert main(["export", "name=other", f"results={stored.results}"]) == 2
     assert "has no trials of other" in capsys.readouterr().err
+    assert main(["export", "paper=binagg", "paper=dd_ssp"]) == 2 and "give one paper" in capsys.readouterr().err
 
 
 def test_numbers_that_are_known_are_kept_and_the_others_are_those_of_their_bins(small_domain):

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from dpbench.report.page.cells import OVER, Cell
+from dpbench.report.footnotes import SLACK
+from dpbench.report.page.cells import Cell
 from dpbench.report.page.documents import Block
 
 
@@ -36,7 +37,7 @@ def overspending(cells: Iterable[Cell]) -> Block:
     """Methods whose ledgers amount to more than was asked for."""
     rows = []
     for method, here in _together(cells, lambda cell: (cell.method.partition(" [")[0],)).items():
-        over = [cell for cell in here if cell.overspent > OVER]
+        over = [cell for cell in here if cell.overspent > SLACK]
         if over:
             where = ", ".join(dict.fromkeys(cell.dataset for cell in over))
             rows.append([*method, where, f"up to {max(cell.overspent for cell in over):.3g} times"])

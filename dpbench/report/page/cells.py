@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 from dpbench.config.labels import metric_label
 from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
+from dpbench.report.footnotes import SLACK
 from dpbench.report.frames.frame import CELL, joined_frame
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
 from dpbench.report.page.filters import Filters, Tags
-from dpbench.report.text import mean_and_error, number, powers
+from dpbench.report.text import aligned, mean_and_error, number, powers
 
 Events = Sequence[Mapping[str, Any]]
 LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a trial; None if it is not stored
@@ -27,7 +28,6 @@ LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a tr
 CLAIMED = "claimed"  # the kind of an event whose noise is a claim of third-party code
 COLUMNS = ("repetition", "trial", "release", "status", "release s", "model s")  # of a trial, before its metrics
 EVENTS = 12  # kinds of draws that a cell lists
-OVER = 1.001  # spent over asked epsilon beyond which it is told, as in the footnotes: accountants round
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
 
 
@@ -179,7 +179,7 @@ def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, eac
             *_facts(group, events, register),
         ],
         events=None if events is None else _events(events),
-        trials=_aligned([[*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each))]),
+        trials=aligned(zip([*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each)), strict=True)),
         listed=min(each, len(group)),
         total=len(group),
     )
@@ -215,7 +215,7 @@ def _marks(group: Sequence[Trial], events: Events | None) -> Iterator[str]:
     """What a reader must see before opening the cell."""
     if any(trial.status != "done" for trial in group):
         yield "failures"
-    if max(map(_overspent, group)) > OVER:
+    if max(map(_overspent, group)) > SLACK:
         yield "spent more than asked"
     if any(trial.nonprivate_inputs for trial in group) and math.isfinite(group[0].key.release.budget.epsilon):
         yield "inputs not paid for"
@@ -271,7 +271,7 @@ def _spent(group: Sequence[Trial]) -> str:
     most = max(costs, key=lambda cost: cost.epsilon)
     least = min(cost.epsilon for cost in costs)
     told = f"ε = {number(most.epsilon)} at δ = {number(most.delta)}"
-    if least < most.epsilon / OVER:
+    if least < most.epsilon / SLACK:
         told = f"ε = {number(least)} to {number(most.epsilon)} at δ = {number(most.delta)}"
     told += f", ρ = {most.rho:.4g} (zCDP)" if math.isfinite(most.rho) else ""
     return told + (f", μ = {most.mu:.4g} (Gaussian DP)" if most.mu is not None else "")
@@ -287,6 +287,8 @@ def _grounds(group: Sequence[Trial], events: Events | None) -> str:
             f"the guarantee of a filter; the noise drawn amounts to ε = {max(post):.4g} at most, as if it had been "
             "fixed beforehand (ex post: no guarantee)"
         )
+    if events is None and any(trial.spent is not None and math.isinf(trial.spent.rho) for trial in group):
+        return "a ledger that is not here: whether it holds noise that was drawn, or a claim, cannot be told"
     return "the ledger of the noise that was drawn, composed by the accountant"
 
 
@@ -365,16 +367,3 @@ def _line(trial: Trial, metrics: Sequence[str]) -> list[str]:
     repetition = f"{trial.key.release.repetition}" + (f", draw {draw}" if draw else "")
     scores = [f"{values[metric]:.5g}" if metric in values else "" for metric in metrics]
     return [repetition, trial.id, trial.release_id, trial.status, *seconds, *scores]
-
-
-def _aligned(rows: Sequence[Sequence[str]]) -> str:
-    """Columns of text side by side.
-
-    >>> print(_aligned([["a", "b"], ["long", ""], ["c", "d"]]))
-    a     b
-    long
-    c     d
-    """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
-    return "\n".join(lines)

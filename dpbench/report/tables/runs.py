@@ -42,18 +42,22 @@ def _provenance(trials: list[Trial]) -> list[str]:
 
 
 def _together(trials: list[Trial]) -> list[str]:
-    """The cost of all private releases of each data set, as if one record were in the training rows of all."""
-    costs: dict[str, dict[str, Spent]] = {}
+    """The cost of all private releases of each data set, as if one record were in the training rows of all.
+
+    Costs under two neighbouring relations are of two guarantees, and stand apart.
+    """
+    costs: dict[tuple[str, str], dict[str, Spent]] = {}
     for trial in trials:
         key = trial.key.release
         if trial.spent is not None and key.budget.epsilon < math.inf:
-            costs.setdefault(str(key.dataset["name"]), {})[trial.release_id] = trial.spent
+            place = str(key.dataset["name"]), key.budget.relation.replace("_", "/")
+            costs.setdefault(place, {})[trial.release_id] = trial.spent
     told = []
-    for name, own in sorted(costs.items()):
+    for (name, relation), own in sorted(costs.items()):
         cost = together(list(own.values()))
         rho = f", ρ = {cost.rho:.3g}" if math.isfinite(cost.rho) else ""
         all_of_them = f"all {len(own)} private releases of {markdown(name)} together"
-        told.append(f"- {all_of_them}: ε = {cost.epsilon:.3g} at δ = {cost.delta:.3g}{rho}")
+        told.append(f"- {all_of_them}: ε = {cost.epsilon:.3g} at δ = {cost.delta:.3g}{rho}, neighbours {relation}")
     return told
 
 

@@ -1,3 +1,4 @@
+import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -86,6 +87,14 @@ def made(results, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(page, "_bundle", lambda: "")
         return write_paper_page(PAPER, results, folder, lambda trial: EVENTS).read_text(), folder
+
+
+def test_without_its_ledger_a_cost_that_may_be_claimed_is_not_called_that_of_noise(experiment, tmp_path):
+    drawn, perhaps = make_trial(), make_trial("aim", "linear_rows")
+    perhaps = replace(perhaps, spent=replace(perhaps.spent, rho=math.inf))
+    assert "cannot be told" not in of_experiment(experiment, [drawn], tmp_path)
+    text = of_experiment(experiment, [drawn, perhaps], tmp_path)
+    assert text.count("whether it holds noise that was drawn, or a claim, cannot be told") == 1
 
 
 def of_experiment(experiment, trials, folder, *notes, ledger_of=lambda trial: None):
