@@ -61,6 +61,7 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     else:
         grids = tuple(_experiment(point, config_dir) for point in _points(base, axes, overrides, config_dir))
         experiment = replace(grids[0], points=grids, configuration=config)
+    experiment = replace(experiment, report=_report(experiment))
     trials = sum(_trials(grid) for grid in experiment.grids)
     if trials > MOST_TRIALS:
         raise UserError(f"the grid has {trials:,} trials, and {MOST_TRIALS:,} at most are run at once: divide it")
@@ -147,7 +148,7 @@ def _experiment(config: Mapping[str, Any], config_dir: Path | None) -> Experimen
         configuration=config,
     )
     _check(experiment)
-    return replace(experiment, report=_report(experiment))
+    return experiment
 
 
 def _check_settings(config: Mapping[str, Any]) -> None:
