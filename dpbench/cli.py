@@ -110,7 +110,8 @@ def _parser() -> argparse.ArgumentParser:
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
-    for sub in (run, add("figures", "report:figures", text), page, export):
+    recommend = add("recommend", "recommend:recommend", "Say which methods did best on tables that are near to yours.")
+    for sub in (run, add("figures", "report:figures", text), page, export, recommend):
         sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
     slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
