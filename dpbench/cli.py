@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 from dpbench import __version__
 from dpbench.errors import UserError, bounded, shown
@@ -68,6 +69,10 @@ def _set_threads() -> None:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell whose line is completed
+        import argcomplete
+
+        argcomplete.autocomplete(parser)  # ends the process
     arguments, rest = parser.parse_known_args(argv)
     if hasattr(arguments, "overrides"):  # settings may stand between the options
         given = [*arguments.overrides, *rest]
@@ -82,6 +87,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def _offered(**given: Any) -> list[str]:
+    """What a setting can be that is being typed."""
+    from dpbench.commands.completion import offered
+
+    return offered(**given)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dpbench", description="Benchmark differentially private regression.")
     parser.add_argument("--version", action="version", version=f"dpbench {__version__}")
@@ -89,7 +101,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     common.add_argument("--config-dir", type=Path, help="a folder with your own configs (dataset/, mechanism/, ...)")
     grid = argparse.ArgumentParser(add_help=False, parents=[common])
-    grid.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help=OVERRIDES)
+    settings = grid.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help=OVERRIDES)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(name: str, command: str, text: str, parent: argparse.ArgumentParser = grid) -> argparse.ArgumentParser:
@@ -133,8 +145,8 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--runs", type=int, default=400, help="runs on each of two neighbours (default 400)")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
-    data.add_argument(
-        "overrides", nargs="*", default=[], metavar="NAME|setting=value", help="a data set, or its settings"
-    )
+    text = "a data set, or its settings"
+    named = data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help=text)
+    settings.completer = named.completer = _offered  # type: ignore[attr-defined]
     data.add_argument("--offline", action="store_true", help="download nothing")
     return parser
