@@ -163,4 +163,5 @@ def _print_failures(failed: list[Trial]) -> None:
     for (status, phase, message), count in messages.most_common():
         print(f"dpbench: {count} trials {status} in {phase}: {message}", file=sys.stderr)
     if failed:
-        print("dpbench: --retry-failed runs them again", file=sys.stderr)
+        told = f"dpbench log {failed[0].id} shows what the first one printed"
+        print(f"dpbench: --retry-failed runs them again; {told}", file=sys.stderr)
