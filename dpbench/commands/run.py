@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from dpbench.commands.durations import durations
 from dpbench.commands.progress import Progress
@@ -17,7 +18,7 @@ from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import Plan, make_plan, read_plan
 from dpbench.grid.records import Trial
 from dpbench.grid.releases import find_release
-from dpbench.grid.runner import Options, default_jobs, missing
+from dpbench.grid.runner import Options, Summary, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED
@@ -50,7 +51,11 @@ def run(arguments: argparse.Namespace) -> int:
     )
     try:
         with Progress(sys.stderr) as progress:
-            summary = run_plan(plan.without(accepted), store, options, progress.show)
+            todo = plan.without(accepted)
+            if experiment.executor == "local":
+                summary = run_plan(todo, store, options, progress.show)
+            else:
+                summary = _on_dask(todo, store, options, progress, experiment, arguments.config_dir)
     except BaseException:
         stored = store.trials.scan()
         _print_missing(sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
@@ -72,6 +77,20 @@ def run(arguments: argparse.Namespace) -> int:
     if failed and {trial.error.type if trial.error else "" for trial in failed} == {UserError.__name__}:
         return 2
     return 1 if failed or len(trials) < len(plan.trial_ids) else 0
+
+
+def _on_dask(
+    plan: Plan, store: Store, options: Options, progress: Progress, experiment: Experiment, config_dir: Path | None
+) -> Summary:
+    """Run what is missing of the plan in tasks that take about the same time."""
+    from dpbench.grid import dask
+
+    left = missing(plan, store, force=options.force, retry_failed=options.retry_failed)
+    seconds = durations(experiment, plan, store, config_dir).predicted(left)
+    shards = replace(plan, releases=tuple(left)).balanced(min(experiment.shards, len(left)), seconds)
+    stored = len(plan.trial_ids) - sum(len(item.trials) for item in left)
+    summary = Summary(len(plan.trial_ids), stored)
+    return dask.run(shards, store, options, summary, progress.show, executor=experiment.executor, config_dir=config_dir)
 
 
 def _print_missing(count: int, plan: Plan) -> None:
@@ -144,4 +163,5 @@ def _print_failures(failed: list[Trial]) -> None:
     for (status, phase, message), count in messages.most_common():
         print(f"dpbench: {count} trials {status} in {phase}: {message}", file=sys.stderr)
     if failed:
-        print("dpbench: --retry-failed runs them again", file=sys.stderr)
+        told = f"dpbench log {failed[0].id} shows what the first one printed"
+        print(f"dpbench: --retry-failed runs them again; {told}", file=sys.stderr)

@@ -14,7 +14,7 @@ from dpbench.config.parts import parts_of
 from dpbench.config.registry import choices, declared
 from dpbench.config.reports import checked_report
 from dpbench.config.schema import Experiment, Part
-from dpbench.config.sizes import delta_of, epsilons_of, limits_of, sample_of, slurm_of
+from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, sample_of, slurm_of
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
 from dpbench.errors import UserError, shown, unknown
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
@@ -41,6 +41,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "sweep": "dict",
     "design": "dict",
     "jobs": "int | None",
+    "executor": "str",
     "results": "str",
     "shards": "int",
     "slurm": "dict",
@@ -140,6 +141,7 @@ def _experiment(config: Mapping[str, Any], config_dir: Path | None) -> Experimen
         sample=sample,
         limits=limits,
         jobs=None if config["jobs"] is None else integer("jobs", config["jobs"], 1, MOST["jobs"]),
+        executor=executor_of(config["executor"]),
         results=Path(config["results"]),
         shards=integer("shards", config["shards"], 1, MOST["shards"]),
         slurm=slurm_of(config["slurm"]),
