@@ -15,6 +15,7 @@ from dpbench.errors import UserError, bounded, shown
 from dpbench.targets import use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
+DATA_OVERRIDES = "a data set, or its settings"
 GROUPS = (
     "datasets",
     "mechanisms",
@@ -148,8 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--runs", type=int, default=400, help="runs on each of two neighbours (default 400)")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
-    text = "a data set, or its settings"
-    named = data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help=text)
+    named = data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help=DATA_OVERRIDES)
     settings.completer = named.completer = _offered  # type: ignore[attr-defined]
     data.add_argument("--offline", action="store_true", help="download nothing")
     return parser
