@@ -61,6 +61,8 @@ def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary]
     waiting = sum(len(item.trials) for item in items)
     summary = Summary(planned=len(plan.trial_ids), stored=len(plan.trial_ids) - waiting)
     if not items:
+        if any(store.claims_folder.iterdir()):  # of a runner that was killed when all was stored
+            Claims(store).close()
         progress(summary)
         return summary
     claims = Claims(store)
