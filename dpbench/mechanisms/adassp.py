@@ -14,7 +14,7 @@ from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
-from dpbench.privacy.on_grid import check_noise, products, single
+from dpbench.privacy.on_grid import products, single
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_triangle
 from dpbench.releases import Release, SufficientStatistics
 
@@ -52,7 +52,6 @@ def adassp(
     `noise`: `continuous`, or `discrete` (`privacy.on_grid`). lambda_min is found in double precision: its error must be
     less than half a spacing of its noise, or 2^-25 multiplier ||X||^2, which it is for some millions of rows.
     """
-    check_noise(noise)
     check_calibration(calibration, "authors")
     check_part("adassp: failure", failure)
     ledger, relation = Ledger(), budget.relation

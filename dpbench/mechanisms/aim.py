@@ -26,7 +26,7 @@ from dpbench.mechanisms.workload import Workload, cliques_of, closure, weights
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
-from dpbench.privacy.on_grid import check_noise, whole
+from dpbench.privacy.on_grid import whole
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 
@@ -74,7 +74,6 @@ def aim(
     candidates are drawn exactly (`noise.exponential_mechanism`). The release holds the marginals, the rows and the
     distribution that they were sampled from.
     """
-    check_noise(noise)
     domain, sizes = train.domain, train.domain.sizes
     cliques = cliques_of(domain, workload)
     check_settings("aim", tolerance=tolerance, iterations=iterations, rows=rows, rounds=rounds, components=components)

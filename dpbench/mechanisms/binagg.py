@@ -16,7 +16,7 @@ from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, unpaid
-from dpbench.privacy.on_grid import OnGrid, check_noise, grouped, whole
+from dpbench.privacy.on_grid import OnGrid, grouped, is_discrete, whole
 from dpbench.privacy.pure import pure_epsilon
 from dpbench.releases import BinSums, Release
 
@@ -41,8 +41,8 @@ def binagg(
     """Bins of the features from PrivTree; in each, a noisy count c, sum s of the features, and sum t of the target.
 
     `ratio` divides mu into mu_bin : mu_c : mu_s : mu_t (the root of the sum of their squares is mu). Bins with a noisy
-    count below `least_count` are discarded. `theta`, `widest` and `max_bins`: see `privtree`. `noise`: `continuous`, or `discrete`
-    (`privacy.on_grid`), in the tree too.
+    count below `least_count` are discarded. `theta`, `widest` and `max_bins`: see `privtree`. `noise`: `continuous`, or
+    `discrete` (`privacy.on_grid`), in the tree too.
 
     **Source** BinAgg, Algorithm 1 and lines 2 to 4 of Algorithm 2; budgets: appendix A.
     **Privacy** Add/remove; mu is the largest Gaussian-DP parameter that (eps, delta) allows. The tree is
@@ -63,7 +63,6 @@ def binagg(
     one.
     """
     check_calibration(calibration, "authors")
-    check_noise(noise)
     check_tree(theta, widest, max_bins)
     _check(budget, ratio, allocation, least_count)
     box, target_range = design.box, design.target_range
@@ -98,7 +97,7 @@ def binagg(
     unit = np.where(delta_s > 0, delta_s, 1.0)
     sums: Floats | OnGrid = (s - c[:, None] * m) / unit
     targets: Floats | OnGrid = t - c * m_y
-    if noise == "discrete":  # the same, row by row
+    if is_discrete(noise):  # the same, row by row
         inside = kept[bin_of]
         b = (np.cumsum(kept) - 1)[bin_of[inside]]
         sums, targets = grouped((X[inside] - m[b]) / unit[b], b, len(m)), grouped(y[inside] - m_y, b, len(m))

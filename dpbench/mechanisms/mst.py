@@ -15,7 +15,7 @@ from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
-from dpbench.privacy.on_grid import check_noise, whole
+from dpbench.privacy.on_grid import whole
 from dpbench.releases import Distribution, Marginals, Merge, Release, SyntheticRows
 
 THRESHOLD = 3.0  # standard deviations of a noisy count below which a level is merged (authors' code)
@@ -57,7 +57,6 @@ def mst(
     `max_model_mb`: the limit on the largest tree that could be selected. The other parameters are those of `aim`, and
     so is what the release holds.
     """
-    check_noise(noise)
     domain, d = train.domain, len(train.domain.names)
     cliques = cliques_of(domain, workload)
     check_settings("mst", tolerance=tolerance, iterations=iterations, rows=rows)

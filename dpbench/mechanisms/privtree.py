@@ -10,7 +10,7 @@ from dpbench.data.domain import Codes, Floats
 from dpbench.errors import UserError, check_known
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import tree_laplace
-from dpbench.privacy.on_grid import GRID
+from dpbench.privacy.on_grid import is_discrete, spacing_of
 
 WIDEST = ("own_unit", "relative")
 
@@ -41,13 +41,13 @@ def privtree(
     **Departures** 1. All nodes of one depth are visited together: they have the same sides, so the same one is halved,
     and their noise is independent. 2. Growth ends at a depth where the widest side has no number left between its
     ends, or where more than `max_bins` bins could result; neither looks at more than the tree so far, so the result
-    is post-processing of the whole tree. 3. Discrete `noise`: lambda, delta and theta are multiples of a spacing, and so
-    are the counts (`_on_grid`).
+    is post-processing of the whole tree. 3. With discrete `noise` lambda, delta and theta are multiples of a spacing,
+    and so are the counts (`_on_grid`).
     """
     n, p = X.shape
     scale = 3 / epsilon
     delta, spacing = scale * math.log(2), None
-    if noise == "discrete":
+    if is_discrete(noise):
         scale, delta, theta, spacing = _on_grid(epsilon, theta)
     noisy = tree_laplace(rng, ledger, scale=scale, epsilon=epsilon, label="tree of bins", spacing=spacing)
     precision = np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
@@ -83,17 +83,16 @@ def privtree(
 def _on_grid(epsilon: float, theta: float) -> tuple[float, float, float, float]:
     """lambda, delta and theta as multiples of a spacing s, and s: the tree is epsilon-DP with discrete Laplace noise.
 
-    Proof. Let x be a biased count less theta and q = exp(-s / lambda). The node is halved with the probability
-    exp(x / lambda) q / (1 + q) for x <= 0, and 1 - exp(-x / lambda) / (1 + q) for x >= 0. The slope of its logarithm is
-    1 / lambda below 0, and exp(-x / lambda) / (q lambda) at most above. One row more raises the counts of a path from the
-    root by 1 or less, where they are not below theta - delta. For any u in [0, 1] the points x - u of the path that are
-    -delta or more lie delta >= lambda ln 2 apart, so that one is below 0 and the slopes at the others add up to
-    (1 + 1/2 + ...) / (q lambda). The logarithm of the tree's probability, with one leaf's, which only falls, rises by
-    the mean of their sum, (1 + 2/q) / lambda, at most; and it falls by no more than the leaf's 1 / lambda. With
-    lambda = s t, t >= 2^24, it is (1 + 2 exp(1/t)) / (s t) <= (3 + 2/t + 2/t^2) / (s t), and this is at most epsilon
-    for t = 1 + 3 / (s epsilon), rounded up.
+    Proof. Let x be a biased count less theta, and q = exp(-s / lambda). The node is halved with the probability
+    q exp(x / lambda) / (1 + q) if x <= 0, and 1 - exp(-x / lambda) / (1 + q) if x >= 0. The slope of its logarithm is
+    1 / lambda below 0, and at most exp(-x / lambda) / (q lambda) above. One row more raises the counts on one path from
+    the root by 1 at most, from theta - delta at least. For any u in [0, 1] the points x - u of this path that are not
+    below -delta lie delta >= lambda ln 2 apart: one is below 0, and at the others the slopes add up to at most
+    (1 + 1/2 + 1/4 + ...) / (q lambda). So the logarithm of the probability of all halvings rises by at most the mean
+    over u of these sums, (1 + 2/q) / lambda, and that of the leaf at the end falls by at most 1 / lambda. With lambda =
+    s t the first is (1 + 2 exp(1/t)) / (s t) <= (3 + 2/t + 2/t^2) / (s t), at most epsilon if t >= 1 + 3 / (s epsilon).
     """
-    spacing = min(math.ldexp(1.0, math.frexp(3 / epsilon)[1] - 1) / GRID, 1.0)
+    spacing = min(spacing_of(3 / epsilon), 1.0)
     t = math.ceil(3 / (spacing * epsilon)) + 1
     delta = math.ceil(t * math.log(2)) + 1
     return t * spacing, delta * spacing, round(theta / spacing) * spacing, spacing

@@ -13,7 +13,7 @@ from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
-from dpbench.privacy.on_grid import OnGrid, check_noise, products
+from dpbench.privacy.on_grid import OnGrid, products
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_square, of_triangle
 from dpbench.releases import Release, SufficientStatistics
 
@@ -44,7 +44,6 @@ def ssp(
     `noise`: `continuous`, or `discrete` (`privacy.on_grid`).
     """
     check_calibration(calibration)
-    check_noise(noise)
     ledger, relation = Ledger(), budget.relation
     xx_sensitivity, xy_sensitivity = of_triangle(design, relation), of_cross(design, relation)
     if calibration == "paper":

@@ -107,6 +107,8 @@ def _gaussian(source: Source, scale: int, size: int) -> tuple[Integers, Coins]:
 
 def _drawn(some: Callable[[Source, int, int], tuple[Integers, Coins]], source: Source, scale: int, size: int) -> Codes:
     """The first `size` of the variates that `some` gives, with their signs."""
+    if not 2 <= scale <= LARGEST_SCALE:
+        raise ValueError(f"discrete noise has a scale of 2 to 2^31 spacings, not {scale}")
     found = np.zeros(0, np.int64)
     while len(found) < size:
         magnitude, negative = some(source, scale, 2 * (size - len(found)) + 8)

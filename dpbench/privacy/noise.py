@@ -2,8 +2,8 @@
 that it noises, so that what is asked and told can be recorded and replayed (`privacy.tape`).
 
 Noise is sampled in double precision: the guarantee is that of the real-valued mechanism, not of its last bits (Mironov
-2012). Discrete noise (`noise=discrete`) is whole multiples of a spacing, drawn exactly (`privacy.discrete`) and added to
-values that are such multiples themselves (`privacy.on_grid`): its guarantee is that of what is released.
+2012). Discrete noise (`noise=discrete`) is whole multiples of a spacing, drawn exactly (`privacy.discrete`) and added
+to values that are such multiples themselves (`privacy.on_grid`): its guarantee is that of what is released.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpbench.privacy import discrete, events, tape
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.events import Event
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.on_grid import DiscreteGaussian, OnGrid
+from dpbench.privacy.on_grid import DiscreteGaussian, OnGrid, is_discrete
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.privacy.tape import Rows
@@ -48,7 +48,7 @@ def gaussian(
     """
     if isinstance(value, OnGrid):
         return _discrete_gaussian(
-            rng, ledger, value, DiscreteGaussian.of(label, sensitivity, multiplier, value.rounded)
+            rng, ledger, value, DiscreteGaussian.of(label, sensitivity, multiplier, value.entries)
         )
     event = events.Gaussian(label, sensitivity, multiplier)
     return _told(rng, ledger, event, value, lambda x: x + rng.normal(0.0, multiplier * sensitivity, size=x.shape))
@@ -60,7 +60,7 @@ def _discrete_gaussian(rng: np.random.Generator, ledger: Ledger, value: OnGrid, 
 
     def noisy() -> Floats:
         drawn = discrete.gaussian(discrete.Source.of(rng), event.scale, exact.size).reshape(exact.shape)
-        return (exact + drawn) * event.spacing
+        return (exact + drawn).astype(float) * event.spacing
 
     return tape.answer(rng, event.label, event, exact * event.spacing, noisy)
 
@@ -166,7 +166,7 @@ def tree_laplace(
     def draw(size: int) -> Floats:
         if spacing is None:
             return rng.laplace(0.0, scale, size=size)
-        return discrete.laplace(discrete.Source.of(rng), round(scale / spacing), size) * spacing
+        return discrete.laplace(discrete.Source.of(rng), round(scale / spacing), size).astype(float) * spacing
 
     return lambda counts: tape.answer(rng, label, event, counts, lambda: counts + draw(len(counts)))
 
@@ -211,7 +211,7 @@ def exponential_mechanism(
     and so the weight is exp(epsilon level / (2 (LEVELS + 2))).
     """
     event, scale = events.ExponentialMechanism(label, sensitivity, epsilon), epsilon / (2 * sensitivity)
-    if noise == "discrete":
+    if is_discrete(noise):
         rate = Fraction(epsilon) / (2 * (LEVELS + 2))
 
         def draw(x: Floats) -> int:

@@ -25,39 +25,45 @@ LEAST_MULTIPLIER = 2**-10  # below, sums of a hundred million terms could leave 
 class OnGrid:
     """A sum over the rows whose every term was rounded to multiples of a spacing, whatever that will be.
 
-    `multiples(spacing)`: the integers (of `shape`) that the sum then has of the spacing, a power of 2. `rounded`: in
-    how many entries the term of one record is not whole anyway; at 0 the sum is whole at any spacing up to 1.
+    `multiples(spacing)`: how many times the spacing, a power of 2, the sum then is, of this `shape`. `entries`: how
+    many of one term are rounded; 0 if all are whole numbers, which a spacing of 1 or less leaves as they are.
     """
 
     shape: tuple[int, ...]
     multiples: Callable[[float], Codes]
-    rounded: int
+    entries: int
 
     def __getitem__(self, index: Any) -> OnGrid:
         """A part of the entries."""
-        return OnGrid(np.empty(self.shape)[index].shape, lambda spacing: self.multiples(spacing)[index], self.rounded)
+        return OnGrid(np.empty(self.shape)[index].shape, lambda spacing: self.multiples(spacing)[index], self.entries)
 
 
-def check_noise(noise: str) -> None:
-    """`UserError` unless this is a kind of noise."""
+def is_discrete(noise: str) -> bool:
+    """Whether this kind of noise is the discrete one. `UserError` for an unknown kind."""
     check_known("noise", noise, NOISES)
+    return noise == "discrete"
+
+
+def spacing_of(sd: float) -> float:
+    """The spacing of noise of this standard deviation or scale: the power of 2 at or below it, divided by `GRID`."""
+    return math.ldexp(1.0, math.frexp(sd)[1] - 1) / GRID
 
 
 def whole(value: Floats, noise: str) -> Floats | OnGrid:
     """Counts of rows, as this kind of noise is added to them."""
-    if noise == "continuous":
+    if not is_discrete(noise):
         return value
     return OnGrid(value.shape, lambda spacing: (value / spacing).astype(np.int64), 0)
 
 
 def single(value: float, noise: str) -> float | OnGrid:
     """A number that is no sum; for discrete noise it is rounded itself."""
-    return value if noise == "continuous" else OnGrid((), lambda spacing: nearest(np.asarray(value / spacing)), 1)
+    return OnGrid((), lambda spacing: nearest(np.asarray(value / spacing)), 1) if is_discrete(noise) else value
 
 
 def products(X: Floats, Y: Floats, noise: str) -> Floats | OnGrid:
     """X'Y of the rows X (n, p) and Y (n, q), or (n,); for discrete noise each product of two entries is rounded."""
-    if noise == "continuous":
+    if not is_discrete(noise):
         value: Floats = X.T @ Y
         return value
     shape = X.shape[1:] + Y.shape[1:]
@@ -65,9 +71,10 @@ def products(X: Floats, Y: Floats, noise: str) -> Floats | OnGrid:
     def multiples(spacing: float) -> Codes:
         def column(y: Floats) -> Codes:
             rows = np.flatnonzero(y)  # of a one-hot column few
-            return nearest((X[rows].T * (y[rows] / spacing)).T).sum(axis=0)
+            sums: Codes = nearest((X[rows].T * (y[rows] / spacing)).T).sum(axis=0)
+            return sums
 
-        return np.stack([column(y) for y in Y.reshape(len(Y), -1).T], axis=-1).reshape(shape)
+        return np.stack([column(y) for y in (Y if Y.ndim == 2 else Y[:, None]).T], axis=-1).reshape(shape)
 
     return OnGrid(shape, multiples, math.prod(shape))
 
@@ -124,18 +131,18 @@ class DiscreteGaussian(Gaussian):
         return self.scale * self.spacing
 
     @classmethod
-    def of(cls, label: str, sensitivity: float, multiplier: float, rounded: int) -> Self:
-        """The event of a sum of this sensitivity, before rounding, with so many rounded entries in a record's term.
+    def of(cls, label: str, sensitivity: float, multiplier: float, entries: int) -> Self:
+        """The event of a sum of this sensitivity, before rounding, with so many rounded entries in a term.
 
         A term is computed in double precision and rounded to the next multiple of the spacing, which moves it by less
         than one spacing in each of these entries. Neighbours differ by two terms at most: the ledger has the
-        sensitivity 2 spacing sqrt(rounded) more. The spacing is the power of 2 below sd / `GRID`; of counts 1 at most.
+        sensitivity 2 spacing sqrt(entries) more. The spacing is that `spacing_of` the noise; of counts 1 at most.
 
         Raises `UserError` for noise that is too large or too small for the arithmetic.
         """
-        spacing = math.ldexp(1.0, math.frexp(Gaussian(label, sensitivity, multiplier).sd)[1] - 1) / GRID
-        spacing = spacing if rounded else min(spacing, 1.0)
-        paid = sensitivity + 2 * spacing * math.sqrt(rounded)
+        spacing = spacing_of(Gaussian(label, sensitivity, multiplier).sd)
+        spacing = spacing if entries else min(spacing, 1.0)
+        paid = sensitivity + 2 * spacing * math.sqrt(entries)
         scale = multiplier * paid / spacing
         if not (multiplier >= LEAST_MULTIPLIER and scale < LARGEST_SCALE - 1):
             raise UserError(
