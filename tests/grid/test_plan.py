@@ -71,7 +71,7 @@ def test_discrete_noise_is_a_parameter_of_private_mechanisms_and_continuous_nois
     chosen = ("mechanism=[exact,ssp]", "epsilon=1", "repetitions=1", "calibration=tight")
     plain, same, other = (plan(*chosen, *more).releases for more in ((), ("noise=continuous",), ("noise=discrete",)))
     assert plain == same
-    assert [item.key.mechanism.parameters for item in plain] == [{}, {"intervals": False, "calibration": "tight"}]
+    assert [item.key.mechanism.parameters for item in plain] == [{}, {"calibration": "tight"}]
     assert other[0] == plain[0]
     assert other[1].key.mechanism.parameters == {**plain[1].key.mechanism.parameters, "noise": "discrete"}
     assert len({item.key.id for item in (*plain, *other)}) == 3
