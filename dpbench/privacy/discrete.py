@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,27 +52,23 @@ def coins(source: Source, numerator: Integers, denominator: int) -> Coins:
     K = k where the first k - 1 of the coins of probability ratio/1, ratio/2, ... succeed and the k-th fails, so that
     P(K > k) = ratio^k / k!, and K is odd with probability 1 - ratio + ratio^2 / 2! - ...
     """
-    odd, running = np.zeros(len(numerator), bool), np.arange(len(numerator))
-    for k in count(1):
+    odd, running, k = np.zeros(len(numerator), bool), np.arange(len(numerator)), 1
+    while len(running):
         goes_on = source.below(denominator, len(running)) < numerator[running]
         if k > 1:
             goes_on &= source.below(k, len(running)) == 0
         odd[running[~goes_on]] = k % 2
-        running = running[goes_on]
-        if not len(running):
-            return odd
-    raise AssertionError
+        running, k = running[goes_on], k + 1
+    return odd
 
 
 def _all_succeed(source: Source, numerator: Integers, denominator: int, times: Integers) -> Coins:
     """Each True with probability exp(-times numerator / denominator): where so many coins succeed."""
-    success = np.ones(len(times), bool)
-    for k in count():
-        tossed = np.flatnonzero(success & (times > k))
-        if not len(tossed):
-            return success
+    success, k = np.ones(len(times), bool), 0
+    while len(tossed := np.flatnonzero(success & (times > k))):
         success[tossed] = coins(source, numerator[tossed], denominator)
-    raise AssertionError
+        k += 1
+    return success
 
 
 def _runs(source: Source, size: int) -> Integers:

@@ -117,19 +117,15 @@ def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part,
             assert check_replay(make, rows(kind, 1000), relation=relation) == []
 
 
-@pytest.mark.parametrize(
-    "name", ["ssp", "ssp_intervals", "adassp", "binagg", "binagg_centred", "mst", "aim", "aim_mixture"]
-)
-@pytest.mark.parametrize("relation", ["add_remove", "replace"])
-def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name, relation):
+@pytest.mark.parametrize("name", ["ssp_intervals", "adassp", "binagg", "binagg_centred", "mst", "aim"])
+def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
     part = part_of("mechanism", name)
-    if relation not in part.relations:
-        pytest.skip(f"{name} is not private under relation={relation}")
-    make = maker(part, "numeric", 0.5, relation=relation, noise="discrete")
-    assert check_replay(make, rows("numeric", 300), relation=relation) == []
-    ledger = make(rows("numeric", 300)).ledger
-    assert {type(event) for event in ledger.events} <= {DiscreteGaussian, ExponentialMechanism, PureDP}
-    assert 0.49 < spent(ledger, DELTA).epsilon <= 0.5 * (1 + 1e-9)
+    for relation in part.relations:
+        make = maker(part, "numeric", 0.5, relation=relation, noise="discrete")
+        assert check_replay(make, rows("numeric", 300), relation=relation) == []
+        ledger = make(rows("numeric", 300)).ledger
+        assert {type(event) for event in ledger.events} <= {DiscreteGaussian, ExponentialMechanism, PureDP}
+        assert 0.49 < spent(ledger, DELTA).epsilon <= 0.5 * (1 + 1e-9)
 
 
 def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worker):
