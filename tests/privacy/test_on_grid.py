@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.privacy import noise
+from dpbench.privacy import noise, on_grid
 from dpbench.privacy.accounting import gaussian_delta, gaussian_epsilon, spent
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.on_grid import GRID, ROUNDED, DiscreteGaussian, grouped, products, single, spacing_of, whole
@@ -70,12 +70,16 @@ def test_noise_out_of_range_is_refused(multiplier):
         DiscreteGaussian.of("x", 1.0, multiplier, 0)
 
 
-def test_no_two_neighbours_differ_by_more_than_the_sensitivity_that_is_paid(rng):
+def test_no_two_neighbours_differ_by_more_than_the_sensitivity_that_is_paid(rng, monkeypatch):
     """A search over 40,000 pairs of records, and all corners, of X'X with a coarse spacing: what rounding adds is seen.
 
     The bound on ||x||^2 is attained without rounding; with it records go beyond that, but not beyond what is paid.
     """
-    spacing, p = 0.25, 3
+    monkeypatch.setattr(on_grid, "GRID", 16)
+    p = 3
+    event = DiscreteGaussian.of("X'X", p, 5 / 3, p * p)
+    spacing, paid = event.spacing, event.sensitivity - p
+    assert spacing == 0.25
     records = [
         *product((-1.0, 0.0, 1.0), repeat=p),
         *rng.uniform(-1, 1, (200, p)),
@@ -84,7 +88,6 @@ def test_no_two_neighbours_differ_by_more_than_the_sensitivity_that_is_paid(rng)
     X = np.array(records)
     terms = np.array([products(x[None], x[None], "discrete").multiples(spacing).ravel() for x in X]) * spacing
     exact = np.einsum("ij,ik->ijk", X, X).reshape(len(X), -1)
-    paid = 2 * spacing * math.sqrt(p * p)
     one = np.linalg.norm(terms, axis=1)
     assert one.max() <= p + paid
     assert (one - np.linalg.norm(exact, axis=1)).max() > 0.1 * paid  # the search is not idle
