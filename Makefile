@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: quickstart test test-slow test-slurm test-browser lint figures smoke bench install snsynth clean
+.PHONY: quickstart test test-slow test-slurm test-dask test-browser lint figures smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -51,6 +51,11 @@ test-slurm: $(STAMP)
 	  { $(APT) update && $(APT) install --yes --no-install-recommends $(SLURM); } || \
 	  echo "SLURM cannot be installed here: what needs one is not tested"
 	$(THREADS) $(BIN)/python -m pytest -m slurm -rs tests/slurm
+
+# On Dask: a scheduler and workers on this machine, which the tests start and stop.
+test-dask: $(STAMP)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-dask.lock
+	$(THREADS) $(BIN)/python -m pytest -m dask -rs tests/grid/test_dask.py
 
 # The report in a headless browser: Chromium of Debian, driven by Playwright; the tests say so where there is none.
 test-browser: $(STAMP)

@@ -8,12 +8,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import Any
 
 from dpbench import __version__
 from dpbench.errors import UserError, bounded, shown
 from dpbench.targets import use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
+DATA_OVERRIDES = "a data set, or its settings"
 GROUPS = (
     "datasets",
     "mechanisms",
@@ -68,6 +70,10 @@ def _set_threads() -> None:
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # set by the shell whose line is completed
+        import argcomplete
+
+        argcomplete.autocomplete(parser)  # ends the process
     arguments, rest = parser.parse_known_args(argv)
     if hasattr(arguments, "overrides"):  # settings may stand between the options
         given = [*arguments.overrides, *rest]
@@ -82,6 +88,13 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+def _offered(**given: Any) -> list[str]:
+    """What a setting can be that is being typed."""
+    from dpbench.commands.completion import offered
+
+    return offered(**given)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="dpbench", description="Benchmark differentially private regression.")
     parser.add_argument("--version", action="version", version=f"dpbench {__version__}")
@@ -89,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     common.add_argument("--config-dir", type=Path, help="a folder with your own configs (dataset/, mechanism/, ...)")
     grid = argparse.ArgumentParser(add_help=False, parents=[common])
-    grid.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help=OVERRIDES)
+    settings = grid.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help=OVERRIDES)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(name: str, command: str, text: str, parent: argparse.ArgumentParser = grid) -> argparse.ArgumentParser:
@@ -110,7 +123,8 @@ def _parser() -> argparse.ArgumentParser:
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
-    for sub in (run, add("figures", "report:figures", text), page, export):
+    recommend = add("recommend", "recommend:recommend", "Say which methods did best on tables that are near to yours.")
+    for sub in (run, add("figures", "report:figures", text), page, export, recommend):
         sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
     slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
@@ -120,6 +134,9 @@ def _parser() -> argparse.ArgumentParser:
     add("show", "registry:show", text)
     add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
     add("verify", "verify:verify", "Check everything that is stored: whole, what it says it is, paid for.")
+    log = add("log", "log:log", "Show what a trial printed, after its settings and its status.", common)
+    log.add_argument("trial", metavar="TRIAL", help="the id of a trial, or its first digits")
+    log.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help="such as results=FOLDER")
     compare = add("compare", "compare:compare", "Compare two sets of results cell by cell.", common)
     compare.add_argument("first", metavar="A", help="a folder with results, or COMMIT[:FOLDER] of this repository")
     compare.add_argument("second", metavar="B", help="what is held against it")
@@ -132,8 +149,7 @@ def _parser() -> argparse.ArgumentParser:
     audit.add_argument("--runs", type=int, default=400, help="runs on each of two neighbours (default 400)")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
-    data.add_argument(
-        "overrides", nargs="*", default=[], metavar="NAME|setting=value", help="a data set, or its settings"
-    )
+    named = data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help=DATA_OVERRIDES)
+    settings.completer = named.completer = _offered  # type: ignore[attr-defined]
     data.add_argument("--offline", action="store_true", help="download nothing")
     return parser

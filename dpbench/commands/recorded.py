@@ -10,7 +10,7 @@ from dpbench.errors import UserError
 from dpbench.grid.store import Store
 
 FILE = "experiment.yaml"
-ALONE = ("name", "results", "jobs")  # settings that leave a run what it is
+ALONE = ("name", "results", "jobs", "executor", "shards")  # settings that leave a run what it is
 
 
 def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) -> None:

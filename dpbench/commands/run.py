@@ -6,25 +6,26 @@ import argparse
 import re
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpbench.commands.durations import durations
-from dpbench.commands.progress import Progress
+from dpbench.commands.progress import Board, Lines
 from dpbench.commands.recorded import recall, record
 from dpbench.config import Experiment, compose, composed
 from dpbench.errors import UserError
 from dpbench.grid.other_code import of_other_code
-from dpbench.grid.plan import Plan, make_plan, read_plan
+from dpbench.grid.plan import Plan, ReleaseItem, make_plan, read_plan
 from dpbench.grid.records import Trial
 from dpbench.grid.releases import find_release
-from dpbench.grid.runner import Options, default_jobs, missing
+from dpbench.grid.runner import Options, Summary, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run what is missing, with a live line; then the table.
+    """Run what is missing, and show where it stands; then the table.
 
     0 if every trial of the plan (or shard) is stored and ended well. Else 1, or 2 if there are failures and all of
     them were refused for the user's settings.
@@ -48,9 +49,18 @@ def run(arguments: argparse.Namespace) -> int:
         retry_failed=arguments.retry_failed,
         fail_fast=arguments.fail_fast,
     )
+    todo = plan.without(accepted)
     try:
-        with Progress(sys.stderr) as progress:
-            summary = run_plan(plan.without(accepted), store, options, progress.show)
+        left = missing(todo, store, force=options.force, retry_failed=options.retry_failed)
+
+        def predicted() -> list[float]:
+            return durations(experiment, todo, store, arguments.config_dir).predicted(left)
+
+        with Board(todo, left, store, predicted, sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr) as progress:
+            if experiment.executor == "local":
+                summary = run_plan(todo, store, options, progress.show)
+            else:
+                summary = _on_dask(todo, left, predicted(), store, options, progress.show, experiment)
     except BaseException:
         stored = store.trials.scan()
         _print_missing(sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
@@ -72,6 +82,25 @@ def run(arguments: argparse.Namespace) -> int:
     if failed and {trial.error.type if trial.error else "" for trial in failed} == {UserError.__name__}:
         return 2
     return 1 if failed or len(trials) < len(plan.trial_ids) else 0
+
+
+def _on_dask(
+    plan: Plan,
+    left: Sequence[ReleaseItem],
+    seconds: Sequence[float],
+    store: Store,
+    options: Options,
+    progress: Callable[[Summary], None],
+    experiment: Experiment,
+) -> Summary:
+    """Run what is `left` of the plan in tasks that take about the same time."""
+    from dpbench.grid import dask
+
+    shards = replace(plan, releases=tuple(left)).balanced(min(experiment.shards, len(left)), seconds)
+    stored = len(plan.trial_ids) - sum(len(item.trials) for item in left)
+    summary = Summary(len(plan.trial_ids), stored)
+    executor, config_dir = experiment.executor, experiment.config_dir
+    return dask.run(shards, store, options, summary, progress, executor=executor, config_dir=config_dir)
 
 
 def _print_missing(count: int, plan: Plan) -> None:
@@ -144,4 +173,5 @@ def _print_failures(failed: list[Trial]) -> None:
     for (status, phase, message), count in messages.most_common():
         print(f"dpbench: {count} trials {status} in {phase}: {message}", file=sys.stderr)
     if failed:
-        print("dpbench: --retry-failed runs them again", file=sys.stderr)
+        told = f"dpbench log {failed[0].id} shows what the first one printed"
+        print(f"dpbench: --retry-failed runs them again; {told}", file=sys.stderr)

@@ -14,7 +14,7 @@ from dpbench.config.parts import parts_of
 from dpbench.config.registry import choices, declared
 from dpbench.config.reports import checked_report
 from dpbench.config.schema import Experiment, Part
-from dpbench.config.sizes import delta_of, epsilons_of, limits_of, sample_of, slurm_of
+from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, sample_of, slurm_of
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
 from dpbench.errors import UserError, shown, unknown
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
@@ -42,6 +42,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "sweep": "dict",
     "design": "dict",
     "jobs": "int | None",
+    "executor": "str",
     "results": "str",
     "shards": "int",
     "slurm": "dict",
@@ -62,6 +63,7 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     else:
         grids = tuple(_experiment(point, config_dir) for point in _points(base, axes, overrides, config_dir))
         experiment = replace(grids[0], points=grids, configuration=config)
+    experiment = replace(experiment, report=_report(experiment))
     trials = sum(_trials(grid) for grid in experiment.grids)
     if trials > MOST_TRIALS:
         raise UserError(f"the grid has {trials:,} trials, and {MOST_TRIALS:,} at most are run at once: divide it")
@@ -140,6 +142,7 @@ def _experiment(config: Mapping[str, Any], config_dir: Path | None) -> Experimen
         sample=sample,
         limits=limits,
         jobs=None if config["jobs"] is None else integer("jobs", config["jobs"], 1, MOST["jobs"]),
+        executor=executor_of(config["executor"]),
         results=Path(config["results"]),
         shards=integer("shards", config["shards"], 1, MOST["shards"]),
         slurm=slurm_of(config["slurm"]),
@@ -148,7 +151,7 @@ def _experiment(config: Mapping[str, Any], config_dir: Path | None) -> Experimen
         configuration=config,
     )
     _check(experiment)
-    return replace(experiment, report=_report(experiment))
+    return experiment
 
 
 def _check_settings(config: Mapping[str, Any]) -> None:

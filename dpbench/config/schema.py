@@ -104,6 +104,7 @@ class Experiment:
     sample: Sample
     limits: Limits
     jobs: int | None
+    executor: str
     results: Path
     shards: int
     slurm: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""Sizes and budgets of an experiment: the groups `sample` and `limits`, delta, epsilons, and the options of sbatch."""
+"""Sizes and budgets of an experiment: the groups `sample` and `limits`, delta, epsilons, and where it runs."""
 
 from __future__ import annotations
 
@@ -119,6 +119,16 @@ def _rounded(value: float) -> float:
     0.3333333333
     """
     return float(f"{value:.10g}")
+
+
+def executor_of(given: str) -> str:
+    """What runs a plan: `local` processes, `dask` workers on this machine, or those of the scheduler at an address."""
+    if given not in ("local", "dask") and not re.fullmatch(r"[a-z]+://[^\s/]+(:\d+)?", given):
+        raise UserError(
+            "executor must be local, dask or the address of a Dask scheduler, such as tcp://10.0.0.1:8786, not "
+            f"{shown(given)}"
+        )
+    return given
 
 
 def slurm_of(options: Mapping[str, Any]) -> dict[str, Any]:

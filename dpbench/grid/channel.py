@@ -1,10 +1,12 @@
 """Messages between two processes, JSON, which no plug-in can make execute anything; and memory that they share.
 
 What a process is at changes a dozen times a trial, and its supervisor asks now and then: it stands on a page of that.
+What it prints stands there too: it is taken when a request ends, by the process, or by its supervisor if it died.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import mmap
 import os
@@ -19,6 +21,7 @@ from typing import IO, Any, NamedTuple
 _LENGTH = struct.Struct("!Q")
 _PHASE = struct.Struct("=d?16s")
 _AT_ONCE = 2**20
+PRINTED = 20_000  # bytes that are kept of what is printed at one request
 Message = dict[str, Any]
 
 
@@ -77,6 +80,13 @@ class Channel:
         self._socket.close()
 
 
+def memory() -> IO[bytes]:
+    """A file without a name, which lies on no disk where the system can do without (Linux)."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("dpbench"), "r+b")
+    return tempfile.TemporaryFile()
+
+
 class Phase(NamedTuple):
     """What a process is at, whether `limits.seconds` holds for it, and since when, by `time.monotonic`."""
 
@@ -93,9 +103,8 @@ class Page:
 
     @staticmethod
     def file() -> IO[bytes]:
-        """A file for the memory, which lies on no disk where the system can do without (Linux)."""
-        memory = hasattr(os, "memfd_create")
-        file = os.fdopen(os.memfd_create("phase"), "r+b") if memory else tempfile.TemporaryFile()  # noqa: SIM115
+        """A file for the memory."""
+        file = memory()
         file.truncate(mmap.PAGESIZE)
         return file
 
@@ -107,6 +116,37 @@ class Page:
         """The phase that was begun last."""
         since, limited, name = _PHASE.unpack_from(self._memory)
         return Phase(name.rstrip(b"\0").decode(), limited, since) if name[0] else None
+
+
+class Printed:
+    """What a process and those below it print into a file of `memory`; of much, the last."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        fcntl.fcntl(file, fcntl.F_SETFL, os.O_APPEND)  # whoever prints goes on at the end, also after a cut
+
+    def fileno(self) -> int:
+        """The number of the file."""
+        return self._file.fileno()
+
+    def cut(self) -> None:
+        """Drop what will not be kept, if it is much."""
+        if os.fstat(self.fileno()).st_size > 100 * PRINTED:
+            last = self._last()
+            os.ftruncate(self.fileno(), 0)
+            os.write(self.fileno(), last)
+
+    def take(self) -> str:
+        """What was printed, and empty the file."""
+        last = self._last()
+        os.ftruncate(self.fileno(), 0)
+        said = f"[the last {PRINTED:,} bytes of what was printed]\n" if len(last) > PRINTED else ""
+        return said + last[-PRINTED:].decode(errors="replace")
+
+    def _last(self) -> bytes:
+        """What is to be kept, and one byte more if there is more."""
+        size = os.fstat(self.fileno()).st_size
+        return os.pread(self.fileno(), PRINTED + 1, max(size - PRINTED - 1, 0))
 
 
 class Work:

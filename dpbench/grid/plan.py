@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import cache
@@ -170,20 +170,22 @@ def all_stays() -> Iterator[None]:
         gc.enable()
 
 
-def make_plan(experiment: Experiment) -> Plan:
+def make_plan(experiment: Experiment, code: Callable[[str], str | None] = code_of) -> Plan:
     """Multiply out the axes: mechanism x calibration x epsilon x repetition, and on each release the fitting models.
 
     Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once a repetition,
     at epsilon = inf. A model of synthetic rows is fitted to each of `draws` sets of them. A release's key names the
     design and the public rows only if the mechanism takes them, so that one release serves every
-    target. Points of a sweep that ask for the same release share it, and each has its trials on it.
+    target. Points of a sweep that ask for the same release share it, and each has its trials on it. `code` gives the
+    digest of the code behind a target; with None for all, the keys are `uncoded`.
 
     Raises `UserError` for a target that the data do not have, or of which a part needs two levels.
     """
     releases: dict[str, ReleaseItem] = {}
+    code = cache(code)  # the files of each part are looked at once
     with all_stays():
         for place, grid in enumerate(experiment.grids):
-            for item in _releases(grid, place):
+            for item in _releases(grid, place, code):
                 first = releases.setdefault(item.key.id, item)
                 if first is not item:
                     trials = {trial.id: trial for trial in (*first.trials, *item.trials)}
@@ -192,7 +194,7 @@ def make_plan(experiment: Experiment) -> Plan:
     return Plan(experiment.name, settings, tuple(releases.values()))
 
 
-def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
+def _releases(experiment: Experiment, setting: int, code: Callable[[str], str | None]) -> Iterator[ReleaseItem]:
     """The releases of one grid."""
     _check_labels(experiment, Design(declared_domain(experiment.dataset), **experiment.design))
     dataset = dataset_key(experiment.dataset)
@@ -203,7 +205,6 @@ def _releases(experiment: Experiment, setting: int) -> Iterator[ReleaseItem]:
     public: dict[str, Any] = {"public_rows": sample.public_rows} if sample.public_rows else {}
     if (other := experiment.dataset.get("public_data")) is not None:
         public = {"public_data": dataset_key(other)}
-    code = cache(code_of)  # each part's files are looked at once a plan
 
     def key_of(part: Part) -> PartKey:
         return PartKey(part.name, part.target, part.parameters, code(part.target))

@@ -17,7 +17,7 @@ from typing import Any
 
 from dpbench.config import Limits
 from dpbench.grid import guard, limits
-from dpbench.grid.channel import Channel, Message, Page, Phase
+from dpbench.grid.channel import Channel, Message, Page, Phase, Printed, memory
 from dpbench.grid.limits import POLL_SECONDS, Memory, kernel_kills
 from dpbench.grid.provenance import threads
 from dpbench.grid.records import Failure
@@ -38,7 +38,7 @@ class Reply:
     """How a request ended.
 
     `status`: one of a trial's. `phase` and `error`: where and why, unless it is done. `seconds`: of each phase.
-    `answer`: plain data.
+    `answer`: plain data. `printed`: at this request, by the process and those below it.
     """
 
     status: str
@@ -47,6 +47,7 @@ class Reply:
     seconds: dict[str, float] = field(default_factory=dict)
     peak_mb: float | None = None
     answer: dict[str, Any] = field(default_factory=dict)
+    printed: str = ""
 
 
 class Child:
@@ -59,14 +60,16 @@ class Child:
 
     def _start(self) -> None:
         here, there = socket.socketpair()
+        self._output = Printed(memory())
         with there, Page.file() as file:
             self._page, descriptors = Page(file.fileno()), (there.fileno(), file.fileno())
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", START, *map(str, descriptors), json.dumps(sys.path)],
+                [sys.executable, "-u", "-P", "-c", START, *map(str, descriptors), json.dumps(sys.path)],
                 pass_fds=descriptors,
                 start_new_session=True,  # what it starts can be found, and Ctrl-C does not reach it
                 stdin=subprocess.DEVNULL,
-                stdout=2,  # what a plug-in prints does not mix with our tables
+                stdout=self._output.fileno(),
+                stderr=self._output.fileno(),
                 env={**dict.fromkeys(THREADS, str(threads())), **os.environ},
             )
         GUARD.watch(self._process.pid)
@@ -87,6 +90,7 @@ class Child:
             if attempts == ATTEMPTS:
                 text = f"no process took the request in {ATTEMPTS} attempts: is the machine out of memory or processes?"
                 came, attempts = [_ended("crashed", "setup", "WorkerKilled", text)], 0
+                came[0].printed = self._last_words
             replies += came
         return replies
 
@@ -102,6 +106,7 @@ class Child:
             if reply is None:  # the request is not to blame
                 self._replace()
             else:
+                reply.printed = reply.printed if self._process is process else self._last_words
                 replies.append(reply)
         return replies
 
@@ -128,6 +133,7 @@ class Child:
                 self._replace()
                 setting = " (limits.seconds)" if at.limited else ""
                 return _ended("timeout", at.name, "TimeLimit", f"stopped after the limit of {clock:g} s{setting}")
+            self._output.cut()
             if self._memory.above(within.memory_mb):
                 return self._too_large(at.name, within)
             wait = min(POLL_SECONDS, left)
@@ -184,6 +190,7 @@ class Child:
             if self._stopped:
                 raise StoppedError
             self._end()
+            self._last_words = self._output.take()
             self._channel.close()
             self._start()
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
 import shutil
 import subprocess
@@ -12,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.composition import quoted
 from dpbench.errors import UserError
 from dpbench.grid.plan import Plan
 from dpbench.grid.seeds import digest
 from dpbench.grid.slurm_tasks import add_job, job_name, jobs_file, shard_file
 from dpbench.grid.store import Store
-
-FROZEN = re.compile(r"DPBENCH_\w+|PYTHONPATH|XDG_(CACHE|STATE)_HOME|\w+_NUM_THREADS")  # what data and results hang on
+from dpbench.grid.task import arguments, variables
 
 
 def write_array(shards: Sequence[Plan], store: Store, *, options: Mapping[str, Any], config_dir: Path | None) -> Path:
@@ -45,10 +41,7 @@ def script(folder: Path, store: Store, tasks: int, options: Mapping[str, Any], c
         "array": f"1-{tasks}" + (f"%{throttle}" if throttle else ""),
         "output": f"{str(folder).replace('%', '%%')}/%A_%a.log",
     }
-    variables = {name: value for name, value in sorted(os.environ.items()) if FROZEN.fullmatch(name)}
-    command = [sys.executable, "-m", "dpbench", "run", f"results={quoted(str(store.root.resolve()))}"]
-    if config_dir is not None:
-        command += ["--config-dir", str(config_dir.resolve())]
+    command = [sys.executable, *arguments(store, config_dir)]
     return "\n".join(
         [
             "#!/bin/bash",
@@ -56,7 +49,7 @@ def script(folder: Path, store: Store, tasks: int, options: Mapping[str, Any], c
             "#SBATCH --requeue",
             *sorted(lines, key=lambda line: not line.startswith("#SBATCH")),  # sbatch reads none after a command
             f"cd {shlex.quote(str(Path.cwd()))} || exit",
-            *(f"export {name}={shlex.quote(value)}" for name, value in variables.items()),
+            *(f"export {name}={shlex.quote(value)}" for name, value in variables().items()),
             f'exec {shlex.join(command)} --plan {shlex.quote(str(folder))}/shard-"$SLURM_ARRAY_TASK_ID".jsonl'
             ' jobs="${SLURM_CPUS_PER_TASK:-1}"',
             "",

@@ -1,6 +1,6 @@
 """The store of an experiment: logs of its trials, and of the releases and fits that experiments share.
 
-Trials and releases are synced to the disk, fits are not: a lost one is made again. See `grid.releases`, `grid.fits`.
+Trials and releases are synced to the disk, fits and what was printed are not. See `grid.releases`, `grid.fits`.
 """
 
 from __future__ import annotations
@@ -62,6 +62,11 @@ class Store:
         return Log(self.root / "fits")
 
     @cached_property
+    def printed(self) -> Log:
+        """What releases, fits and trials of all experiments printed when they were made, by their ids."""
+        return Log(self.root / "printed")
+
+    @cached_property
     def claims_folder(self) -> Path:
         """What the runners are at work on."""
         return self.root / "claims"
@@ -81,6 +86,7 @@ class Store:
                 self.trials_folder,
                 self.root / "releases",
                 self.root / "fits",
+                self.root / "printed",
                 self.claims_folder,
                 self._aside,
             ):
@@ -130,6 +136,16 @@ class Store:
         with self.writing(self.trials_folder):
             self.trials.append(record, shared, turn=self.trials.next_turn(trial.id))
 
+    def write_printed(self, identity: str, text: str) -> None:
+        """Keep what was printed when a release, a fit or a trial was made; nothing if it was and is nothing."""
+        if text or identity in self.printed.entries:
+            with self.writing(self.root / "printed"):
+                self.printed.append({"id": identity, "text": text}, turn=self.printed.next_turn(identity))
+
+    def read_printed(self, identity: str) -> str:
+        """What was printed, by what was last seen of the log."""
+        return "".join(record["text"] for record in self.printed.records([identity]))
+
     def read_trials(self, keys: Iterable[TrialKey]) -> Iterator[Trial]:
         """The stored ones of these trials, in the order given. A damaged one is named in a warning, and left out."""
         self.trials.scan()
@@ -140,9 +156,9 @@ class Store:
         """A stored trial; None if there is none, or it was damaged."""
         return next(self.read_trials([key]), None)
 
-    def all_trials(self) -> Iterator[Trial]:
-        """Every stored trial, of any plan, sorted by id."""
-        ids = sorted(self.trials.scan())
+    def all_trials(self, prefix: str = "") -> Iterator[Trial]:
+        """Every stored trial, of any plan, whose id begins so, sorted by id."""
+        ids = sorted(identity for identity in self.trials.scan() if identity.startswith(prefix))
         return filter(None, map(self._trial, self.trials.records(ids)))
 
     def _trial(self, record: dict[str, Any], key: TrialKey | None = None) -> Trial | None:

@@ -20,6 +20,7 @@ from dpbench.grid.process import Reply
 from dpbench.grid.provenance import threads
 from dpbench.grid.records import Runtime, Trial, TrialKey, score_from_dict, spent_from_dict
 from dpbench.grid.releases import find_release
+from dpbench.grid.sealed import warn
 from dpbench.grid.store import Store
 
 FINISHED = ("done", "no_estimate", "unconverged")  # statuses that another run would give again
@@ -100,7 +101,7 @@ def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool 
 
 def _wanted(items: Sequence[ReleaseItem], context: Context) -> Iterator[ReleaseItem]:
     """The releases with the trials that nobody has stored by now."""
-    for log in (context.store.trials, context.store.releases, context.store.fits):
+    for log in (context.store.trials, context.store.releases, context.store.fits, context.store.printed):
         log.scan()
     for item in items:
         if trials := tuple(key for key in item.trials if not context.stored(key)):
@@ -109,7 +110,7 @@ def _wanted(items: Sequence[ReleaseItem], context: Context) -> Iterator[ReleaseI
 
 def _releases(items: Sequence[ReleaseItem], context: Context, pair: Pair) -> list[Reply]:
     setting, log = context.settings[items[0].setting], context.store.releases
-    requests = [
+    requests: list[Message] = [
         {
             "key": item.key.to_dict(),
             "place": None if context.force else find_release(context.store, item.key.id),
@@ -122,6 +123,12 @@ def _releases(items: Sequence[ReleaseItem], context: Context, pair: Pair) -> lis
     ]
     message = {**_message("release", setting, context), "provenance": {**context.provenance, "threads": threads()}}
     replies = pair.rows.ask(message, requests, setting.limits)
+    for request, item, reply in zip(requests, items, replies, strict=True):
+        if reply.status == "done" and "release" not in reply.seconds:
+            continue  # it was stored
+        if request["place"] is not None:
+            warn(context.store.root / "releases" / request["place"][0], f"holds {item.key.id} damaged or changed")
+        context.store.write_printed(item.key.id, reply.printed)
     places = [reply.answer["place"] for reply in replies if reply.status == "done"]
     log.unsynced.update(name for name, _, length in places if length)
     return replies
@@ -138,6 +145,8 @@ def _trials(work: Sequence[Work], context: Context, pair: Pair) -> list[Result]:
             requests[i] = {"key": key.to_dict(), **places}
     replies = pair.rows.ask(_message("metrics", setting, context), [*requests.values()], setting.limits)
     scores = dict(zip(requests, replies, strict=True))
+    for i, reply in scores.items():
+        context.store.write_printed(work[i][0].id, reply.printed)
     trials = [_trial(*one, fits[i], scores.get(i), context) for i, one in enumerate(work)]
     for trial in trials:
         context.store.write_trial(trial)
@@ -161,6 +170,7 @@ def _fits(work: Sequence[Work], context: Context, pair: Pair) -> list[Reply | No
             fits[i] = Reply("done", seconds={"model": runtime["seconds"]}, peak_mb=runtime["peak_mb"], answer=answer)
     replies = pair.model.ask(_message("model", setting, context), [*requests.values()], setting.limits)
     for i, reply in zip(requests, replies, strict=True):
+        context.store.write_printed(work[i][0].fit.id, reply.printed)
         fits[i] = reply
     return fits
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import asdict
 
 from dpbench.grid import stages
-from dpbench.grid.channel import Channel, Message, Page, Work
+from dpbench.grid.channel import Channel, Message, Page, Printed, Work
 from dpbench.grid.failures import described, status_of
 from dpbench.grid.limits import peak_memory_mb, reset_peak_memory
 from dpbench.grid.store import StoreError
@@ -36,7 +36,7 @@ def main() -> None:
     os.close(int(sys.argv[2]))
     sys.argv = sys.argv[:1]
     _prepare()
-    channel, folder = Channel(end), os.getcwd()
+    channel, folder, printed = Channel(end), os.getcwd(), Printed(os.fdopen(os.dup(1), "r+b", buffering=0))
     while True:
         try:
             found = channel.receive()
@@ -46,6 +46,9 @@ def main() -> None:
         for request in found.pop("requests"):
             os.chdir(folder)
             reply = _serve({**found, **request}, page)
+            ctypes.CDLL(None).fflush(None)  # of libraries in C
+            if "reply" in reply:
+                reply["reply"]["printed"] = printed.take()
             page.write()
             channel.send(reply)
 

@@ -65,8 +65,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     def slope(t: float) -> float:  # of the logarithm, at alpha = 1 + t; increasing in t
         return (2 * t + 1) * rho - epsilon + math.log(t) - math.log1p(t)
 
-    least = 1e-300
-    t = root(slope, least, 1.0, rising=True) if slope(least) < 0 else least
+    least = 1e-12  # every alpha gives a bound; one nearer to 1 gives no delta below 1 - 1e-10
+    t = root(slope, 1e-300, 1.0, rising=True) if slope(least) < 0 else least
     log = t * ((1 + t) * rho - epsilon) + t * math.log(t) - (1 + t) * math.log1p(t)
     return math.exp(min(log, 0.0))
 

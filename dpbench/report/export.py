@@ -17,7 +17,6 @@ from typing import Any
 from dpbench.config import Experiment
 from dpbench.errors import UserError
 from dpbench.files import write_file
-from dpbench.grid.other_code import questions
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import FitKey, ReleaseKey, Trial, TrialKey
 from dpbench.grid.seeds import canonical
@@ -46,7 +45,8 @@ def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[list[Trial],
     tells which cells are asked for.
     """
     points = tuple(replace(point, repetitions=1) for point in experiment.points)
-    asked = {question for question, _ in questions(make_plan(replace(experiment, repetitions=1, points=points)))}
+    plan = make_plan(replace(experiment, repetitions=1, points=points), code=lambda target: None)
+    asked = set(plan.trial_ids)
     found: dict[tuple[str, int], Trial] = {}
     for cell in sorted(cells, key=lambda cell: cell.trials[0].experiment != experiment.name):
         for trial in cell.trials if cell.question in asked else ():

@@ -1,20 +1,25 @@
-"""The live line of a run."""
+"""Where a run stands, on a terminal and without one."""
 
 import io
+import time
 
-from dpbench.commands.progress import Progress
-from dpbench.grid.runner import Summary
+from dpbench.commands.progress import Board, Lines
+from dpbench.config import compose
+from dpbench.grid.claims import Claims
+from dpbench.grid.plan import make_plan
+from dpbench.grid.runner import Summary, missing
+from dpbench.grid.store import Store
 
 
 def test_the_line_says_what_is_done_stored_failed_and_left():
     summary = Summary(planned=10, stored=2, ran=4, failures=[("a", "failed", "no")])
-    line = Progress.line(summary, 100.0)
+    line = Lines.line(summary, 100.0)
     assert line == "6/10 trials, 2 stored before, 1 failed, 1m40s elapsed, about 1m40s left"
 
 
 def test_without_a_terminal_lines_are_few_and_the_last_is_shown():
     stream = io.StringIO()
-    with Progress(stream) as progress:
+    with Lines(stream) as progress:
         for ran in range(4):
             progress.show(Summary(planned=3, stored=0, ran=ran))
     lines = stream.getvalue().splitlines()
@@ -22,10 +27,21 @@ def test_without_a_terminal_lines_are_few_and_the_last_is_shown():
     assert lines[-1].startswith("3/3 trials")
 
 
-def test_a_terminal_has_one_line_that_is_written_over():
+def test_a_terminal_has_a_table_of_what_is_done_failed_and_at_work(bench):
+    """Of every runner: the releases of another one are claimed, and their trials stored, in the same folder."""
+    assert bench.run("mechanism=[adassp]", "repetitions=2") == 0
+    plan = make_plan(compose(bench.settings("mechanism=[adassp,ssp]", "repetitions=4")))
+    store = Store(bench.results, "grid")
+    waiting = missing(plan, store)
+    claims = Claims(store)
+    claims.take(next(item.key.id for item in waiting if item.key.mechanism.name == "ssp"))
     stream = io.StringIO()
-    stream.isatty = lambda: True
-    with Progress(stream) as progress:
-        progress.show(Summary(planned=3, stored=0, ran=1))
-    assert stream.getvalue().startswith("\r")
-    assert stream.getvalue().endswith("1/3 trials, 0 failed, 0s elapsed, about 0s left\n")
+    with Board(plan, waiting, store, lambda: [1.0] * len(waiting), stream) as board:
+        assert bench.run("mechanism=[adassp]", "repetitions=4") == 0
+        time.sleep(0.1)
+        rows = board.rows()
+        told = board.times()
+    claims.close()
+    assert rows == [("adassp", 4, 4, 0, 0), ("ssp", 0, 4, 0, 1)]
+    assert " elapsed, about " in told  # half of what was to run
+    assert "4/4" in stream.getvalue() and "0/4" in stream.getvalue()

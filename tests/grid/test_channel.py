@@ -1,11 +1,12 @@
 """Messages between two processes."""
 
+import os
 import socket
 import time
 
 import pytest
 
-from dpbench.grid.channel import Channel, Page
+from dpbench.grid.channel import PRINTED, Channel, Page, Printed, memory
 
 
 @pytest.fixture
@@ -58,3 +59,16 @@ def test_a_phase_is_seen_by_whoever_shares_the_page():
     assert start <= yours.read().since <= time.monotonic()
     mine.write()
     assert yours.read() is None
+
+
+def test_of_what_is_printed_the_last_is_kept_and_once():
+    with memory() as file:
+        process, supervisor = Printed(os.fdopen(os.dup(file.fileno()), "r+b", buffering=0)), Printed(file)
+        os.write(process.fileno(), "é".encode() + b"\xff")
+        assert supervisor.take() == "é\ufffd"
+        os.write(process.fileno(), b"a" * (100 * PRINTED) + b"b" * PRINTED)
+        supervisor.cut()
+        assert os.fstat(file.fileno()).st_size <= PRINTED + 1
+        os.write(process.fileno(), b"end")
+        assert process.take() == f"[the last {PRINTED:,} bytes of what was printed]\n" + "b" * (PRINTED - 3) + "end"
+        assert supervisor.take() == ""

@@ -8,6 +8,8 @@ import time
 
 import pytest
 
+from dpbench.grid.store import Store
+
 MECHANISMS = '''
 import ctypes, mmap, os, signal, subprocess, sys, time
 from dataclasses import dataclass, replace
@@ -246,10 +248,12 @@ def test_messages_are_short_and_hold_no_folder_of_the_machine(ran):
         assert "/somewhere" not in str(trial["error"]["message"] if trial["error"] else "")
 
 
-def test_what_a_plugin_prints_does_not_mix_with_the_table(ran):
-    _, done, _ = ran
-    assert "a plug-in says this" in done[1].stderr
-    assert "a plug-in says this" not in done[1].stdout
+def test_what_a_plugin_prints_is_kept_and_does_not_mix_with_what_the_run_says(ran):
+    bench, done, trials = ran
+    store = Store(bench.results, "grid")
+    store.printed.scan()
+    assert store.read_printed(trials["says"]["release_id"]) == "a plug-in says this\n"
+    assert not [one for one in done if "a plug-in says this" in one.stdout + one.stderr]
 
 
 def test_nothing_of_a_run_is_left_behind(ran):

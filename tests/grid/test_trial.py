@@ -121,3 +121,21 @@ def test_invalid_data_are_an_error_of_the_user(office):
     office.replies["check"] = Reply("failed", "setup", Failure("OSError", "gone"))
     with pytest.raises(UserError, match="csv cannot be loaded: gone"):
         trial.check_data(office.plan, office.context)
+
+
+def test_what_was_printed_is_kept_with_what_was_made(office):
+    def printed():
+        office.store.printed.scan()
+        return [office.store.read_printed(one.id) for one in (office.item.key, key.fit, key)]
+
+    key = office.item.trials[0]
+    office.run()
+    assert not list((office.store.root / "printed").iterdir()), "nothing is nothing"
+    for name, reply in office.replies.items():
+        office.replies[name] = replace(reply, printed=f"a {name}\n")
+    office.run(force=True)
+    assert printed() == ["a release\n", "a model\n", "a metrics\n"]
+    office.replies["release"] = replace(office.replies["release"], seconds={}, printed="")  # it was stored
+    office.replies["metrics"] = replace(office.replies["metrics"], printed="")
+    office.run(force=True)
+    assert printed() == ["a release\n", "a model\n", ""]

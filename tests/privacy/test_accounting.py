@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpbench.privacy.accounting import (
@@ -42,6 +42,16 @@ def test_zcdp_conversion_keeps_its_claim_and_wastes_nothing(budget):
     assert zcdp_delta(rho, epsilon) <= delta
     assert zcdp_delta(rho * (1 + 1e-6), epsilon) > delta
     assert zcdp_epsilon(rho, delta) == pytest.approx(epsilon, rel=1e-8)
+
+
+@given(st.floats(-6, 8).map(lambda power: 10.0**power), st.sampled_from([1e-10, 1e-5, 0.3]))
+@example(500.0, 1e-5)  # the best alpha is 1 + 1e-217
+def test_any_rho_has_an_epsilon(rho, delta):
+    """Ledgers of little noise too: the ones of DP-SGD, counted without its sampling, reach thousands."""
+    epsilon = zcdp_epsilon(rho, delta)
+    assert rho * 0.5 < epsilon or rho < 1
+    assert zcdp_delta(rho, epsilon) <= delta
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta))  # Bun and Steinke (2016), Proposition 1.3
 
 
 def test_zcdp_delta_is_the_minimum_over_alpha():

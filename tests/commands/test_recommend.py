@@ -1,0 +1,27 @@
+"""`dpbench recommend`: from the committed results of the arena, for a table that is not in it."""
+
+import re
+
+import pytest
+
+from dpbench.cli import main
+from dpbench.resources import PACKAGE
+
+RESULTS = PACKAGE.parent / "results"
+
+
+@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
+def test_methods_are_ranked_by_the_nearest_tables_and_the_choice_is_put_to_the_test(capsys):
+    assert main(["recommend", "dataset=adult_synth", "epsilon=[1]", f"results={RESULTS}"]) == 0
+    out = capsys.readouterr().out
+    assert "adult_synth: 48,842 rows, 15 columns, 101 coefficients. Error: mse in arena_regression" in out
+    near, methods = (block.splitlines() for block in re.split(r"\n\n", out)[2::2][:2])
+    assert len(near) == 6 and near[1].startswith("adult_regression ")  # Adult itself is as large
+    assert methods[0].split("  ")[0] == "method" and 1 <= float(re.search(r"  ([\d.]+) ", methods[1])[1]) < 2
+    assert re.search(r"with each table left out in turn, .* in \d+ of \d+ cases", out)
+
+
+def test_what_is_missing_is_told(tmp_path, capsys):
+    for line, told in ((["epsilon=1"], "name a table"), (["dataset=adult_synth"], "run it (dpbench run experiment=")):
+        assert main(["recommend", *line, f"results={tmp_path}"]) == 2
+        assert told in capsys.readouterr().err
