@@ -92,6 +92,7 @@ bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.aim_degree4 --limit 300
 	$(THREADS) $(BIN)/python -m benchmarks.dpsgd
 	$(THREADS) $(BIN)/python -m benchmarks.binagg
+	$(THREADS) $(BIN)/python -m benchmarks.noise
 	$(THREADS) $(BIN)/python -m benchmarks.figure4
 	$(THREADS) $(BIN)/python -m benchmarks.bayesian_glm
 	$(THREADS) $(BIN)/python -m benchmarks.query_release --times 2

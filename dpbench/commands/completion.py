@@ -6,11 +6,11 @@ import argparse
 
 from dpbench.config.experiment import SETTINGS
 from dpbench.config.registry import choices
-from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
+from dpbench.privacy.budget import CALIBRATIONS, NOISES, RELATIONS
 
 LISTS = ("mechanism", "model", "metric", "calibration")  # settings with several values, such as mechanism=[aim,mst]
 GROUPS = ("mechanism", "model", "metric", "dataset", "experiment", "paper", "sample", "limits")
-WORDS = {"relation": RELATIONS, "calibration": CALIBRATIONS}
+WORDS = {"relation": RELATIONS, "calibration": CALIBRATIONS, "noise": NOISES}
 
 
 def offered(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:

@@ -38,6 +38,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "draws": "int",
     "seed": "int",
     "calibration": "str | list",
+    "noise": "str",
     "sweep": "dict",
     "design": "dict",
     "jobs": "int | None",

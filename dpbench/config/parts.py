@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from dpbench.config.schema import Part
 from dpbench.config.values import check_keys, listed
 from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, shown, unknown
-from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
+from dpbench.privacy.budget import CALIBRATIONS, NOISES, RELATIONS
+from dpbench.privacy.on_grid import is_discrete
 from dpbench.releases import KINDS
 from dpbench.targets import resolve
 
@@ -63,7 +65,29 @@ def parts_of(group: str, config: Mapping[str, Any], config_dir: Path | None = No
         raise UserError(f"{group} must name configs, such as {group}=[{_first(group)}], not {shown(nodes)}")
     if not nodes:
         raise UserError(f"name at least one {group}, such as {group}=[{_first(group)}]")
-    return tuple(_part(group, str(name), node, config_dir) for name, node in nodes.items())
+    parts = tuple(_part(group, str(name), node, config_dir) for name, node in nodes.items())
+    return (
+        tuple(_noised(part, str(config.get("noise", NOISES[0])), config_dir) for part in parts)
+        if group == "mechanism"
+        else parts
+    )
+
+
+def _noised(part: Part, noise: str, config_dir: Path | None) -> Part:
+    """The mechanism with this noise, which is among its parameters unless it is the continuous one."""
+    if not is_discrete(noise) or not part.private:
+        return part
+    if not part.takes("noise"):
+        nodes = declared("mechanism", config_dir).items()
+        having = [name for name, node in sorted(nodes) if _takes_noise(name, node)]
+        raise UserError(
+            f"{part.name} has no discrete noise; mechanisms that have (noise=discrete): {', '.join(having)}"
+        )
+    return replace(part, parameters={"noise": noise, **part.parameters})
+
+
+def _takes_noise(name: str, node: Mapping[str, Any]) -> bool:
+    return "noise" in parameters_of("mechanism", resolve("mechanism", node["_target_"], f"mechanism.{name}: _target_"))
 
 
 def _first(group: str) -> str:

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpbench.data.encode import Design, second_moments
+from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import check_part
 from dpbench.mechanisms.ssp import perturb_symmetric
@@ -14,6 +14,7 @@ from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
+from dpbench.privacy.on_grid import products, single
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_triangle
 from dpbench.releases import Release, SufficientStatistics
 
@@ -31,6 +32,7 @@ def adassp(
     design: Design,
     calibration: str = "tight",
     failure: float = 0.05,
+    noise: str = "continuous",
 ) -> Release:
     """Noisy X'X and X'y, and a ridge chosen from a noisy lower bound on the smallest eigenvalue of X'X.
 
@@ -46,6 +48,9 @@ def adassp(
     2. The published formulas are written in the noise scale s of X'X (s = ||X||^2 sqrt(log(6/delta)) / (eps/3) under
     `paper`), so that under `tight` the margins shrink with the noise. 3. Under `authors` the ridge is the
     published one, of noise for eps/3, and ||X||^2 is that of the domain, where the code takes the number of attributes.
+
+    `noise`: `continuous`, or `discrete` (`privacy.on_grid`). lambda_min is found in double precision: its error must be
+    less than half a spacing of its noise, or 2^-25 multiplier ||X||^2, which it is for some millions of rows.
     """
     check_calibration(calibration, "authors")
     check_part("adassp: failure", failure)
@@ -62,10 +67,9 @@ def adassp(
         xx_multiplier *= of_gram(design, relation) / xx_sensitivity
 
     X, y = design.encode(train)
-    xtx, xty = second_moments(X, y)
-    d = len(xty)
+    xx, xy, d = products(X, X, noise), products(X, y, noise), X.shape[1]
     # steps 1, 2: a lower bound on the smallest eigenvalue, true with probability 1 - delta
-    least = max(float(np.linalg.eigvalsh(xtx)[0]), 0.0)
+    least = single(max(float(np.linalg.eigvalsh(X.T @ X)[0]), 0.0), noise)
     noisy = gaussian(rng, ledger, least, sensitivity=eigen_sensitivity, multiplier=multiplier, label="lambda_min(X'X)")
     lambda_min = max(float(noisy) - math.sqrt(log) * multiplier * eigen_sensitivity, 0.0)
     # step 3: the ridge covers the spectral norm of the noise of X'X
@@ -73,7 +77,7 @@ def adassp(
     margin = multiplier * of_gram(design, relation) if calibration == "authors" else scale
     ridge = max(0.0, math.sqrt(d * math.log(2 * d**2 / failure)) * margin - lambda_min)
     # steps 4, 5
-    xtx = perturb_symmetric(rng, ledger, xtx, sensitivity=xx_sensitivity, multiplier=xx_multiplier)
-    xty = gaussian(rng, ledger, xty, sensitivity=xy_sensitivity, multiplier=xy_multiplier, label="X'y")
+    xtx = perturb_symmetric(rng, ledger, xx, sensitivity=xx_sensitivity, multiplier=xx_multiplier)
+    xty = gaussian(rng, ledger, xy, sensitivity=xy_sensitivity, multiplier=xy_multiplier, label="X'y")
     statistics = SufficientStatistics(xtx, xty, scale, xy_multiplier * xy_sensitivity, ridge)
     return Release(train.domain, budget, ledger, (statistics,), {"lambda_min": lambda_min, "ridge": ridge})

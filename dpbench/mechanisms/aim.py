@@ -26,6 +26,7 @@ from dpbench.mechanisms.workload import Workload, cliques_of, closure, weights
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.privacy.on_grid import whole
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 
@@ -45,6 +46,7 @@ def aim(
     engine: str = "native",
     components: int | None = None,
     calibration: str = "tight",
+    noise: str = "continuous",
 ) -> Release:
     """Measure the marginals that the current model answers worst, one a round, and fit a graphical model to them.
 
@@ -68,7 +70,8 @@ def aim(
     units of the noise's variance, is within this much a measured cell of its minimum (None: by the model's size); the
     mixture one when 50 steps gain less (None: 0.01). `rounds`: the T of the algorithm (None: 16 d). `rows`: the number
     of synthetic rows (None: the estimated total). `engine`: who fits the model, `native`, `mbi` or `mixture`.
-    `components`: of a mixture (None: 100). The release holds the marginals, the rows and the
+    `components`: of a mixture (None: 100). `noise`: `continuous`, or `discrete`: counts get discrete noise, and
+    candidates are drawn exactly (`noise.exponential_mechanism`). The release holds the marginals, the rows and the
     distribution that they were sampled from.
     """
     domain, sizes = train.domain, train.domain.sizes
@@ -95,9 +98,8 @@ def aim(
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
         label = f"marginal {','.join(r)}"
-        noisy = gaussian(
-            noise_rng, ledger, train.marginal(r), sensitivity=costs.l2, multiplier=sigma / costs.l2, label=label
-        )
+        value, multiplier = whole(train.marginal(r), noise), sigma / costs.l2
+        noisy = gaussian(noise_rng, ledger, value, sensitivity=costs.l2, multiplier=multiplier, label=label)
         return Measurement(r, noisy, sigma)
 
     measured = [measure(r) for r in singles]  # Alg. 3
@@ -117,7 +119,7 @@ def aim(
             for r, distance in model.distances(counts, allowed).items()
         ]
         pick = exponential_mechanism(
-            noise_rng, ledger, scores, sensitivity=sensitivity, epsilon=epsilon, label="selection"
+            noise_rng, ledger, scores, sensitivity=sensitivity, epsilon=epsilon, label="selection", noise=noise
         )
         r = allowed[pick]
         before = model.answer([r])[r]

@@ -127,7 +127,7 @@ def _log_ratio(zero: Entry, one: Entry) -> float:
     match zero.event:
         case kinds.Gaussian() as event:
             near = _squares(told - zero.asked) - _squares(told - one.asked)
-            ratio = near / (2 * (event.multiplier * event.sensitivity) ** 2)
+            ratio = near / (2 * event.sd**2)
             if event.rate < 1:
                 ratio = float(np.logaddexp(math.log1p(-event.rate), math.log(event.rate) + ratio))
         case kinds.Laplace() as event:

@@ -16,6 +16,7 @@ from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, unpaid
+from dpbench.privacy.on_grid import OnGrid, grouped, is_discrete, whole
 from dpbench.privacy.pure import pure_epsilon
 from dpbench.releases import BinSums, Release
 
@@ -35,11 +36,13 @@ def binagg(
     allocation: str = "proportional",
     least_count: int = 2,
     max_bins: int = 100_000,
+    noise: str = "continuous",
 ) -> Release:
     """Bins of the features from PrivTree; in each, a noisy count c, sum s of the features, and sum t of the target.
 
     `ratio` divides mu into mu_bin : mu_c : mu_s : mu_t (the root of the sum of their squares is mu). Bins with a noisy
-    count below `least_count` are discarded. `theta`, `widest` and `max_bins`: see `privtree`.
+    count below `least_count` are discarded. `theta`, `widest` and `max_bins`: see `privtree`. `noise`: `continuous`, or
+    `discrete` (`privacy.on_grid`), in the tree too.
 
     **Source** BinAgg, Algorithm 1 and lines 2 to 4 of Algorithm 2; budgets: appendix A.
     **Privacy** Add/remove; mu is the largest Gaussian-DP parameter that (eps, delta) allows. The tree is
@@ -74,14 +77,15 @@ def binagg(
     X, y = np.clip(X, *box), np.clip(y, *target_range)
     # Alg. 1, line 2
     lower, upper, bin_of = privtree(
-        X, *box, rng, ledger, epsilon=epsilon_bin, theta=theta, widest=widest, max_bins=max_bins
+        X, *box, rng, ledger, epsilon=epsilon_bin, theta=theta, widest=widest, max_bins=max_bins, noise=noise
     )
     if calibration == "authors":
         lower, upper, bin_of = at_least(X.shape[1] + 1, X, lower, upper, bin_of)
     # Alg. 1, lines 3 to 12
     K = len(lower)
     c = np.bincount(bin_of, minlength=K).astype(float)
-    counts = np.rint(gaussian(rng, ledger, c, sensitivity=1.0, multiplier=1 / mu_c, label="counts")).astype(np.int64)
+    noisy = gaussian(rng, ledger, whole(c, noise), sensitivity=1.0, multiplier=1 / mu_c, label="counts")
+    counts = np.rint(noisy).astype(np.int64)
     kept = counts >= least_count
     lower, upper, counts, c = lower[kept], upper[kept], counts[kept], c[kept]
     s = np.stack([np.bincount(bin_of, weights=column, minlength=K)[kept] for column in X.T], axis=1)
@@ -91,12 +95,17 @@ def binagg(
     # Alg. 2, lines 2 to 4
     scale = (math.sqrt(d) if calibration == "tight" else 1.0) / mu_s
     unit = np.where(delta_s > 0, delta_s, 1.0)
-    sums = (s - c[:, None] * m) / unit
+    sums: Floats | OnGrid = (s - c[:, None] * m) / unit
+    targets: Floats | OnGrid = t - c * m_y
+    if is_discrete(noise):  # the same, row by row
+        inside = kept[bin_of]
+        b = (np.cumsum(kept) - 1)[bin_of[inside]]
+        sums, targets = grouped((X[inside] - m[b]) / unit[b], b, len(m)), grouped(y[inside] - m_y, b, len(m))
     s_noisy = gaussian(
         rng, ledger, sums, sensitivity=math.sqrt(d), multiplier=scale / math.sqrt(d), label="sums of features"
     )
     t_noisy = gaussian(
-        rng, ledger, t - c * m_y, sensitivity=float(delta_t), multiplier=1 / mu_t, label="sums of the target"
+        rng, ledger, targets, sensitivity=float(delta_t), multiplier=1 / mu_t, label="sums of the target"
     )
     bins = BinSums(
         lower,

@@ -15,6 +15,7 @@ from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.privacy.on_grid import whole
 from dpbench.releases import Distribution, Marginals, Merge, Release, SyntheticRows
 
 THRESHOLD = 3.0  # standard deviations of a noisy count below which a level is merged (authors' code)
@@ -32,6 +33,7 @@ def mst(
     rows: int | None = None,
     engine: str = "native",
     calibration: str = "tight",
+    noise: str = "continuous",
 ) -> Release:
     """Measure every attribute, then the pairs of a spanning tree of strong dependences, and fit a model to them.
 
@@ -69,9 +71,8 @@ def mst(
 
     def measure(table: Table, r: Clique, scale: float) -> Measurement:
         label = f"marginal {','.join(r)}"
-        noisy = gaussian(
-            noise_rng, ledger, table.marginal(r), sensitivity=costs.l2, multiplier=scale / costs.l2, label=label
-        )
+        value, multiplier = whole(table.marginal(r), noise), scale / costs.l2
+        noisy = gaussian(noise_rng, ledger, value, sensitivity=costs.l2, multiplier=multiplier, label=label)
         return Measurement(r, noisy, scale)
 
     # Step 1: the one-way marginals, and the domain compressed by them
@@ -91,7 +92,7 @@ def mst(
         allowed = [r for r in pairs if part[r[0]] != part[r[1]]]
         scores, epsilon = [score[r] for r in allowed], costs.epsilon(third, d - 1)
         pick = exponential_mechanism(
-            noise_rng, ledger, scores, sensitivity=costs.l1, epsilon=epsilon, label="selection"
+            noise_rng, ledger, scores, sensitivity=costs.l1, epsilon=epsilon, label="selection", noise=noise
         )
         tree.append(allowed[pick])
         joined, left = part[allowed[pick][0]], part[allowed[pick][1]]

@@ -10,6 +10,7 @@ from dpbench.data.domain import Codes, Floats
 from dpbench.errors import UserError, check_known
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import tree_laplace
+from dpbench.privacy.on_grid import is_discrete, spacing_of
 
 WIDEST = ("own_unit", "relative")
 
@@ -25,6 +26,7 @@ def privtree(
     theta: float = 0.0,
     widest: str = "own_unit",
     max_bins: int = 100_000,
+    noise: str = "continuous",
 ) -> tuple[Floats, Floats, Codes]:
     """The edges of K bins, lower (K, p) and upper (K, p), and the bin of each row (n,).
 
@@ -39,12 +41,15 @@ def privtree(
     **Departures** 1. All nodes of one depth are visited together: they have the same sides, so the same one is halved,
     and their noise is independent. 2. Growth ends at a depth where the widest side has no number left between its
     ends, or where more than `max_bins` bins could result; neither looks at more than the tree so far, so the result
-    is post-processing of the whole tree.
+    is post-processing of the whole tree. 3. With discrete `noise` lambda, delta and theta are multiples of a spacing,
+    and so are the counts (`_on_grid`).
     """
     n, p = X.shape
     scale = 3 / epsilon
-    delta = scale * math.log(2)
-    noisy = tree_laplace(rng, ledger, scale=scale, epsilon=epsilon, label="tree of bins")
+    delta, spacing = scale * math.log(2), None
+    if is_discrete(noise):
+        scale, delta, theta, spacing = _on_grid(epsilon, theta)
+    noisy = tree_laplace(rng, ledger, scale=scale, epsilon=epsilon, label="tree of bins", spacing=spacing)
     precision = np.spacing(np.maximum(np.abs(lower), np.abs(upper)))
     sides = upper - lower
     unit = np.where(sides > 0, sides, 1.0) if widest == "relative" else np.ones(p)
@@ -73,6 +78,24 @@ def privtree(
         sides = np.where(np.arange(p) == axis, sides / 2, sides)
         depth += 1
     return np.concatenate([low for low, _ in done]), np.concatenate([high for _, high in done]), bin_of
+
+
+def _on_grid(epsilon: float, theta: float) -> tuple[float, float, float, float]:
+    """lambda, delta and theta as multiples of a spacing s, and s: the tree is epsilon-DP with discrete Laplace noise.
+
+    Proof. Let x be a biased count less theta, and q = exp(-s / lambda). The node is halved with the probability
+    q exp(x / lambda) / (1 + q) if x <= 0, and 1 - exp(-x / lambda) / (1 + q) if x >= 0. The slope of its logarithm is
+    1 / lambda below 0, and at most exp(-x / lambda) / (q lambda) above. One row more raises the counts on one path from
+    the root by 1 at most, from theta - delta at least. For any u in [0, 1] the points x - u of this path that are not
+    below -delta lie delta >= lambda ln 2 apart: one is below 0, and at the others the slopes add up to at most
+    (1 + 1/2 + 1/4 + ...) / (q lambda). So the logarithm of the probability of all halvings rises by at most the mean
+    over u of these sums, (1 + 2/q) / lambda, and that of the leaf at the end falls by at most 1 / lambda. With lambda =
+    s t the first is (1 + 2 exp(1/t)) / (s t) <= (3 + 2/t + 2/t^2) / (s t), at most epsilon if t >= 1 + 3 / (s epsilon).
+    """
+    spacing = min(spacing_of(3 / epsilon), 1.0)
+    t = math.ceil(3 / (spacing * epsilon)) + 1
+    delta = math.ceil(t * math.log(2)) + 1
+    return t * spacing, delta * spacing, round(theta / spacing) * spacing, spacing
 
 
 def at_least(bins: int, X: Floats, lower: Floats, upper: Floats, bin_of: Codes) -> tuple[Floats, Floats, Codes]:

@@ -7,12 +7,13 @@ import math
 import numpy as np
 
 from dpbench.data.domain import Floats
-from dpbench.data.encode import Design, second_moments
+from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
+from dpbench.privacy.on_grid import OnGrid, products
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_square, of_triangle
 from dpbench.releases import Release, SufficientStatistics
 
@@ -25,6 +26,7 @@ def ssp(
     design: Design,
     calibration: str = "tight",
     intervals: bool = False,
+    noise: str = "continuous",
 ) -> Release:
     """Gaussian noise on X'X and X'y, of the same scale for every entry, and on y'y if `intervals` are wanted.
 
@@ -38,6 +40,8 @@ def ssp(
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; X'X (p, p), X'y (p,).
     **Departures** 1. `tight` adds noise for the upper triangle of X'X. 2. Analyze Gauss gives all entries of
     [X, y]'[X, y] noise of one scale; here each block has its own.
+
+    `noise`: `continuous`, or `discrete` (`privacy.on_grid`).
     """
     check_calibration(calibration)
     ledger, relation = Ledger(), budget.relation
@@ -49,13 +53,13 @@ def ssp(
         multiplier = xx_multiplier = math.sqrt(3 if intervals else 2) / gaussian_mu(budget.epsilon, budget.delta)
 
     X, y = design.encode(train)
-    xtx, xty = second_moments(X, y)
-    xtx = perturb_symmetric(rng, ledger, xtx, sensitivity=xx_sensitivity, multiplier=xx_multiplier)
-    xty = gaussian(rng, ledger, xty, sensitivity=xy_sensitivity, multiplier=multiplier, label="X'y")
+    xx, xy, yy = products(X, X, noise), products(X, y, noise), products(y, y, noise)
+    xtx = perturb_symmetric(rng, ledger, xx, sensitivity=xx_sensitivity, multiplier=xx_multiplier)
+    xty = gaussian(rng, ledger, xy, sensitivity=xy_sensitivity, multiplier=multiplier, label="X'y")
     yty = None
     if intervals:
         sensitivity = of_square(design, relation)
-        yty = float(gaussian(rng, ledger, y @ y, sensitivity=sensitivity, multiplier=multiplier, label="y'y"))
+        yty = float(gaussian(rng, ledger, yy, sensitivity=sensitivity, multiplier=multiplier, label="y'y"))
     sds = xx_multiplier * xx_sensitivity, multiplier * xy_sensitivity
     return Release(train.domain, budget, ledger, (SufficientStatistics(xtx, xty, *sds, yty=yty),))
 
@@ -63,15 +67,15 @@ def ssp(
 def perturb_symmetric(
     rng: np.random.Generator,
     ledger: Ledger,
-    matrix: Floats,
+    matrix: Floats | OnGrid,
     *,
     sensitivity: float,
     multiplier: float,
     of: str = "X'X",
 ) -> Floats:
     """The matrix `of` this name (p, p) with Gaussian noise on its upper triangle, mirrored below."""
-    upper = np.triu_indices(len(matrix))
-    noisy = np.zeros_like(matrix)
+    upper = np.triu_indices(matrix.shape[0])
+    noisy = np.zeros(matrix.shape)
     noisy[upper] = gaussian(
         rng, ledger, matrix[upper], sensitivity=sensitivity, multiplier=multiplier, label=f"upper triangle of {of}"
     )

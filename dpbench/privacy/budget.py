@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dpbench.errors import UserError, check_known, check_part
 
 CALIBRATIONS = ("tight", "paper", "authors")  # the least noise, the published one, that of the public code
+NOISES = ("continuous", "discrete")
 RELATIONS = ("add_remove", "replace")
 
 

@@ -111,6 +111,11 @@ class Gaussian(Event):
             raise ValueError(f"{self.label}: a sampling rate lies in (0, 1], not {self.rate}")
 
     @property
+    def sd(self) -> float:
+        """The standard deviation of the noise."""
+        return self.multiplier * self.sensitivity
+
+    @property
     def rho(self) -> float:
         """1 / (2 multiplier^2)."""
         return 0.5 / self.multiplier**2

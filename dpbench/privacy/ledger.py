@@ -10,13 +10,14 @@ from typing import Any
 from dpbench.privacy import events as kinds
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.events import Event
+from dpbench.privacy.on_grid import DiscreteGaussian
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve
 
 ROUNDING = 1e-9  # relative, of a sum of costs
 _EVENTS = (
     *(kinds.Gaussian, kinds.Laplace, kinds.PureDP, kinds.ExponentialMechanism, kinds.PermuteAndFlip, kinds.Claimed),
-    *(kinds.ObjectivePerturbation, kinds.Exact, BatchGaussian, Projection, RandomSearch, RenyiCurve),
+    *(kinds.ObjectivePerturbation, kinds.Exact, BatchGaussian, DiscreteGaussian, Projection, RandomSearch, RenyiCurve),
 )
 EVENTS: dict[str, type[Event]] = {event.kind: event for event in _EVENTS}
 

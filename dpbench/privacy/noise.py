@@ -1,23 +1,27 @@
 """The only place where noise is drawn. Each call writes what it drew into the ledger, and each function takes the value
 that it noises, so that what is asked and told can be recorded and replayed (`privacy.tape`).
 
-Noise is sampled in double precision: the guarantee is that of the real-valued mechanism, not of its last bits.
+Noise is sampled in double precision: the guarantee is that of the real-valued mechanism, not of its last bits (Mironov
+2012). Discrete noise (`noise=discrete`) is whole multiples of a spacing, drawn exactly (`privacy.discrete`) and added
+to values that are such multiples themselves (`privacy.on_grid`): its guarantee is that of what is released.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpbench.data.domain import Codes, Floats
-from dpbench.privacy import events, tape
+from dpbench.privacy import discrete, events, tape
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.events import Event
 from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.on_grid import DiscreteGaussian, OnGrid, is_discrete
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.privacy.tape import Rows
@@ -25,15 +29,40 @@ from dpbench.privacy.tape import Rows
 T = TypeVar("T")
 
 
+LEVELS = 2**10  # of a score in its sensitivity, where an index is drawn exactly
+
+
 def gaussian(
-    rng: np.random.Generator, ledger: Ledger, value: ArrayLike, *, sensitivity: float, multiplier: float, label: str
+    rng: np.random.Generator,
+    ledger: Ledger,
+    value: ArrayLike | OnGrid,
+    *,
+    sensitivity: float,
+    multiplier: float,
+    label: str,
 ) -> Floats:
     """value + N(0, (multiplier * sensitivity)^2) in each entry: 1/multiplier-Gaussian DP.
 
-    `sensitivity` bounds the l2 norm of the change of the whole `value` between neighbours.
+    `sensitivity` bounds the l2 norm of the change of the whole `value` between neighbours. A value `OnGrid` gets
+    discrete noise (`DiscreteGaussian.of`), of a standard deviation that is larger by what its rounding costs.
     """
+    if isinstance(value, OnGrid):
+        return _discrete_gaussian(
+            rng, ledger, value, DiscreteGaussian.of(label, sensitivity, multiplier, value.entries)
+        )
     event = events.Gaussian(label, sensitivity, multiplier)
     return _told(rng, ledger, event, value, lambda x: x + rng.normal(0.0, multiplier * sensitivity, size=x.shape))
+
+
+def _discrete_gaussian(rng: np.random.Generator, ledger: Ledger, value: OnGrid, event: DiscreteGaussian) -> Floats:
+    ledger.record(event)
+    exact = value.multiples(event.spacing)
+
+    def noisy() -> Floats:
+        drawn = discrete.gaussian(discrete.Source.of(rng), event.scale, exact.size).reshape(exact.shape)
+        return (exact + drawn).astype(float) * event.spacing
+
+    return tape.answer(rng, event.label, event, exact * event.spacing, noisy)
 
 
 def sampled_gaussian(
@@ -122,21 +151,24 @@ def laplace(
 
 
 def tree_laplace(
-    rng: np.random.Generator, ledger: Ledger, *, scale: float, epsilon: float, label: str
+    rng: np.random.Generator, ledger: Ledger, *, scale: float, epsilon: float, label: str, spacing: float | None = None
 ) -> Callable[[Floats], Floats]:
     """A function that adds Laplace(scale) to each of the counts (m,) of a tree that is epsilon-DP as a whole.
 
     A record changes the counts of one call by 1 at most, in the l1 norm. The ledger holds one event of this epsilon
     however often the function is called: the caller's algorithm must be epsilon-DP whatever the depth of its tree, as
-    PrivTree is (Zhang et al. 2016; BinAgg, section C).
+    PrivTree is (Zhang et al. 2016; BinAgg, section C). With a `spacing`, of which counts and scale are multiples, the
+    noise is discrete: whole multiples x with probabilities in proportion to exp(-|x| / scale).
     """
     event = events.PureDP(label, epsilon)
     ledger.record(event)
 
-    def noisy(counts: Floats) -> Floats:
-        return tape.answer(rng, label, event, counts, lambda: counts + rng.laplace(0.0, scale, size=counts.shape))
+    def draw(size: int) -> Floats:
+        if spacing is None:
+            return rng.laplace(0.0, scale, size=size)
+        return discrete.laplace(discrete.Source.of(rng), round(scale / spacing), size).astype(float) * spacing
 
-    return noisy
+    return lambda counts: tape.answer(rng, label, event, counts, lambda: counts + draw(len(counts)))
 
 
 def projection(
@@ -161,13 +193,32 @@ def projection(
 
 
 def exponential_mechanism(
-    rng: np.random.Generator, ledger: Ledger, scores: ArrayLike, *, sensitivity: float, epsilon: float, label: str
+    rng: np.random.Generator,
+    ledger: Ledger,
+    scores: ArrayLike,
+    *,
+    sensitivity: float,
+    epsilon: float,
+    label: str,
+    noise: str = "continuous",
 ) -> int:
     """An index drawn with weight exp(epsilon score / (2 sensitivity)): epsilon-DP and epsilon^2/8-zCDP.
 
     Drawn in log space as the largest of the scores with Gumbel noise. `sensitivity` bounds the change of any score.
+
+    For discrete `noise` it is drawn exactly, by scores that are rounded to `LEVELS` in a sensitivity. A score, computed
+    in double precision, must be right to half a level; then its level moves by LEVELS + 2 at most between neighbours,
+    and so the weight is exp(epsilon level / (2 (LEVELS + 2))).
     """
     event, scale = events.ExponentialMechanism(label, sensitivity, epsilon), epsilon / (2 * sensitivity)
+    if is_discrete(noise):
+        rate = Fraction(epsilon) / (2 * (LEVELS + 2))
+
+        def draw(x: Floats) -> int:
+            levels = [int(level) for level in np.rint(x * (LEVELS / sensitivity))]
+            return discrete.weighted_index(discrete.Source.of(rng), levels, rate)
+
+        return _told(rng, ledger, event, scores, draw)
     return _told(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.gumbel(size=x.shape))))
 
 

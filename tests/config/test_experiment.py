@@ -27,6 +27,13 @@ def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
         (["~dataset._target_"], r"dataset\._target_ must be str"),
         (["model=[linear_rows]", "mechanism=[ssp]"], "no model given"),
         (["mechanism=[ssp]", "calibration=[authors]"], "mechanism ssp has no calibration authors; it has tight, paper"),
+        (["noise=discreet"], "unknown noise 'discreet'; did you mean 'discrete'"),
+        (["noise=[discrete]"], "noise must be"),
+        (["~noise"], "the setting noise is missing"),
+        (
+            ["mechanism=[exact,mst,objpert]", "model=[linear_rows,released_coefficients]", "noise=discrete"],
+            "objpert has no discrete noise; mechanisms that have .noise=discrete.: adassp, aim, aim_mixture, binagg",
+        ),
     ],
 )
 def test_invalid_settings_say_what_is_allowed(settings, message):

@@ -66,6 +66,17 @@ def test_what_changes_a_result_changes_the_identity_and_nothing_else_does():
     assert base > set(plan("epsilon=[0.1,1]").trial_ids)
 
 
+def test_discrete_noise_is_a_parameter_of_private_mechanisms_and_continuous_noise_of_none():
+    """What was stored before there was a choice keeps its identity."""
+    chosen = ("mechanism=[exact,ssp]", "epsilon=1", "repetitions=1", "calibration=tight")
+    plain, same, other = (plan(*chosen, *more).releases for more in ((), ("noise=continuous",), ("noise=discrete",)))
+    assert plain == same
+    assert [item.key.mechanism.parameters for item in plain] == [{}, {"calibration": "tight"}]
+    assert other[0] == plain[0]
+    assert other[1].key.mechanism.parameters == {**plain[1].key.mechanism.parameters, "noise": "discrete"}
+    assert len({item.key.id for item in (*plain, *other)}) == 3
+
+
 def test_identities_do_not_depend_on_the_process():
     code = "from dpbench.config import compose; from dpbench.grid.plan import make_plan; "
     code += "print(make_plan(compose(['experiment=linreg_adult'])).trial_ids)"

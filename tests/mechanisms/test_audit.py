@@ -7,7 +7,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.mechanisms.audit import audit, not_audited
 from dpbench.mechanisms.replay import random_table
-from dpbench.privacy import noise
+from dpbench.privacy import noise, on_grid
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SufficientStatistics
@@ -42,8 +42,13 @@ def mechanism(answer, generator=np.random.default_rng):
 def total(sensitivity, multiplier=0.5, of=lambda t: t.numbers["a"].sum()):
     """A sum with Gaussian noise; |a| <= 3."""
     return lambda t, rng, ledger: noise.gaussian(
-        rng, ledger, [of(t)], sensitivity=sensitivity, multiplier=multiplier, label="sum"
+        rng, ledger, of(t), sensitivity=sensitivity, multiplier=multiplier, label="sum"
     )
+
+
+def discrete_total(sensitivity):
+    """The same with discrete noise."""
+    return total(sensitivity, of=lambda t: on_grid.single(t.numbers["a"].sum(), "discrete"))
 
 
 def counts(table):
@@ -124,6 +129,7 @@ def squares(table):
 RIGHT = {
     "sum": (total(3.0), "add_remove"),
     "sum, replaced": (total(4.0), "replace"),
+    "discrete sum": (discrete_total(3.0), "add_remove"),
     "histograms": (histograms(3**0.5), "add_remove"),
     "histograms, replaced": (histograms(6**0.5), "replace"),
     "laplace": (laplace(3.0), "add_remove"),
@@ -135,6 +141,7 @@ RIGHT = {
 WRONG = {
     "the range for the largest norm": (total(2.0, of=lambda t: t.numbers["a"].sum()), "add_remove"),
     "one bound of two": (total(1.0), "add_remove"),
+    "one bound of two, discrete": (discrete_total(1.0), "add_remove"),
     "neighbours that add for neighbours that replace": (total(2.4, of=lambda t: (t.numbers["a"] + 1).sum()), "replace"),
     "no clipping": (total(3.0, of=unclipped), "add_remove"),
     "a bound for its square": (total(3.0, of=squares), "add_remove"),

@@ -64,6 +64,19 @@ def test_tight_spends_the_budget_and_paper_more(allocation):
     assert mu["paper"] == pytest.approx(math.sqrt((1 + 9 + 5 * 9 + 9) / 28))  # 1.51, as papers/READING.md says
 
 
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+def test_with_discrete_noise_the_sums_are_those_of_the_same_bins(allocation):
+    """With hardly any noise: what is released is what its bins hold, but for 5 standard deviations of the noise."""
+    rows = uniform_rows(300)
+    release = release_of(rows, asked=budget(100.0), noise="discrete", theta=20.0, allocation=allocation)
+    bins, design = release[BinSums], design_of(*BOXES, TARGET)
+    exact = bins.exact(table_of(design, rows), design)
+    assert len(bins.counts) == len(exact.counts) > 5
+    assert np.array_equal(bins.counts, exact.counts)
+    assert (np.abs(bins.sums - exact.sums) <= 5 * bins.sums_sd).all()
+    assert (np.abs(bins.targets - exact.targets) <= 5 * bins.targets_sd).all()
+
+
 def test_authors_counts_add_up_to_the_exact_number_of_rows_unpaid_and_the_rest_is_as_published():
     rows = uniform_rows(300)
     paper, authors = (release_of(rows, calibration=name, theta=-20.0) for name in ("paper", "authors"))

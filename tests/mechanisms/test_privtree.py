@@ -7,6 +7,7 @@ import pytest
 
 from dpbench.mechanisms import privtree as module
 from dpbench.mechanisms.privtree import at_least, privtree
+from dpbench.privacy import on_grid
 from dpbench.privacy.ledger import Ledger
 
 
@@ -89,6 +90,38 @@ def test_chance_of_a_split_at_depth_one(without_noise, monkeypatch):
         monkeypatch.setattr(module, "tree_laplace", lambda *_, noise=noise, **__: lambda counts: counts + noise)
         # at depth 2, 10 - 13.9 < -3
         assert len(grow(np.zeros((10, 1)), [0], [1], epsilon=0.3)[0]) == bins
+
+
+@pytest.mark.parametrize("grid", [1, 4, 64])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0])
+def test_with_discrete_noise_no_path_costs_more_than_epsilon(monkeypatch, grid, epsilon):
+    """The probability that all nodes of a path are halved, with a row less and a row more, summed over all noise.
+
+    The path starts at any count and loses no row, which costs most. The spacing is far coarser than it will be.
+    """
+    monkeypatch.setattr(on_grid, "GRID", grid)
+    scale, delta, theta, spacing = module._on_grid(epsilon, 7.3)
+    assert (scale / spacing, delta / spacing, theta / spacing) == tuple(
+        map(round, np.divide((scale, delta, theta), spacing))
+    )
+    reach = round(60 * scale / spacing)
+    weights = np.exp(-np.abs(np.arange(-reach, reach + 1)) * spacing / scale)
+    above = np.append(np.cumsum(weights[::-1])[::-1], 0) / weights.sum()  # P(noise >= k spacing), k = -reach, ...
+
+    def halved(x):
+        return np.log(above[np.clip(np.round(-x / spacing).astype(int) + reach + 1, 0, 2 * reach)])
+
+    starts = np.arange(-delta, 40 * scale, spacing)
+    path = starts[:, None] + delta * np.arange(25)
+    cost = (halved(path) - halved(np.maximum(path - 1, -delta))).sum(axis=1).max()
+    assert 0.5 * epsilon < cost <= epsilon
+
+
+def test_the_chance_of_a_split_is_the_same_with_discrete_noise():
+    """As in `test_chance_of_a_split`, from fewer trees."""
+    splits = [len(grow(np.zeros((10, 1)), [0], [1], seed, epsilon=0.3, noise="discrete")[0]) > 1 for seed in range(300)]
+    chance = 1 - math.exp(-1) / 2
+    assert np.mean(splits) == pytest.approx(chance, abs=4 * math.sqrt(chance * (1 - chance) / 300))
 
 
 def test_the_ledger_holds_one_event_of_epsilon():

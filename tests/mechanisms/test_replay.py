@@ -15,9 +15,11 @@ from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert
 from dpbench.mechanisms.dpsgd import dpsgd
 from dpbench.mechanisms.replay import check_replay, exemption, random_table
 from dpbench.privacy import noise
+from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.events import ExponentialMechanism, Gaussian
+from dpbench.privacy.events import ExponentialMechanism, Gaussian, PureDP
 from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.on_grid import DiscreteGaussian
 from dpbench.privacy.tape import record
 from dpbench.releases import Release, SufficientStatistics
 
@@ -113,6 +115,17 @@ def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part,
             if reason:
                 pytest.skip(f"{part.name} is not replayed: {reason}")
             assert check_replay(make, rows(kind, 1000), relation=relation) == []
+
+
+@pytest.mark.parametrize("name", ["ssp_intervals", "adassp", "binagg", "binagg_centred", "mst", "aim"])
+def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
+    part = part_of("mechanism", name)
+    for relation in part.relations:
+        make = maker(part, "numeric", 0.5, relation=relation, noise="discrete")
+        assert check_replay(make, rows("numeric", 300), relation=relation) == []
+        ledger = make(rows("numeric", 300)).ledger
+        assert {type(event) for event in ledger.events} <= {DiscreteGaussian, ExponentialMechanism, PureDP}
+        assert 0.49 < spent(ledger, DELTA).epsilon <= 0.5 * (1 + 1e-9)
 
 
 def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worker):

@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
@@ -22,6 +23,19 @@ DELTA = 1e-5
 @pytest.fixture
 def design(small_domain):
     return Design(small_domain, "grade")
+
+
+def test_discrete_noise_has_the_size_of_the_continuous_one(small_table, design):
+    """Kolmogorov-Smirnov at level 1e-4 of X'X and X'y less the exact ones, in units of the noise that they state."""
+    X, y = design.encode(small_table)
+    upper = np.triu_indices(X.shape[1])
+    drawn = []
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        told = ssp(small_table, Budget(1.0, DELTA), rng, design=design, noise="discrete")[SufficientStatistics]
+        assert np.array_equal(told.xtx, told.xtx.T)
+        drawn += [(told.xtx - X.T @ X)[upper] / told.xtx_sd, (told.xty - X.T @ y) / told.xty_sd]
+    assert stats.kstest(np.concatenate(drawn), "norm").pvalue > 1e-4
 
 
 def test_statistics_for_intervals_are_covered_too_and_cost_no_more(small_table, small_domain):

@@ -19,6 +19,7 @@ from dpbench.privacy.events import (
     PureDP,
 )
 from dpbench.privacy.ledger import EVENTS, Ledger
+from dpbench.privacy.on_grid import DiscreteGaussian
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.pure import pure_epsilon
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve
@@ -36,6 +37,7 @@ EVERY = [
     RandomSearch("s", 1.0, 0.1, ((Gaussian("a", 1.0, 5.0), Gaussian("b", 1.0, 9.0)),)),
     RenyiCurve("t", (2.0, 4.0), (0.1, 0.2)),
     BatchGaussian("b", 1.0, 4.0, 100, 10, True, 3),
+    DiscreteGaussian.of("d", 2.0, 3.0, 5),
 ]
 
 

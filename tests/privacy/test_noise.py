@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from dpbench.privacy import noise
-from dpbench.privacy.events import Gaussian
+from dpbench.privacy.events import ExponentialMechanism, Gaussian
 from dpbench.privacy.ledger import Ledger
 
 DRAWS = 20_000
@@ -54,6 +54,20 @@ def test_exponential_mechanism_has_its_weights(rng):
     weights = np.exp(epsilon * scores / (2 * sensitivity))
     expected = DRAWS * weights / weights.sum()
     assert stats.chisquare(np.bincount(picks, minlength=3), expected).pvalue > 1e-4
+
+
+def test_an_index_that_is_drawn_exactly_has_the_weights_of_a_little_less_epsilon(rng):
+    """Chi-square at level 1e-4. A record may move a level by 2 more than `LEVELS`, which is what epsilon pays for."""
+    scores, epsilon, sensitivity, ledger = np.array([0.0, 1.0, 4.0]), 1.5, 2.0, Ledger()
+    picks = [
+        noise.exponential_mechanism(
+            rng, ledger, scores, sensitivity=sensitivity, epsilon=epsilon, label="s", noise="discrete"
+        )
+        for _ in range(1000)
+    ]
+    assert {type(event) for event in ledger.events} == {ExponentialMechanism}
+    weights = np.exp(epsilon * scores / (2 * sensitivity) * noise.LEVELS / (noise.LEVELS + 2))
+    assert stats.chisquare(np.bincount(picks, minlength=3), 1000 * weights / weights.sum()).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("replacement", [True, False])

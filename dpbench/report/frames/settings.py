@@ -32,6 +32,7 @@ _NO_SETTING = {
     "model.name",
     "model.target",
 }
+_LEFT_OUT = {"release.mechanism.parameters.noise": "continuous"}  # what a key without the setting has
 
 
 def setting_of(key: TrialKey, path: str) -> object:
@@ -124,7 +125,7 @@ def variants(keys: Sequence[TrialKey], leaves: Sequence[Mapping[str, str]], by: 
     told = []
     for key, own in zip(keys, leaves, strict=True):
         differ = sorted(varying[series_group(key)])
-        told.append(", ".join(f"{_short_name(name)}={own.get(name, 'none')}" for name in differ))
+        told.append(", ".join(f"{_short_name(name)}={own.get(name, _LEFT_OUT.get(name, 'none'))}" for name in differ))
     return told
 
 

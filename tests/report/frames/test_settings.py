@@ -45,6 +45,8 @@ def test_notes_of_a_fit_are_read_by_path():
 def test_trials_of_one_cell_that_differ_in_a_setting_are_told_apart():
     keys = [make_trial(parameters={"theta": theta}).key for theta in (1, 2)]
     assert variants(keys, [leaves_of(key) for key in keys], ()) == ["theta=1", "theta=2"]
+    keys = [make_trial(parameters=given).key for given in ({}, {"noise": "discrete"})]
+    assert variants(keys, [leaves_of(key) for key in keys], ()) == ["noise=continuous", "noise=discrete"]
     same = [make_trial(repetition=i).key for i in range(2)]
     assert variants(same, [leaves_of(key) for key in same], ()) == ["", ""]
 
