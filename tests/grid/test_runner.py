@@ -1,5 +1,7 @@
 """What of a plan runs, and in which order."""
 
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -28,6 +30,27 @@ def test_what_is_stored_does_not_run_again_and_failures_only_if_asked(bench):
     assert [item.key.id for item in missing(plan, store)] == [item.key.id for item in plan.releases[2:]]
     assert missing(plan, store, retry_failed=True)[0].key == two.release
     assert missing(plan, store, force=True) == list(plan.releases)
+
+
+DIES = """
+import os, sys
+from pathlib import Path
+from dpbench.grid.claims import Claims
+from dpbench.grid.store import Store
+Claims(Store(Path(sys.argv[1]), "grid")).take("a")
+os.kill(os.getpid(), 9)
+"""
+
+
+def test_with_nothing_to_run_claims_of_a_runner_that_is_gone_are_tidied_up(bench):
+    plan, store = plan_and_store(bench)
+    for item in plan.releases:
+        for key in item.trials:
+            store.write_trial(Trial(key.id, key.release.id, key, "grid", "done"))
+    subprocess.run([sys.executable, "-c", DIES, str(bench.results)], check=False)
+    assert len(list(store.claims_folder.iterdir())) == 2
+    run(plan, store, Options(jobs=1), lambda summary: None)
+    assert not list(store.claims_folder.iterdir())
 
 
 def test_larger_budgets_run_first(bench, monkeypatch):
