@@ -87,8 +87,8 @@ def _least_eigenvalue(matrix: Floats | OnGrid) -> float | OnGrid:
     """lambda_min of X'X, or 0 if it is less.
 
     For discrete noise of spacing s it is that of a sum whose terms are rounded to s / (8 d) or less, so that a row's
-    moves by s / 16 at most in the spectral norm. This sum is exact. Its eigenvalue is found in double precision, with an
-    error of about 2^-53 d n ||X||^2: less than s / 4 while d n is below 2^26 times the noise multiplier.
+    moves by s / 16 at most in the spectral norm. This sum is exact. Its eigenvalue is found in double precision, with
+    an error of about 2^-53 d n ||X||^2: less than s / 4 while d n is below 2^26 times the noise multiplier.
     """
     if not isinstance(matrix, OnGrid):
         return max(float(np.linalg.eigvalsh(matrix)[0]), 0.0)
