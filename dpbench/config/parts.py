@@ -66,11 +66,8 @@ def parts_of(group: str, config: Mapping[str, Any], config_dir: Path | None = No
     if not nodes:
         raise UserError(f"name at least one {group}, such as {group}=[{_first(group)}]")
     parts = tuple(_part(group, str(name), node, config_dir) for name, node in nodes.items())
-    return (
-        tuple(_noised(part, str(config.get("noise", NOISES[0])), config_dir) for part in parts)
-        if group == "mechanism"
-        else parts
-    )
+    noise = str(config.get("noise", NOISES[0]))
+    return tuple(_noised(part, noise, config_dir) for part in parts) if group == "mechanism" else parts
 
 
 def _noised(part: Part, noise: str, config_dir: Path | None) -> Part:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import check_part
@@ -14,7 +15,7 @@ from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
-from dpbench.privacy.on_grid import products, single
+from dpbench.privacy.on_grid import OnGrid, products, single
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_triangle
 from dpbench.releases import Release, SufficientStatistics
 
@@ -49,8 +50,7 @@ def adassp(
     `paper`), so that under `tight` the margins shrink with the noise. 3. Under `authors` the ridge is the
     published one, of noise for eps/3, and ||X||^2 is that of the domain, where the code takes the number of attributes.
 
-    `noise`: `continuous`, or `discrete` (`privacy.on_grid`). lambda_min is found in double precision: its error must be
-    less than half a spacing of its noise, or 2^-25 multiplier ||X||^2, which it is for some millions of rows.
+    `noise`: `continuous`, or `discrete` (`privacy.on_grid`, `_least_eigenvalue`).
     """
     check_calibration(calibration, "authors")
     check_part("adassp: failure", failure)
@@ -69,7 +69,7 @@ def adassp(
     X, y = design.encode(train)
     xx, xy, d = products(X, X, noise), products(X, y, noise), X.shape[1]
     # steps 1, 2: a lower bound on the smallest eigenvalue, true with probability 1 - delta
-    least = single(max(float(np.linalg.eigvalsh(X.T @ X)[0]), 0.0), noise)
+    least = _least_eigenvalue(xx)
     noisy = gaussian(rng, ledger, least, sensitivity=eigen_sensitivity, multiplier=multiplier, label="lambda_min(X'X)")
     lambda_min = max(float(noisy) - math.sqrt(log) * multiplier * eigen_sensitivity, 0.0)
     # step 3: the ridge covers the spectral norm of the noise of X'X
@@ -81,3 +81,16 @@ def adassp(
     xty = gaussian(rng, ledger, xy, sensitivity=xy_sensitivity, multiplier=xy_multiplier, label="X'y")
     statistics = SufficientStatistics(xtx, xty, scale, xy_multiplier * xy_sensitivity, ridge)
     return Release(train.domain, budget, ledger, (statistics,), {"lambda_min": lambda_min, "ridge": ridge})
+
+
+def _least_eigenvalue(matrix: Floats | OnGrid) -> float | OnGrid:
+    """lambda_min of X'X, or 0 if it is less.
+
+    For discrete noise of spacing s it is that of a sum whose terms are rounded to s / (8 d) or less, so that a row's
+    moves by s / 16 at most in the spectral norm. This sum is exact. Its eigenvalue is found in double precision, with
+    an error of about 2^-53 d n ||X||^2: less than s / 4 while d n is below 2^26 times the noise multiplier.
+    """
+    if not isinstance(matrix, OnGrid):
+        return max(float(np.linalg.eigvalsh(matrix)[0]), 0.0)
+    part = 2.0 ** -math.ceil(math.log2(8 * matrix.shape[0]))
+    return single(lambda s: max(float(np.linalg.eigvalsh(matrix.multiples(part * s) * (part * s))[0]), 0.0))

@@ -56,9 +56,9 @@ def whole(value: Floats, noise: str) -> Floats | OnGrid:
     return OnGrid(value.shape, lambda spacing: (value / spacing).astype(np.int64), 0)
 
 
-def single(value: float, noise: str) -> float | OnGrid:
-    """A number that is no sum; for discrete noise it is rounded itself."""
-    return OnGrid((), lambda spacing: nearest(np.asarray(value / spacing)), 1) if is_discrete(noise) else value
+def single(number: Callable[[float], float]) -> OnGrid:
+    """A number that is no sum, and is rounded itself; its error, for this spacing, must be less than half of it."""
+    return OnGrid((), lambda spacing: nearest(np.asarray(number(spacing) / spacing)), 1)
 
 
 def products(X: Floats, Y: Floats, noise: str) -> Floats | OnGrid:

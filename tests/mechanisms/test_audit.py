@@ -48,7 +48,7 @@ def total(sensitivity, multiplier=0.5, of=lambda t: t.numbers["a"].sum()):
 
 def discrete_total(sensitivity):
     """The same with discrete noise."""
-    return total(sensitivity, of=lambda t: on_grid.single(t.numbers["a"].sum(), "discrete"))
+    return total(sensitivity, of=lambda t: on_grid.single(lambda _: t.numbers["a"].sum()))
 
 
 def counts(table):

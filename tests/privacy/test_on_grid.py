@@ -49,7 +49,7 @@ def test_the_spacing_is_the_power_of_two_below():
 
 def test_what_is_told_is_a_multiple_of_the_spacing(rng):
     """However large the values are beside the noise: up to 53 bits."""
-    for value in (whole(np.array([0.0, 3e6, 17]), "discrete"), single(12345.678, "discrete")):
+    for value in (whole(np.array([0.0, 3e6, 17]), "discrete"), single(lambda _: 12345.678)):
         ledger = Ledger()
         told = noise.gaussian(rng, ledger, value, sensitivity=1.0, multiplier=7.3, label="x")
         (event,) = ledger.events
