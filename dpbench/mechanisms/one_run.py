@@ -26,7 +26,7 @@ from dpbench.releases import Coefficients, Distribution, Marginals, Release, Suf
 
 Bits = NDArray[np.bool_]
 LEAST_COINS = 20
-SIZES = 12  # numbers of guesses that are tried, on either side
+SIZES = 8  # numbers of guesses that are tried, on either side
 RIDGE = 1e-9  # of the covariance of features of unit variance: what is told exactly decides
 
 
@@ -134,7 +134,7 @@ def features(release: Release, canaries: Canaries) -> dict[str, Floats]:
             case Marginals():
                 tables += part.tables.items()
     cells = [table[tuple(canaries.records.column(name) for name in clique)] for clique, table in tables]
-    found |= {"cells": np.mean(cells, axis=0)} if cells else {}
+    found |= {"cells": np.mean(cells, axis=0), "empty": np.mean(np.equal(cells, 0), axis=0)} if cells else {}
     return found | {name: np.full(len(y), value) for name, value in _numbers(release)}
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from dpbench.cli import main
+from dpbench.grid.audits import read_audits
 
 LYING = '''
 import numpy as np
@@ -23,7 +24,7 @@ def test_published_constants_of_ssp_are_caught_and_those_that_are_tight_are_not(
     assert main(["audit", "mechanism=[ssp]", "relation=add_remove", "--runs", "100"]) == 0
     out = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ssp")]
     assert [line.split()[1] for line in out] == ["tight", "paper"]
-    assert "more than" not in out[0] and out[1].endswith("more than was asked for: with one more record")
+    assert "more than" not in out[0] and out[1].endswith("Gaussian DP, with one more record; more than was asked for")
 
 
 def test_a_ledger_that_says_too_little_makes_the_code_1(tmp_path, capsys):
@@ -32,6 +33,18 @@ def test_a_ledger_that_says_too_little_makes_the_code_1(tmp_path, capsys):
     (tmp_path / "mechanism" / "lying.yaml").write_text("lying: {_target_: lying.lying, _offers_: [statistics]}\n")
     assert main(["audit", "mechanism=[lying]", "--runs", "100", "--config-dir", str(tmp_path)]) == 1
     assert "more than its ledger says" in capsys.readouterr().out
+
+
+def test_releases_are_audited_and_the_result_is_stored(tmp_path, capsys):
+    """At eps = 1 and a fixed seed; confidence .95."""
+    line = ["audit", "mechanism=[dpsgd_minibatch]", "calibration=[paper]", "relation=replace", f"results={tmp_path}"]
+    small = "mechanism.dpsgd_minibatch.steps=20"
+    assert main([*line, small, "--releases", "--runs", "50", "--store"]) == 0
+    assert "one run, " in capsys.readouterr().out
+    (record,) = read_audits(tmp_path).values()
+    assert record.key == ("dpsgd_minibatch", "paper", "replace", 1.0)
+    assert (record.estimate, record.confidence, record.parameters["steps"]) == ("one run", 0.95, 20)
+    assert 0 <= record.measured <= record.spent <= 1
 
 
 @pytest.mark.parametrize(

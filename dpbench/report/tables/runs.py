@@ -104,7 +104,7 @@ def _paid(group: list[Trial], audits: Audits, ledger_of: LedgerOf) -> list[str]:
     costs = [trial.spent.epsilon for trial in group if trial.spent is not None]
     if not costs:
         return ["", "", ""]
-    keys = {_audited(trial) for trial in group}
+    keys = sorted({_audited(trial) for trial in group})
     measured = max((audits[key] for key in keys if key in audits), key=lambda one: one.measured, default=None)
     events = ledger_of(group[0])
     told = "proven"
