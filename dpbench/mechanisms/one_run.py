@@ -22,7 +22,15 @@ from dpbench.mechanisms.audit import Audit, Make
 from dpbench.mechanisms.replay import joined, random_table
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.lower_bound import one_run_bound
-from dpbench.releases import Coefficients, Distribution, Marginals, Release, SufficientStatistics, SyntheticRows
+from dpbench.releases import (
+    BinSums,
+    Coefficients,
+    Distribution,
+    Marginals,
+    Release,
+    SufficientStatistics,
+    SyntheticRows,
+)
 
 Bits = NDArray[np.bool_]
 LEAST_COINS = 20
@@ -129,6 +137,9 @@ def features(release: Release, canaries: Canaries) -> dict[str, Floats]:
                 found["prediction"] = X @ part.values
             case SufficientStatistics():
                 found |= {"X'X": np.sum((X @ part.xtx) * X, axis=1), "X'y": (X @ part.xty) * y}
+            case BinSums():
+                inside = ((part.lower[:, None] <= X) & (part.upper[:, None] >= X)).all(axis=2)
+                found["bins"] = np.asarray(part.counts @ inside, dtype=np.float64)
             case Distribution():
                 tables += part.answer([(name,) for name in release.domain.names]).items()
             case Marginals():
