@@ -29,7 +29,7 @@ CONFIDENCE = 0.95
 CANARIES = {"levels": (100, ROWS), "corners": (50, 200)}  # in a table, and its rows; the attributes of corners
 SMALL: dict[str, Any] = {  # settings that make a run large or do not fit a tiny table, unless others are given
     **{"batch_size": ROWS // 4, "batch_sizes": [None, ROWS // 4]},
-    **{"hidden": [16, 16], "latent": 8, "components": 20, "rounds": 3},
+    **{"hidden": [16, 16], "latent": 8, "components": 20},
 }
 
 
@@ -99,7 +99,7 @@ def _cases(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Case]]:
     for part in parts_of("mechanism", config, config_dir):
         relations = [name for name in part.relations if "relation" not in given or name == config["relation"]]
         small = {name: value for name, value in SMALL.items() if f"mechanism.{part.name}.{name}" not in given}
-        own = {**part.parameters, **{name: value for name, value in small.items() if name in part.parameters}}
+        own = {**part.parameters, **{name: value for name, value in small.items() if part.parameters.get(name)}}
         parts = [replace(part, parameters=own)]
         if part.takes("calibration") and "calibration" not in part.parameters:
             asked = [name for name in calibrations or part.calibrations if name in part.calibrations]
