@@ -147,6 +147,11 @@ def _parser() -> argparse.ArgumentParser:
         "audit", "audit:run", "Measure what mechanisms give away of a record, and hold it against their ledgers."
     )
     audit.add_argument("--runs", type=int, default=400, help="runs on each of two neighbours (default 400)")
+    text = "guess from releases, not from noisy answers, which of twice as many canaries are in the tables"
+    audit.add_argument("--releases", action="store_true", help=text)
+    text = "with --releases: one-hot levels (default), or corners of 200 numeric attributes"
+    audit.add_argument("--canaries", choices=["levels", "corners"], default="levels", help=text)
+    audit.add_argument("--store", action="store_true", help="keep what was measured in RESULTS/audit, for the tables")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
     named = data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help=DATA_OVERRIDES)

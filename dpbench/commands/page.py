@@ -7,14 +7,11 @@ from pathlib import Path
 
 from dpbench.commands.recorded import recall
 from dpbench.commands.report import notes_of, papers_of, results_of
-from dpbench.commands.stored import stored_trials
+from dpbench.commands.stored import ledgers, stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.errors import UserError
-from dpbench.grid.records import Trial
-from dpbench.grid.releases import stored_release
 from dpbench.grid.store import Store
 from dpbench.report.frames.results import Results
-from dpbench.report.page.cells import Events, LedgerOf
 from dpbench.report.page.page import write_experiment_page, write_paper_page
 
 
@@ -27,7 +24,7 @@ def report(arguments: argparse.Namespace) -> int:
         raise UserError("give one of paper=..., experiment=..., name=... and the folder of a run (see dpbench list)")
     config_dir: Path | None = arguments.config_dir
     experiment = compose(overrides, config_dir)
-    ledger_of = _ledgers(Store(experiment.results, experiment.name))
+    ledger_of = ledgers(Store(experiment.results, experiment.name))
     if papers:
         paper = paper_of(papers[0], config_dir)
         results, _ = results_of(paper, overrides, config_dir, arguments.other_code)
@@ -40,14 +37,3 @@ def report(arguments: argparse.Namespace) -> int:
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     print(f"{shown} ({path.stat().st_size / 1e6:.1f} MB)")
     return 0
-
-
-def _ledgers(store: Store) -> LedgerOf:
-    """The events of a release, if it is stored."""
-    store.releases.scan()
-
-    def events(trial: Trial) -> Events | None:
-        found = stored_release(store, trial.release_id)
-        return None if found is None else found.release.ledger.to_list()
-
-    return events

@@ -18,6 +18,7 @@ from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
 from dpbench.errors import ContractError, NoEstimateError
+from dpbench.mechanisms.one_run import Canaries
 from dpbench.metrics.evaluation import Evaluation, Reference, check_score
 from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.accounting import spent
@@ -85,11 +86,12 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
         yield f"rows are read through its noise only ({relation})", list(_replayed(part, table, relation))
 
 
-def made(part: Part, table: Table, seed: int = SEED, *, budget: Budget) -> Release:
-    """What the mechanism makes of a tiny table."""
-    supplied: dict[str, Any] = {"design": _design(table)} if part.takes("design") else {}
+def made(part: Part, table: Table, seed: int = SEED, *, budget: Budget, canaries: Canaries | None = None) -> Release:
+    """What the mechanism makes of a tiny table, or of one with canaries."""
+    design = canaries.design if canaries else _design(table)
+    supplied: dict[str, Any] = {"design": design} if part.takes("design") else {}
     for other in filter(part.takes, ("public", "test")):
-        supplied[other] = tiny_table(labels=part.labels, seed=SEED + 1)
+        supplied[other] = canaries.rest if canaries else tiny_table(labels=part.labels, seed=SEED + 1)
     release: Release = part.function(table, budget, np.random.default_rng(seed), **supplied, **part.parameters)
     return release
 

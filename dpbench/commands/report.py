@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.commands.recorded import recall
-from dpbench.commands.stored import Stored, stored_trials
+from dpbench.commands.stored import Stored, ledgers, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, paper_of
 from dpbench.config.registry import folder_of, read_yaml
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial
+from dpbench.grid.store import Store
 from dpbench.report.build import build_report
 from dpbench.report.export import NAME, add_to_export
 from dpbench.report.forked import forked
@@ -82,7 +83,7 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
         )
     results = Results(experiment, found.trials, notes_of(experiment, found))
     folder = experiment.results / experiment.name
-    paths = build_report(results, folder)
+    paths = build_report(results, folder, ledger_of=ledgers(Store(experiment.results, experiment.name)))
     if found.stored:
         paths.append(add_to_export(found.trials[: found.stored], folder))
     _print(paths)

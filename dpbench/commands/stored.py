@@ -11,9 +11,11 @@ from dpbench.config.registry import folder_of
 from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import all_stays, make_plan
 from dpbench.grid.records import Trial, TrialKey
+from dpbench.grid.releases import stored_release
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.report.export import NAME, Cell, answers, load_export
+from dpbench.report.frames.ledgers import Events, LedgerOf
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,17 @@ def stored_trials(
         exported, _ = answers(exported_cells(experiment, config_dir, paper), experiment)
         trials += [trial for trial in exported if _mechanism(trial.key) not in known]
     return Stored(trials, len(plan.trial_ids), stored, len(accepted))
+
+
+def ledgers(store: Store) -> LedgerOf:
+    """The events of a release, if it is stored."""
+    store.releases.scan()
+
+    def events(trial: Trial) -> Events | None:
+        found = stored_release(store, trial.release_id)
+        return None if found is None else found.release.ledger.to_list()
+
+    return events
 
 
 def exported_cells(experiment: Experiment, config_dir: Path | None, paper: str = "") -> list[Cell]:

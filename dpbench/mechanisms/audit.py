@@ -40,7 +40,8 @@ SCORED = (  # the noise that `_log_ratio` has a law of
 class Audit:
     """`epsilon`: the lower bound, at the delta of `spent`, what the ledger says. `neighbour`: how the two differ.
 
-    `mu`: the lower bound of Gaussian DP that it was made from; None unless all the noise is Gaussian.
+    `mu`: the lower bound of Gaussian DP that it was made from; None unless all the noise is Gaussian. `estimate`: which
+    kind of bound it is.
     """
 
     spent: Spent
@@ -48,6 +49,7 @@ class Audit:
     mu: float | None
     neighbour: str
     runs: int
+    estimate: str
 
 
 def not_audited(make: Make, table: Table, relation: str = "add_remove") -> str | None:
@@ -92,9 +94,9 @@ def audit(
     without = np.array([_score(make, zero, zero, one, seed) for seed in range(1, runs + 1)])
     with_record = np.array([_score(make, one, zero, one, seed) for seed in range(runs + 1, 2 * runs + 1)])
     if not all(isinstance(event, kinds.Gaussian) and event.rate == 1 for event in release.ledger.events):
-        return Audit(cost, epsilon_bound(without, with_record, delta, confidence), None, what, runs)
+        return Audit(cost, epsilon_bound(without, with_record, delta, confidence), None, what, runs, "Clopper-Pearson")
     mu = mu_bound(without, with_record, confidence)
-    return Audit(cost, gaussian_epsilon(mu, delta), mu, what, runs)
+    return Audit(cost, gaussian_epsilon(mu, delta), mu, what, runs, "Gaussian DP")
 
 
 def _distance(make: Make, tape: Tape, other: Table) -> float:

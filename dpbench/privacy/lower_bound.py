@@ -1,7 +1,8 @@
 """Lower bounds on what a mechanism costs, from how well a test tells two neighbours apart.
 
 The test says "with" where its score is larger than a threshold. Its errors, counted on runs that did not choose the
-threshold, bound the cost from below with a stated confidence (Nasr et al. 2023).
+threshold, bound the cost from below with a stated confidence (Nasr et al. 2023). Or it guesses which of many records
+were in one table (`one_run_bound`).
 """
 
 from __future__ import annotations
@@ -39,6 +40,30 @@ def mu_bound(without: Floats, with_record: Floats, confidence: float) -> float:
     from scipy.stats import norm
 
     return _bound(without, with_record, confidence, lambda a, b: np.maximum(norm.isf(a) - norm.ppf(b), 0.0))
+
+
+def one_run_bound(correct: int, guesses: int, coins: int, delta: float, confidence: float) -> float:
+    """eps is at least this, with this confidence: so many `guesses` are correct of which of `coins` records are in.
+
+    Each record was in the table with probability 1/2, independently, and the number of guesses was fixed beforehand:
+    Steinke, Nasr and Jagielski (2023, arXiv 2305.08846), Theorem 5.2 and Appendix D. Under (eps, delta)-DP at least v
+    of r guesses are correct with probability P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i at most, where m is
+    `coins` and W ~ Binomial(r, e^eps / (1 + e^eps)). Guesses on several runs with coins of their own count together:
+    a record is in one table alone. No more than log(r / log(1 / (1 - confidence))), about, can be found.
+    """
+    from scipy.optimize import brentq
+    from scipy.stats import binom
+
+    steps = np.arange(1, correct + 1)
+
+    def excess(epsilon: float) -> float:
+        accuracy = 1 / (1 + np.exp(-epsilon))
+        most = binom.sf(correct - 1, guesses, accuracy)
+        near = binom.sf(correct - steps - 1, guesses, accuracy) - most
+        return float(most + 2 * coins * delta * np.max(near / steps, initial=0.0)) - (1 - confidence)
+
+    largest = 50.0  # where accuracy is 1 in double precision
+    return float(brentq(excess, 0.0, largest)) if correct and excess(0.0) < 0 < excess(largest) else 0.0
 
 
 def _bound(without: Floats, with_record: Floats, confidence: float, bound: Callable[[Floats, Floats], Floats]) -> float:

@@ -9,8 +9,10 @@ from typing import Any
 
 from dpbench.config.reports import kind_of
 from dpbench.errors import UserError
+from dpbench.grid.audits import read_audits
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
+from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
 from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import draw_figure, is_table, make_table
@@ -19,7 +21,9 @@ from dpbench.report.tables.runs import write_runs
 from dpbench.report.tables.text_table import write_text_table
 
 
-def build_report(results: Results, folder: Path, save: Save = save_figure) -> list[Path]:
+def build_report(
+    results: Results, folder: Path, save: Save = save_figure, ledger_of: LedgerOf = no_ledgers
+) -> list[Path]:
     """Write `folder`/figures, with `save`, and `folder`/tables; the paths written.
 
     The experiment's report has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
@@ -41,7 +45,8 @@ def build_report(results: Results, folder: Path, save: Save = save_figure) -> li
         frame = frame_of([results], {})
         metrics = report["metrics"] or sorted(frame["metric"].unique())
         paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, as_text(notes))
-    return [*paths, write_runs(results.trials, folder / "tables", name)]
+    audits = read_audits(results.experiment.results)
+    return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of)]
 
 
 def draw_one(

@@ -1,8 +1,17 @@
 """`dpbench audit`: a line for each mechanism, calibration and relation, and an exit code that says no."""
 
+import argparse
+from functools import partial
+
 import pytest
 
 from dpbench.cli import main
+from dpbench.commands.audit import _cases
+from dpbench.commands.plugins import made, tiny_table
+from dpbench.config.registry import declared
+from dpbench.errors import UserError
+from dpbench.grid.audits import read_audits
+from dpbench.mechanisms.audit import not_audited
 
 LYING = '''
 import numpy as np
@@ -23,7 +32,7 @@ def test_published_constants_of_ssp_are_caught_and_those_that_are_tight_are_not(
     assert main(["audit", "mechanism=[ssp]", "relation=add_remove", "--runs", "100"]) == 0
     out = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ssp")]
     assert [line.split()[1] for line in out] == ["tight", "paper"]
-    assert "more than" not in out[0] and out[1].endswith("more than was asked for: with one more record")
+    assert "more than" not in out[0] and out[1].endswith("Gaussian DP, with one more record; more than was asked for")
 
 
 def test_a_ledger_that_says_too_little_makes_the_code_1(tmp_path, capsys):
@@ -32,6 +41,18 @@ def test_a_ledger_that_says_too_little_makes_the_code_1(tmp_path, capsys):
     (tmp_path / "mechanism" / "lying.yaml").write_text("lying: {_target_: lying.lying, _offers_: [statistics]}\n")
     assert main(["audit", "mechanism=[lying]", "--runs", "100", "--config-dir", str(tmp_path)]) == 1
     assert "more than its ledger says" in capsys.readouterr().out
+
+
+def test_releases_are_audited_and_the_result_is_stored(tmp_path, capsys):
+    """At eps = 1 and a fixed seed; confidence .95."""
+    line = ["audit", "mechanism=[dpsgd_minibatch]", "calibration=[paper]", "relation=replace", f"results={tmp_path}"]
+    small = "mechanism.dpsgd_minibatch.steps=20"
+    assert main([*line, small, "--releases", "--runs", "50", "--store"]) == 0
+    assert "one run, " in capsys.readouterr().out
+    (record,) = read_audits(tmp_path).values()
+    assert record.key == ("dpsgd_minibatch", "paper", "replace", 1.0)
+    assert (record.estimate, record.confidence, record.parameters["steps"]) == ("one run", 0.95, 20)
+    assert 0 <= record.measured <= record.spent <= 1
 
 
 @pytest.mark.parametrize(
@@ -47,6 +68,33 @@ def test_a_ledger_that_says_too_little_makes_the_code_1(tmp_path, capsys):
 def test_what_cannot_be_audited_is_told(line, message, capsys):
     assert main(["audit", *line]) == 2
     assert message in capsys.readouterr().err
+
+
+UNPAID, NETWORK = "it reads values that it does not pay for", "its noise is the claim of a third party"
+BY_RELEASES = {  # what noisy answers cannot tell of, by mechanism, and by relation where it is of one
+    **dict.fromkeys(["dpgd", "dpgd_wide", "dpsgd_advanced", "dpsgd_optimistic", "dpsgd_test_error"], UNPAID),
+    **dict.fromkeys(["dpctgan", "dpgan", "patectgan", "pategan"], NETWORK),
+    "dpsgd_random": "it releases one of its runs, and keeps the others secret",
+    "dpsgd_minibatch replace": "no likelihood is known here of its noise (gaussian_batch)",
+}
+PRIVATE = [name for name, node in declared("mechanism").items() if node.get("_private_", True)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PRIVATE)
+def test_each_mechanism_has_a_case_and_what_answers_do_not_tell_is_listed(name):
+    """Between neighbours of each kind that it is private for."""
+    fewer = [f"mechanism.{name}.rounds=3"] if name.startswith("gem") else []  # which take seconds each
+    given = argparse.Namespace(overrides=[f"mechanism=[{name}]", *fewer], config_dir=None, releases=False)
+    cases = {(case.part.name, case.budget.relation): case for case in reversed(_cases(given)[1])}
+    assert cases
+    for (_, relation), (part, budget) in cases.items():
+        try:
+            reason = not_audited(partial(made, part, budget=budget), tiny_table(labels=part.labels), relation)
+        except UserError as error:  # the environment of a third party, or more rows than a tiny table has
+            assert BY_RELEASES.get(name) == NETWORK, error
+            continue
+        assert reason == BY_RELEASES.get(name, BY_RELEASES.get(f"{name} {relation}"))
 
 
 def test_what_the_answers_do_not_tell_is_said(capsys):

@@ -16,6 +16,13 @@ DELTA, RUNS = 1e-5, 1500
 DOMAIN = Domain((Attribute.binned("a", -3, 1, 4), Attribute.binned("b", 0, 2, 4), Attribute.categorical("c", "xyz")))
 
 
+class Silent(np.random.Generator):
+    """A generator whose Gumbel noise was forgotten."""
+
+    def gumbel(self, loc=0.0, scale=1.0, size=None):
+        return np.zeros(size)
+
+
 class Quiet(np.random.Generator):
     """A generator whose normal noise is smaller than it should be."""
 
@@ -118,6 +125,44 @@ def minimiser(sensitivity, slope=3.0):
     return answer
 
 
+def ten_columns(table, rng, ledger):
+    """Sums of ten columns with values at 1, each with the noise that one of them needs."""
+    value = np.full(10, float(len(table)))
+    return noise.gaussian(rng, ledger, value, sensitivity=1.0, multiplier=0.8, label="sums")
+
+
+def publicly_seeded(table, rng, ledger):
+    return total(3.0, 1.0)(table, np.random.default_rng(0), ledger)
+
+
+def not_sampled(table, rng, ledger):
+    """Steps that are paid for as on samples, but take all rows."""
+
+    def query(chosen):
+        return np.array([float(len(table))])
+
+    law = {"sensitivity": 1.0, "multiplier": 1.0, "rate": 0.05, "count": 6}
+    steps = list(noise.sampled_gaussian(rng, ledger, len(table), query, **law, label="steps"))
+    return float(steps[0][0])
+
+
+def not_split(table, rng, ledger):
+    """Four answers on all rows, paid for as if each had rows of its own."""
+    told = [total(3.0, 0.8)(table, rng, ledger) for _ in range(4)]
+    del ledger._events[1:]
+    return told[0]
+
+
+def scaled_by_the_rows(table):
+    """A sum in units of the largest number, of many small ones and perhaps one at its bound."""
+    small = np.where(table.numbers["b"] < 2, table.numbers["b"] / 10, 2.0)
+    return float(np.sum(small / np.max(small)))
+
+
+def signs(table):
+    return float(np.sum(np.where(table.numbers["a"] > -1, 1.0, -1.0)))
+
+
 def unclipped(table):
     return float(np.sum(3 * table.numbers["a"]))
 
@@ -152,7 +197,16 @@ WRONG = {
     "a tenth of the sensitivity of a score, permute and flip": (selected(0.1, noise.permute_and_flip), "add_remove"),
     "a smaller sampling rate": (sampled(0.9, 0.02), "add_remove"),
     "a smaller slope of a loss": (minimiser(0.5), "add_remove"),
+    "each of ten columns alone": (ten_columns, "add_remove"),
+    "noise of a public seed": (publicly_seeded, "add_remove"),
+    "a batch that is no sample": (not_sampled, "add_remove"),
+    "split after the answers": (not_split, "add_remove"),
+    "bounds from the rows": (total(1.0, 1.0, of=scaled_by_the_rows), "add_remove"),
+    "labels that flip": (total(1.0, of=signs), "replace"),
 }
+
+
+CHEAP = ["one bound of two", "each of ten columns alone", "noise of a public seed", "labels that flip"]
 
 
 def some(names, quick):
@@ -169,10 +223,17 @@ def test_a_right_ledger_is_not_exceeded(name):
     assert found.mu is None or found.epsilon > 0.5 * found.spent.epsilon
 
 
-@pytest.mark.parametrize("name", some(WRONG, ["one bound of two", "the l2 norm for Laplace noise"]))
+@pytest.mark.parametrize("name", some(WRONG, CHEAP))
 def test_a_mistake_is_found(name):
     answer, relation = WRONG[name]
     found = audit(mechanism(answer), rows(), DELTA, relation=relation, runs=RUNS, confidence=0.9999)
+    assert found.epsilon > found.spent.epsilon
+
+
+@pytest.mark.slow
+def test_selection_without_noise_is_found():
+    make = mechanism(selected(1.0), lambda seed: Silent(np.random.PCG64(seed)))
+    found = audit(make, rows(), DELTA, runs=RUNS, confidence=0.9999)
     assert found.epsilon > found.spent.epsilon
 
 

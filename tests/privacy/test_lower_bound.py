@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from dpbench.privacy.lower_bound import epsilon_bound, mu_bound
+from dpbench.privacy.lower_bound import epsilon_bound, mu_bound, one_run_bound
 
 
 def test_a_bound_that_can_be_computed_by_hand():
@@ -38,3 +38,30 @@ def test_the_bound_of_laplace_noise_is_near_its_epsilon_and_seldom_above():
     bounds = [epsilon_bound(rng.laplace(size=400), rng.laplace(1.0, size=400), 0.0, 0.95) for _ in range(200)]
     assert np.sum(np.array(bounds) > 1) <= 22
     assert epsilon_bound(rng.laplace(size=20_000), rng.laplace(1.0, size=20_000), 0.0, 0.95) > 0.85
+
+
+@pytest.mark.parametrize(
+    ("correct", "guesses", "coins", "delta", "published"),
+    [(75, 100, 1000, 1e-4, 0.673), (1439, 1510, 100_000, 1e-5, 2.675)],
+)
+def test_the_bound_of_one_run_is_the_published_one(correct, guesses, coins, delta, published):
+    """Steinke, Nasr and Jagielski (2023), Appendix D and Section 7, at confidence .95."""
+    assert one_run_bound(correct, guesses, coins, delta, 0.95) == pytest.approx(published, abs=1e-3)
+
+
+def test_the_bound_of_one_run_by_hand():
+    """At delta = 0 all of r guesses are right with probability accuracy^r; half of them say nothing."""
+    accuracy = 0.05 ** (1 / 100)
+    assert one_run_bound(100, 100, 200, 0.0, 0.95) == pytest.approx(math.log(accuracy / (1 - accuracy)))
+    assert one_run_bound(50, 100, 200, 1e-5, 0.95) == one_run_bound(0, 0, 200, 1e-5, 0.95) == 0
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.01])
+def test_the_bound_of_one_run_is_seldom_above_the_truth(delta):
+    """Randomised response of eps = 1 that tells the truth with probability delta: of 400 bounds at confidence .95 at
+    most 40 exceed it (error rate 1e-5)."""
+    right = (1 - delta) / (1 + math.exp(-1)) + delta
+    rng = np.random.default_rng(3)
+    correct, times = np.unique(rng.binomial(100, right, size=400), return_counts=True)
+    bounds = [one_run_bound(int(v), 100, 100, delta, 0.95) for v in correct]
+    assert np.sum(times[np.array(bounds) > 1]) <= 40

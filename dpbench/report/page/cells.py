@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -16,16 +16,13 @@ from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
 from dpbench.report.frames.frame import CELL, joined_frame
+from dpbench.report.frames.ledgers import Events, LedgerOf, ex_post, is_claimed, may_be_claimed
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
 from dpbench.report.page.filters import Filters, Tags
 from dpbench.report.text import aligned, mean_and_error, number, powers
 
-Events = Sequence[Mapping[str, Any]]
-LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a trial; None if it is not stored
-
-CLAIMED = "claimed"  # the kind of an event whose noise is a claim of third-party code
 COLUMNS = ("repetition", "trial", "release", "status", "release s", "model s")  # of a trial, before its metrics
 EVENTS = 12  # kinds of draws that a cell lists
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
@@ -219,7 +216,7 @@ def _marks(group: Sequence[Trial], events: Events | None) -> Iterator[str]:
         yield "spent more than asked"
     if any(trial.nonprivate_inputs for trial in group) and math.isfinite(group[0].key.release.budget.epsilon):
         yield "inputs not paid for"
-    if events is not None and any(event["kind"] == CLAIMED for event in events):
+    if is_claimed(events):
         yield "privacy claimed, not proven"
 
 
@@ -279,15 +276,14 @@ def _spent(group: Sequence[Trial]) -> str:
 
 def _grounds(group: Sequence[Trial], events: Events | None) -> str:
     """Whether what was spent is proven, and how."""
-    post = [trial.spent.ex_post for trial in group if trial.spent is not None and trial.spent.ex_post is not None]
-    if events is not None and any(event["kind"] == CLAIMED for event in events):
+    if is_claimed(events):
         return "a claim of third-party code on its own noise, not verified"
-    if post:
+    if (post := ex_post(group)) is not None:
         return (
-            f"the guarantee of a filter; the noise drawn amounts to ε = {max(post):.4g} at most, as if it had been "
+            f"the guarantee of a filter; the noise drawn amounts to ε = {post:.4g} at most, as if it had been "
             "fixed beforehand (ex post: no guarantee)"
         )
-    if events is None and any(trial.spent is not None and math.isinf(trial.spent.rho) for trial in group):
+    if may_be_claimed(group, events):
         return "a ledger that is not here: whether it holds noise that was drawn, or a claim, cannot be told"
     return "the ledger of the noise that was drawn, composed by the accountant"
 

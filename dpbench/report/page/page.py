@@ -19,11 +19,12 @@ from dpbench.config import Paper
 from dpbench.errors import UserError
 from dpbench.files import write_file
 from dpbench.report.build import build_report
+from dpbench.report.frames.ledgers import LedgerOf
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
 from dpbench.report.page.cautions import differences, failures, overspending, unpaid
-from dpbench.report.page.cells import Cells, LedgerOf, cells_of
+from dpbench.report.page.cells import Cells, cells_of
 from dpbench.report.page.documents import Block, blocks
 from dpbench.report.page.filters import Filters
 from dpbench.report.page.parts import Part, read_part, save_part
@@ -83,7 +84,7 @@ def write_experiment_page(results: Results, folder: Path, ledger_of: LedgerOf) -
     one = results.experiment
     _check_any([results], f"dpbench run experiment={one.name}", one.name)
     with TemporaryDirectory() as made:
-        build_report(results, Path(made), save_part)
+        build_report(results, Path(made), save_part, ledger_of)
         title, settings = one.title or one.name, f"experiment={one.name}"
         return _write(title, settings, one.report, [results], Path(made), folder, ledger_of)
 

@@ -6,23 +6,35 @@ import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import mean
+from types import MappingProxyType
 from typing import Any
 
 from dpbench.files import write_file
+from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import Trial
 from dpbench.privacy.accounting import Spent, together
+from dpbench.report.frames.ledgers import LedgerOf, ex_post, is_claimed, may_be_claimed, no_ledgers
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
 
+Audits = Mapping[tuple[str, str, str, float], AuditRecord]
 
-def write_runs(trials: Iterable[Trial], folder: Path, name: str) -> Path:
+
+def write_runs(
+    trials: Iterable[Trial],
+    folder: Path,
+    name: str,
+    audits: Audits = MappingProxyType({}),
+    ledger_of: LedgerOf = no_ledgers,
+) -> Path:
     """Write <folder>/<name>_runs.md: the provenance of the trials, and the cost of one release by mechanism and
-    epsilon (mean and largest seconds, largest resident memory). A release with several trials counts once. What all
-    releases cost together says what their publication would give away of a record that is in every training part.
+    epsilon (what was spent, the largest lower bound that was measured, what the cost rests on, mean and largest
+    seconds, largest resident memory). A release with several trials counts once. What all releases cost together says
+    what their publication would give away of a record that is in every training part.
     """
     kept = list(trials)
     told = [*_provenance(kept), *_together(kept)]
-    lines = [f"# {markdown(name)}: how it was run", "", *told, "", _costs(kept), ""]
+    lines = [f"# {markdown(name)}: how it was run", "", *told, "", _costs(kept, audits, ledger_of), ""]
     return write_file(folder / f"{name}_runs.md", "\n".join(lines))
 
 
@@ -65,7 +77,7 @@ def _commit(record: Mapping[str, Any]) -> str:
     return f"{record['commit'] or 'not a checkout'}{' with uncommitted changes' if record['dirty'] else ''}"
 
 
-def _costs(trials: list[Trial]) -> str:
+def _costs(trials: list[Trial], audits: Audits, ledger_of: LedgerOf) -> str:
     releases = {trial.release_id: trial for trial in trials}
     groups: dict[tuple[str, float, str], list[Trial]] = {}
     for trial in releases.values():
@@ -78,8 +90,39 @@ def _costs(trials: list[Trial]) -> str:
         seconds = [run.release_seconds for run in runtimes if run.release_seconds is not None]
         memory = [run.release_peak_mb for run in runtimes if run.release_peak_mb is not None]
         cells = [mechanism, number(epsilon), calibration, str(len(group_trials))]
+        cells += _paid(group_trials, audits, ledger_of) if math.isfinite(epsilon) else ["", "", "not private"]
         cells += [f"{mean(seconds):.3g}", f"{max(seconds):.3g}"] if seconds else ["", ""]
         cells.append(f"{max(memory):.0f}" if memory else "")
         rows.append(cells)
-    header = ["mechanism", "ε", "calibration", "releases", "mean s", "largest s", "largest MB"]
+    header = ["mechanism", "ε", "calibration", "releases", "spent ε", "measured ε ≥", "cost"]
+    header += ["mean s", "largest s", "largest MB"]
     return markdown_table(header, rows)
+
+
+def _paid(group: list[Trial], audits: Audits, ledger_of: LedgerOf) -> list[str]:
+    """The most that a release spent, what was measured of this mechanism and budget, and what the cost rests on."""
+    costs = [trial.spent.epsilon for trial in group if trial.spent is not None]
+    if not costs:
+        return ["", "", ""]
+    keys = sorted({_audited(trial) for trial in group})
+    measured = max((audits[key] for key in keys if key in audits), key=lambda one: one.measured, default=None)
+    events = ledger_of(group[0])
+    told = "proven"
+    if is_claimed(events):
+        told = "claimed"
+    elif may_be_claimed(group, events):
+        told = "not told: the ledger is not here"
+    elif (drawn := ex_post(group)) is not None:
+        told = f"proven by a filter; ex post {number(drawn)}"
+    unpaid = ", inputs not paid for" if any(trial.nonprivate_inputs for trial in group) else ""
+    return [
+        number(max(costs)),
+        f"{measured.measured:.3g} ({measured.estimate})" if measured else "not audited",
+        told + unpaid,
+    ]
+
+
+def _audited(trial: Trial) -> tuple[str, str, str, float]:
+    """What the record of an audit must be of."""
+    key = trial.key.release
+    return key.mechanism.name, calibration_of(trial.key), key.budget.relation, key.budget.epsilon
