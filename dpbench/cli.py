@@ -137,6 +137,13 @@ def _parser() -> argparse.ArgumentParser:
     log = add("log", "log:log", "Show what a trial printed, after its settings and its status.", common)
     log.add_argument("trial", metavar="TRIAL", help="the id of a trial, or its first digits")
     log.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help="such as results=FOLDER")
+    named = _add_comparisons(add, common)
+    settings.completer = named.completer = _offered  # type: ignore[attr-defined]
+    return parser
+
+
+def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> argparse.Action:
+    """The commands that hold results, ledgers and data against something; the names of data sets, to be completed."""
     compare = add("compare", "compare:compare", "Compare two sets of results cell by cell.", common)
     compare.add_argument("first", metavar="A", help="a folder with results, or COMMIT[:FOLDER] of this repository")
     compare.add_argument("second", metavar="B", help="what is held against it")
@@ -155,6 +162,5 @@ def _parser() -> argparse.ArgumentParser:
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
     named = data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help=DATA_OVERRIDES)
-    settings.completer = named.completer = _offered  # type: ignore[attr-defined]
     data.add_argument("--offline", action="store_true", help="download nothing")
-    return parser
+    return named
