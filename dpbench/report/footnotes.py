@@ -39,7 +39,8 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     test = " or ".join(_test_rows(asked) for asked in sorted(frame["test_rows"].unique()))
     told = [f"{span(frame['train_rows'])} training rows at most, {test}"]
     told += [f"ε = {span(private['epsilon'])}, δ = {span(private['delta'].dropna())}"] if len(private) else []
-    repetitions = frame.groupby(["mechanism", "calibration", "model", "dataset"], dropna=False)["repetition"].nunique()
+    cells = ["mechanism", "calibration", "model", "dataset", "epsilon"]
+    repetitions = frame.groupby(cells, dropna=False)["repetition"].nunique()
     told.append(f"{span(repetitions)} repetition{'' if repetitions.max() == 1 else 's'}")
     marked = mark_series(frame, known)
     lost = marked[~np.isfinite(marked["value"])]
