@@ -6,6 +6,7 @@ import argparse
 import subprocess
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 from dpbench.config import compose
 from dpbench.errors import UserError
@@ -20,15 +21,22 @@ SHOWN = 5  # examples of one problem
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Check the results folder, a line for each export and each experiment; 1 if something is wrong with any.
+    """Check a folder, of all results or of one paper or run, a line for each export and each experiment; 1 if something
+    is wrong with any.
 
     Of a trial: its checksum, that it and its release are what their identities say, and that what was spent is within
     what was asked for, or by published constants. Of a release also its arrays, and its cost by its ledger, computed
     again. A commit that this checkout does not have is named, and is no fault.
     """
-    root = compose(arguments.overrides, arguments.config_dir).results
-    exports = sorted(root.glob(f"*/{NAME}"))
-    stores = [Store(root, path.parent.name) for path in sorted(root.glob("*/trials")) if path.is_dir()]
+    folders = [Path(item) for item in arguments.overrides if "=" not in item]
+    if len(folders) > 1 or (folders and len(arguments.overrides) > 1):
+        raise UserError("give one folder, or settings, such as results=FOLDER")
+    root = folders[0] if folders else compose(arguments.overrides, arguments.config_dir).results
+    exports = sorted([*root.glob(NAME), *root.glob(f"*/{NAME}")])
+    found = (
+        path.parent.resolve() for one in ("trials", "*/trials") for path in sorted(root.glob(one)) if path.is_dir()
+    )
+    stores = [Store(folder.parent, folder.name) for folder in found]
     if not exports and not stores:
         raise UserError(f"{root} holds no results: no experiment and no export")
     good = True
@@ -44,7 +52,7 @@ def verify(arguments: argparse.Namespace) -> int:
         good &= _report(str(store.folder), f"{len(trials)} trials", problems, trials)
     if stores:
         problems, count = _of_releases(stores[0])
-        good &= _report(str(root / "releases"), f"{count} releases", problems, [])
+        good &= _report(str(stores[0].root / "releases"), f"{count} releases", problems, [])
     return 0 if good else 1
 
 

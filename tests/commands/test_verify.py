@@ -37,6 +37,15 @@ def test_what_a_run_stored_is_well_and_so_is_its_export(stored, capsys):
     assert "grid: 2 trials, all well" in out and "releases: 2 releases, all well" in out
 
 
+def test_a_folder_is_that_of_all_results_or_of_one_run(stored, capsys):
+    for folder in (stored.results, stored.results / "grid"):
+        assert main(["verify", str(folder)]) == 0
+        out = capsys.readouterr().out
+        assert "grid: 2 trials, all well" in out and "releases: 2 releases, all well" in out
+    assert main(["verify", str(stored.results), "results=elsewhere"]) == 2
+    assert "give one folder" in capsys.readouterr().err
+
+
 def test_a_damaged_trial_and_a_damaged_release_are_named(stored, capsys):
     stored.edit_trial(lambda line: line.replace('"done"', '"dane"'))
     (arrays,) = (stored.results / "releases").glob("*.bin")
