@@ -116,7 +116,7 @@ class Board:
         for name, done, planned, failed, running in rows:
             bar = ProgressBar(planned, done, width=BAR)
             table.add_row(name, bar, f"{done:,}/{planned:,}", str(failed or ""), str(running or ""))
-        done, planned, failed, running = (sum(column) for column in list(zip(*rows, strict=True))[1:])
+        done, planned, failed, running = (sum(int(row[place]) for row in rows) for place in range(1, 5))
         table.add_row("total", "", f"{done:,}/{planned:,}", str(failed), str(running))
         table.caption, table.caption_justify = self.times(), "left"
         return table

@@ -51,13 +51,15 @@ def run(arguments: argparse.Namespace) -> int:
     )
     todo = plan.without(accepted)
     try:
-        left = missing(todo, store, force=options.force, retry_failed=options.retry_failed)
+        live, local = sys.stderr.isatty(), experiment.executor == "local"
+        asked = {"force": options.force, "retry_failed": options.retry_failed}
+        left = missing(todo, store, **asked) if live or not local else []
 
         def predicted() -> list[float]:
             return durations(experiment, todo, store, arguments.config_dir).predicted(left)
 
-        with Board(todo, left, store, predicted, sys.stderr) if sys.stderr.isatty() else Lines(sys.stderr) as progress:
-            if experiment.executor == "local":
+        with Board(todo, left, store, predicted, sys.stderr) if live else Lines(sys.stderr) as progress:
+            if local:
                 summary = run_plan(todo, store, options, progress.show)
             else:
                 summary = _on_dask(todo, left, predicted(), store, options, progress.show, experiment)

@@ -36,7 +36,7 @@ Bits = NDArray[np.bool_]
 LEAST_COINS = 20
 COINS = (0, 2023)  # a seed that neither canaries nor mechanisms have: else coins would depend on them
 SIZES = 8  # numbers of guesses that are tried, on either side
-RIDGE = 1e-9  # of the covariance of features of unit variance: what is told exactly decides
+RIDGE = 1e-9  # added to the variances of the features, which are 1; so small that a feature without noise dominates
 
 
 @dataclass(frozen=True)
