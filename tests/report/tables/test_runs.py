@@ -42,7 +42,12 @@ def test_what_was_measured_and_what_a_cost_rests_on_stand_beside_it(spent, event
     budget = trial.key.release.budget
     key = ("aim", "tight", budget.relation, budget.epsilon)
     record = AuditRecord(*key, 1e-5, 0.1, 0.07, "one run", 0.95, 4, "", {}, None, None)
-    for audits, measured in (({key: record}, "0.07 (one run)"), ({(*key[:3], 9.0): record}, "not audited")):
+    smaller = replace(record, delta=budget.delta / 2)  # a bound on what the cost is at a smaller delta, which is more
+    for audits, measured in (
+        ({key: record}, "0.07 (one run)"),
+        ({(*key[:3], 9.0): record}, "not audited"),
+        ({key: smaller}, "not audited"),
+    ):
         text = write_runs([trial], tmp_path, "linreg", audits, lambda _: events).read_text()
         (row,) = [line for line in text.splitlines() if line.startswith("| aim")]
         assert [cell.strip() for cell in row.split("|")[5:8]] == ["0.1", measured, told]
