@@ -26,7 +26,7 @@ from dpbench.grid.releases import stored_release
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.releases import SyntheticRows
-from dpbench.report.export import NAME, load_export
+from dpbench.report.export import NAME, Exported, load_export
 from dpbench.report.frames.frame import joined_frame, rows_of
 
 FOLDER = "export"  # in the results folder
@@ -73,7 +73,8 @@ def export(arguments: argparse.Namespace) -> int:
     if papers:
         name = paper_of(papers[0], arguments.config_dir).name
         cells = load_export(experiment.results / name / NAME)
-        trials, notes = [trial for cell in cells for trial in cell.trials], list[str]()
+        trials: Sequence[Trial] = Exported([(cell, range(cell.count)) for cell in cells])
+        notes = list[str]()
     else:
         name, found = experiment.name, stored_trials(experiment, arguments.config_dir, other_code=arguments.other_code)
         trials, notes = found.trials, notes_of(experiment, found)

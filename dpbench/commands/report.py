@@ -111,7 +111,7 @@ def results_of(
     for experiment in forked([partial(compose, line, config_dir) for line in lines]):
         found = stored_trials(experiment, config_dir, paper=paper.name, other_code=other_code)
         results.append(Results(experiment, found.trials, notes_of(experiment, found)))
-        stored += found.trials[: found.stored]
+        stored += found.trials[: found.stored] if found.stored else []
     return results, stored
 
 
@@ -129,7 +129,7 @@ def notes_of(experiment: Experiment, found: Stored) -> list[str]:
         notes.append(f"{len(found.trials)} of {found.planned} planned trials are stored")
     if found.other_code:
         notes.append(f"{found.other_code} trials are results of other code than is installed here (--other-code)")
-    if mixed := mixed_code(found.trials):
+    if mixed := mixed_code(found.keys):
         notes.append(f"more than one version of the code made the results of {', '.join(mixed)}")
     return notes
 

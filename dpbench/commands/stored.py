@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,7 +15,7 @@ from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.releases import stored_release
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
-from dpbench.report.export import NAME, Cell, answers, load_export
+from dpbench.report.export import NAME, Cell, Exported, answers, load_export
 from dpbench.report.frames.ledgers import Events, LedgerOf
 
 
@@ -24,10 +25,15 @@ class Stored:
     how many the plan has.
     """
 
-    trials: list[Trial]
+    trials: Sequence[Trial]
     planned: int
     stored: int
     other_code: int
+
+    @property
+    def keys(self) -> Iterable[TrialKey]:
+        """The keys of the trials; those of exported ones are but for their repetition."""
+        return self.trials.keys if isinstance(self.trials, Exported) else (trial.key for trial in self.trials)
 
 
 def stored_trials(
@@ -42,8 +48,8 @@ def stored_trials(
     store = Store(experiment.results, experiment.name)
     if not (store.folder / "trials").is_dir():
         found, planned = answers(exported_cells(experiment, config_dir, paper), experiment)
-        run = any(trial.experiment == experiment.name for trial in found)
-        return Stored(found if run else [], planned, stored=0, other_code=0)
+        run = any(cell.experiment == experiment.name for cell, places in found.parts if places)
+        return Stored(found if run else Exported([]), planned, stored=0, other_code=0)
     plan = make_plan(experiment)
     own = {trial.id: trial for trial in store.read_trials(plan.trials)}
     accepted = of_other_code(plan, store) if other_code else {}

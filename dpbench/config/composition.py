@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,26 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None) -> Any:
         return compose("config", overrides=searched)
 
 
+def with_dataset(config: Any, name: str) -> Any:
+    """What `merged` made of a line without a data set (~dataset), with one of the project below what it says of it."""
+    from omegaconf import OmegaConf, open_dict
+
+    config = _copied(config)
+    with open_dict(config):
+        config.dataset = OmegaConf.merge(_dataset(name), config.get("dataset") or {})
+    return config
+
+
+@cache
+def _dataset(name: str) -> Any:
+    """The node of a data set, as its file and those that it builds on give it."""
+    return merged([f"dataset={name}"]).dataset
+
+
+def _copied(config: Any) -> Any:
+    return pickle.loads(pickle.dumps(config))  # a quarter of the seconds of a deepcopy
+
+
 def resolved(
     config: Any, point: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None = None
 ) -> dict[str, Any]:
@@ -67,7 +88,7 @@ def resolved(
     from omegaconf import OmegaConf
 
     with _explaining([*overrides, *(f"{name}={value}" for name, value in point.items())], config_dir):
-        config = deepcopy(config) if point else config
+        config = _copied(config) if point else config
         for name, value in point.items():
             OmegaConf.update(config, name, value)
         found = OmegaConf.to_container(config, resolve=True)

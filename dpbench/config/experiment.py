@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.composition import GROUPS, merged, resolved
+from dpbench.config.composition import GROUPS, merged, resolved, with_dataset
 from dpbench.config.parts import parts_of
 from dpbench.config.registry import choices, declared
 from dpbench.config.reports import checked_report
@@ -61,7 +61,8 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     if not axes:
         experiment = _experiment(config, config_dir)
     else:
-        grids = tuple(_experiment(point, config_dir) for point in _points(base, axes, overrides, config_dir))
+        parts: dict[str, tuple[Part, ...]] = {}  # points mostly share them
+        grids = tuple(_experiment(point, config_dir, parts) for point in _points(base, axes, overrides, config_dir))
         experiment = replace(grids[0], points=grids, configuration=config)
     experiment = replace(experiment, report=_report(experiment))
     trials = sum(_trials(grid) for grid in experiment.grids)
@@ -88,14 +89,26 @@ def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list
 def _points(
     base: Any, axes: Mapping[str, list[Any]], overrides: Sequence[str], config_dir: Path | None
 ) -> Iterator[dict[str, Any]]:
-    """The configuration of each point. Hydra merges the files once for all that differ in plain settings alone."""
+    """The configuration of each point.
+
+    Hydra merges the files once for all that differ in plain settings alone, or in a data set of the project that the
+    line does not change.
+    """
     made = {tuple(overrides): base}
+    changed = any(
+        item.lstrip("+~").startswith("dataset.") for item in (*overrides, *(key for key in axes if key[0] in "+~"))
+    )
+    apart = "dataset" in axes and config_dir is None and not changed
     for values in product(*axes.values()):
-        plain = {
-            key: value for key, value in zip(axes, values, strict=True) if key not in GROUPS and key[0] not in "+~"
-        }
-        line = (*overrides, *(f"{key}={_text(x)}" for key, x in zip(axes, values, strict=True) if key not in plain))
-        if line not in made:
+        point = dict(zip(axes, values, strict=True))
+        plain = {key: value for key, value in point.items() if key not in GROUPS and key[0] not in "+~"}
+        line = (*overrides, *(f"{key}={_text(value)}" for key, value in point.items() if key not in plain))
+        if line not in made and apart:
+            rest = (*(item for item in line if not item.startswith("dataset=")), "~dataset")
+            if rest not in made:
+                made[rest] = merged(rest)
+            made[line] = with_dataset(made[rest], point["dataset"])
+        elif line not in made:
             made[line] = merged(line, config_dir)
         yield resolved(made[line], plain, line, config_dir)
 
@@ -119,17 +132,28 @@ def _trials(grid: Experiment) -> int:
     return cells * sum(grid.draws if "rows" in model.needs else 1 for model in grid.models)
 
 
-def _experiment(config: Mapping[str, Any], config_dir: Path | None) -> Experiment:
+def _experiment(
+    config: Mapping[str, Any], config_dir: Path | None, known: dict[str, tuple[Part, ...]] | None = None
+) -> Experiment:
+    """The experiment of a configuration; `known`: the parts that were read before, by what the configuration says."""
     _check_settings(config)
+    known = {} if known is None else known
+
+    def parts(group: str) -> tuple[Part, ...]:
+        said = repr((group, config.get(group), config["noise"]))
+        if said not in known:
+            known[said] = parts_of(group, config, config_dir)
+        return known[said]
+
     sample, limits = sample_of(config["sample"]), limits_of(config["limits"])
     delta = delta_of(config, sample)
     experiment = Experiment(
         name=checked_name(config["name"]),
         title=config["title"],
         dataset=config["dataset"],
-        mechanisms=parts_of("mechanism", config, config_dir),
-        models=parts_of("model", config, config_dir),
-        metrics=parts_of("metric", config, config_dir),
+        mechanisms=parts("mechanism"),
+        models=parts("model"),
+        metrics=parts("metric"),
         epsilons=epsilons_of(config, delta),
         delta=delta,
         delta_power=config["delta"] if isinstance(config["delta"], str) else None,

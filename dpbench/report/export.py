@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -27,18 +27,69 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Cell:
-    """Trials with one key but for the repetition, which is 0 in `key`."""
+    """Trials with one key but for the repetition, which is 0 in `key`, and one experiment and provenance.
+
+    `records` has what differs between them, as `_packed` packs it. A trial is made when it is asked for.
+    """
 
     key: TrialKey
-    trials: tuple[Trial, ...]
+    shared: Mapping[str, Any]
+    count: int
+    records: Mapping[str, Any]
 
     @cached_property
     def question(self) -> str:
         """What the first repetition answers, whatever code made it."""
         return self.key.uncoded().id
 
+    @property
+    def experiment(self) -> str:
+        """The one that the trials were run for."""
+        return str(self.shared["experiment"])
 
-def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[list[Trial], int]:
+    @cached_property
+    def trials(self) -> Sequence[Trial]:
+        """All of them, on releases of their own repetition."""
+        made = []
+        for record in _unpacked(self.records, self.count):
+            release = replace(self.key.release, repetition=record["repetition"])
+            fit = FitKey(release, self.key.fit.model, self.key.fit.design, self.key.fit.draw)
+            made.append(Trial.from_dict({**record, **self.shared}, TrialKey(fit, self.key.metrics)))
+        return made
+
+    def column(self, *path: str) -> Sequence[Any]:
+        """The value at a path of each record, None where there is none: ("spent", "epsilon")."""
+        node = self.records
+        for place, name in enumerate(path):
+            if "dict" not in node:
+                return [_at(value, path[place:]) for value in _unpacked(node, self.count)]
+            node = node["dict"][name]
+        return _unpacked(node, self.count)
+
+
+class Exported(Sequence[Trial]):
+    """Trials of an export; `parts` are its cells, each with the places of the trials in it."""
+
+    def __init__(self, parts: Sequence[tuple[Cell, Sequence[int]]]) -> None:
+        self.parts = parts
+
+    def __len__(self) -> int:
+        return sum(len(places) for _, places in self.parts)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._trials[place]
+
+    @property
+    def keys(self) -> Iterator[TrialKey]:
+        """The keys of the trials, each but for its repetition."""
+        return (cell.key for cell, places in self.parts if places)
+
+    @cached_property
+    def _trials(self) -> list[Trial]:
+        return [cell.trials[place] for cell, places in self.parts for place in places]
+
+
+def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[Exported, int]:
     """The trials of an export that answer the experiment, whatever code made them, and how many it asks for.
 
     Its own trials come before those of others. Repetitions share their settings, so that one repetition of the plan
@@ -47,12 +98,19 @@ def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[list[Trial],
     points = tuple(replace(point, repetitions=1) for point in experiment.points)
     plan = make_plan(replace(experiment, repetitions=1, points=points), code=lambda target: None)
     asked = set(plan.trial_ids)
-    found: dict[tuple[str, int], Trial] = {}
-    for cell in sorted(cells, key=lambda cell: cell.trials[0].experiment != experiment.name):
-        for trial in cell.trials if cell.question in asked else ():
-            found.setdefault((cell.question, trial.key.release.repetition), trial)
-    kept = [trial for (_, repetition), trial in found.items() if repetition < experiment.repetitions]
-    return kept, len(asked) * experiment.repetitions
+    parts, found = [], dict[str, set[int]]()
+    for cell in sorted(cells, key=lambda cell: cell.experiment != experiment.name):
+        if cell.question in asked:
+            known = found.setdefault(cell.question, set())
+            repetitions = cell.column("repetition")
+            places = [
+                place
+                for place, repetition in enumerate(repetitions)
+                if repetition < experiment.repetitions and repetition not in known
+            ]
+            known.update(repetitions)
+            parts.append((cell, places))
+    return Exported(parts), len(asked) * experiment.repetitions
 
 
 def write_export(trials: Iterable[Trial], folder: Path) -> Path:
@@ -122,12 +180,18 @@ def _unpacked(node: Mapping[str, Any], count: int) -> Sequence[Any]:
     return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
+def _at(value: Any, path: Sequence[str]) -> Any:
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
 def load_export(path: Path) -> list[Cell]:
     """The cells of an export. Raises `UserError` if there is no such file, or it is damaged."""
     try:
         lines = lzma.decompress(path.read_bytes()).decode().splitlines()
         header = json.loads(lines[0])
-        releases: dict[tuple[str, int], ReleaseKey] = {}
+        releases: dict[str, ReleaseKey] = {}
         cells = [_cell(json.loads(line), releases) for line in lines[1:]]
         if header["format"] != FORMAT or header["cells"] != len(cells):
             raise ValueError("another format, or cut")
@@ -141,19 +205,11 @@ def load_export(path: Path) -> list[Cell]:
     return cells
 
 
-def _cell(data: dict[str, Any], releases: dict[tuple[str, int], ReleaseKey]) -> Cell:
-    """One cell. `releases`: the keys of those met before, for trials on one release share it."""
+def _cell(data: dict[str, Any], releases: dict[str, ReleaseKey]) -> Cell:
+    """One cell. `releases`: the keys of those met before, for cells on one release share it."""
     own = data["key"]
     text = canonical(own["release"])
-    if (text, 0) not in releases:
-        releases[text, 0] = ReleaseKey.from_dict({**own["release"], "repetition": 0})
-    base = TrialKey.of(releases[text, 0], own)
-    same = {name: data[name] for name in ("experiment", "provenance", "release_provenance")}
-    trials = []
-    for record in _unpacked(data["records"], data["count"]):
-        place = (text, record.pop("repetition"))
-        if place not in releases:
-            releases[place] = replace(base.release, repetition=place[1])
-        fit = FitKey(releases[place], base.fit.model, base.fit.design, base.fit.draw)
-        trials.append(Trial.from_dict({**record, **same}, TrialKey(fit, base.metrics)))
-    return Cell(base, tuple(trials))
+    if text not in releases:
+        releases[text] = ReleaseKey.from_dict({**own["release"], "repetition": 0})
+    shared = {name: data[name] for name in ("experiment", "provenance", "release_provenance")}
+    return Cell(TrialKey.of(releases[text], own), shared, data["count"], data["records"])

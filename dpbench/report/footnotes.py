@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from dpbench.report.frames.frame import SEPARATOR, SERIES
+from dpbench.report.frames.alike import SEPARATOR
+from dpbench.report.frames.frame import SERIES
 from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
 from dpbench.report.text import number, span

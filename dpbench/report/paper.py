@@ -30,10 +30,11 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path, save: Sa
     """
     by_name = {one.experiment.name: one for one in results}
     named = [one for one in results if one.experiment.name in paper.experiments]
-    calls = [partial(_draw_spec, paper, spec, by_name, folder, save) for spec in paper.report["figures"]]
+    calls = [partial(write_verdicts, paper, by_name, folder / "tables")]  # the longest first
+    calls += [partial(_draw_spec, paper, spec, by_name, folder, save) for spec in paper.report["figures"]]
     calls += [partial(write_published, paper, named, folder / "tables")]
-    calls += [partial(write_verdicts, paper, by_name, folder / "tables")]
-    return [path for paths in forked(calls) for path in paths]
+    verdicts, *others = forked(calls)
+    return [path for paths in (*others, verdicts) for path in paths]
 
 
 def _draw_spec(

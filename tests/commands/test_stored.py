@@ -66,7 +66,7 @@ def test_an_export_answers_where_nothing_is_stored(experiment, trials):
 
 def test_an_experiment_of_which_only_others_ran_some_cells_was_not_run(experiment, trials):
     write_export([replace(trial, experiment="other") for trial in trials], experiment.results / experiment.name)
-    assert stored_trials(experiment).trials == []
+    assert not stored_trials(experiment).trials
 
 
 def test_a_mechanism_that_is_stored_is_not_mixed_with_its_export(experiment, store, trials):

@@ -39,3 +39,17 @@ def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
 def test_invalid_settings_say_what_is_allowed(settings, message):
     with pytest.raises(UserError, match=message):
         compose(settings)
+
+
+def test_a_sweep_over_data_sets_composes_what_a_line_for_each_does():
+    names, line = ["abalone", "wine_quality"], ["experiment=binagg_table2"]
+    swept = compose([*line, f"+sweep={{dataset:[{','.join(names)}]}}"])
+    for grid, name in zip(swept.grids, names, strict=True):
+        own = compose([*line, f"dataset={name}"])
+        assert grid.configuration == {**own.configuration, "sweep": grid.configuration["sweep"]}
+        assert list(grid.dataset) == list(own.dataset) and grid.dataset["bounds"] == "data"
+
+
+def test_a_sweep_over_data_sets_keeps_what_the_line_says_of_them():
+    swept = compose(["experiment=binagg_table2", "+sweep={dataset:[abalone,wine_quality]}", "dataset.outside=clip"])
+    assert [grid.dataset["outside"] for grid in swept.grids] == ["clip", "clip"]

@@ -18,6 +18,8 @@ RELATIONS = {
     "similar": "agrees if the interval lies within ±margin, disagrees if it lies outside",
 }
 VERDICTS = AGREES, DISAGREES, OPEN, NOT_RUN = "agrees", "disagrees", "cannot tell", "not run"
+_METHOD = ["mechanism", "model", "calibration"]
+_READ = [*_METHOD, "panel", "x", "repetition", "value", "direction"]
 COLUMNS = [
     "panel", "calibration", "x", "pairs", "difference", "se", "low", "high", "margin", "verdict"
 ]  # fmt: skip
@@ -38,7 +40,7 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
     """
     relation = str(statement["relation"])
     check_known("relation", relation, RELATIONS)
-    rows = frame[frame["metric"] == metric]
+    rows = frame.loc[frame["metric"] == metric, _READ].astype(dict.fromkeys(_METHOD, "category"))
     calibrations = sorted(set(_of_method(rows, statement["baseline"])["calibration"]), reverse=True)  # tight, paper
     places = statement.get("at") or rows.loc[np.isfinite(rows["x"]), "x"].unique()
     compared = []

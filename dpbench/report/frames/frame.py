@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,11 +15,11 @@ import pandas as pd
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
-from dpbench.metrics.evaluation import Score
+from dpbench.report.export import Exported
+from dpbench.report.frames.alike import OF_TRIAL, Alike, alike
 from dpbench.report.frames.settings import NOTES, Group, leaves_of, note_of, series_group, setting_of, variants
 
 SERIES = ("mechanism", "calibration", "variant", "model")
-SEPARATOR = "; "  # between the non-private inputs of a trial
 CELL = ("dataset", *SERIES, "epsilon", "delta", "metric")
 
 _OF_SETTING = {
@@ -31,19 +33,8 @@ _OF_SETTING = {
     "test_rows": "str",
     "relation": "str",
 }
-_OF_TRIAL = {
-    "trial": "str",
-    "release": "str",
-    "experiment": "str",
-    "repetition": "int64",
-    "status": "str",
-    "spent_epsilon": "float64",
-    "nonprivate_inputs": "str",
-    "release_seconds": "float64",
-    "model_seconds": "float64",
-}
 _OF_SCORE = {"metric": "str", "value": "float64", "detail": "object", "unit": "str", "direction": "str"}
-COLUMNS = {**_OF_TRIAL, **_OF_SETTING, "variant": "str", **_OF_SCORE, "x": "float64", "panel": "str"}
+COLUMNS = {**OF_TRIAL, **_OF_SETTING, "variant": "str", **_OF_SCORE, "x": "float64", "panel": "str"}
 
 
 def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame:
@@ -71,33 +62,33 @@ class TrialRows:
     and metric: `trial`, the place among the trials, `setting`, that among the keys.
     """
 
-    trials: Sequence[Trial]
+    source: Sequence[Trial]
     keys: Sequence[TrialKey]
     leaves: Sequence[dict[str, str]]
     settings: pd.DataFrame
     scores: pd.DataFrame
 
+    @cached_property
+    def trials(self) -> list[Trial]:
+        """The trials, sorted by id."""
+        return sorted(self.source, key=lambda trial: trial.id)
+
 
 def rows_of(trials: Iterable[Trial]) -> TrialRows:
     """The trials as rows. Raises `UserError` if one id comes twice with different scores."""
-    kept = unique_trials(trials)
-    places: dict[Group, int] = {}
-    keys: list[TrialKey] = []
-    codes = []
-    for trial in kept:
-        codes.append(places.setdefault(_setting(trial.key), len(places)))
-        keys += [trial.key] if len(places) > len(keys) else []
-    settings = _typed([_of_setting(key) for key in keys], _OF_SETTING)
-    found = list(_scores(kept, codes, keys))
-    place = np.array([row[0] for row in found], dtype="int64")
-    rows = _typed([_of_trial(trial) for trial in kept], _OF_TRIAL).take(place).reset_index(drop=True)
-    scores = _typed([row[1:] for row in found], _OF_SCORE)
-    rows = rows.assign(place=place, setting=np.array(codes, dtype="int64")[place])
-    return TrialRows(kept, keys, [leaves_of(key) for key in keys], settings, pd.concat([rows, scores], axis=1))
+    source = trials if isinstance(trials, Exported) else unique_trials(trials)
+    groups = sorted(alike(source), key=lambda group: min(group.fields["trial"]))
+    keys = [group.key for group in groups]
+    settings = _typed(dict(zip(_OF_SETTING, zip(*map(_of_setting, keys), strict=True), strict=False)), _OF_SETTING)
+    fields = _typed({name: list(chain(*(group.fields[name] for group in groups))) for name in OF_TRIAL}, OF_TRIAL)
+    by_id = np.argsort(fields["trial"].to_numpy(dtype="U"))
+    scores = _scores(groups, np.argsort(by_id).tolist())
+    rows = fields.take(by_id[scores["place"]]).reset_index(drop=True)
+    return TrialRows(source, keys, list(map(leaves_of, keys)), settings, pd.concat([rows, scores], axis=1))
 
 
-def _typed(rows: Sequence[tuple[object, ...]], columns: dict[str, str]) -> pd.DataFrame:
-    return pd.DataFrame(rows, columns=list(columns)).astype(columns)
+def _typed(columns: Mapping[str, Sequence[Any]], types: Mapping[str, str]) -> pd.DataFrame:
+    return pd.DataFrame({name: pd.Series(columns.get(name, ()), dtype=kind) for name, kind in types.items()})
 
 
 def joined_frame(parts: Sequence[TrialRows], by: Sequence[str] = ()) -> pd.DataFrame:
@@ -145,13 +136,6 @@ def _outcome(trial: Trial) -> str:
     return canonical([trial.status, sorted(trial.to_dict()["scores"], key=canonical)])
 
 
-def _setting(key: TrialKey) -> Group:
-    """Equal for trials that share the objects of their settings, as those of an export do."""
-    release, fit = key.release, key.fit
-    shared = (release.dataset, release.split, release.mechanism, release.budget, release.design, fit.model, fit.design)
-    return (*map(id, shared), id(key.metrics), release.seed, fit.draw)
-
-
 def _of_setting(key: TrialKey) -> tuple[object, ...]:
     split, budget = key.release.split, key.release.budget
     dataset, mechanism, calibration, model = series_group(key)
@@ -161,60 +145,61 @@ def _of_setting(key: TrialKey) -> tuple[object, ...]:
     return dataset, mechanism, calibration, model, budget.epsilon, budget.delta, *plain
 
 
-def _of_trial(trial: Trial) -> tuple[object, ...]:
-    inputs = SEPARATOR.join(sorted(map(str, trial.nonprivate_inputs)))
-    spent = np.nan if trial.spent is None else trial.spent.epsilon
-    names = (trial.id, trial.release_id, trial.experiment, trial.key.release.repetition, trial.status)
-    return *names, spent, inputs, trial.runtime.release_seconds, trial.runtime.model_seconds
+def _scores(groups: Sequence[Alike], places: list[int]) -> pd.DataFrame:
+    """A row for each trial and metric: `place`, the trial's, `setting`, that of its group, and the score.
 
-
-def _scores(
-    trials: Sequence[Trial], codes: Sequence[int], keys: Sequence[TrialKey]
-) -> Iterator[tuple[int, str, float, Any, str, str]]:
-    """The rows of each trial: its place, then name, value, detail, unit and direction of each metric."""
-    names, units = _metric_names(trials, codes, keys), _units(trials)
-    for place, (trial, wanted) in enumerate(zip(trials, names, strict=True)):
-        scores = {score.name: score for score in trial.scores} if trial.status == "done" else {}
-        dataset = trial.key.release.dataset["name"]
+    `places` has the trials of one group after the other. The rows are in its order, then in that of the metrics.
+    """
+    names, units, start = _metric_names(groups), _units(groups), 0
+    columns: dict[str, list[Any]] = {name: [] for name in ("place", "setting", *_OF_SCORE)}
+    for setting, (group, wanted) in enumerate(zip(groups, names, strict=True)):
+        size, dataset = len(group.scores), group.key.release.dataset["name"]
+        first = {name: len(columns["value"]) + row * size for row, name in enumerate(wanted)}
         for name in wanted:
-            score = scores.get(name)
-            if score is None:
-                known = units.get((dataset, name), units.get((name,)))
-                unit, direction = (known.unit, known.direction) if known else ("", "none")
-                yield place, name, np.nan, None, unit, direction
-            else:
-                yield place, name, score.value, score.detail, score.unit, score.direction
+            known = units.get((dataset, name), units.get((name,), {"unit": "", "direction": "none"}))
+            given: dict[str, Any] = {"setting": setting, "metric": name, "value": np.nan, "detail": None, **known}
+            columns["place"] += places[start : start + size]
+            for column, value in given.items():
+                columns[column] += [value] * size
+        for place, score in group.done:
+            row = first[score["name"]] + place
+            columns["value"][row], columns["detail"][row] = float(score["value"]), score.get("detail")
+            columns["unit"][row], columns["direction"][row] = score["unit"], score["direction"]
+        start += size
+    rows = _typed(columns, {"place": "int64", "setting": "int64", **_OF_SCORE})
+    metric = pd.factorize(rows["metric"], sort=True)[0]
+    return rows.take(np.lexsort([metric, rows["place"].to_numpy()])).reset_index(drop=True)
 
 
-def _metric_names(trials: Sequence[Trial], codes: Sequence[int], keys: Sequence[TrialKey]) -> list[list[str]]:
-    """The metric names each trial has rows for.
+def _metric_names(groups: Sequence[Alike]) -> list[list[str]]:
+    """The metric names that the trials of each group have rows for.
 
     One metric may give several scores (a mean and a maximum), so the names are learnt from done trials: of
     the same series first, and, where a series has none, of all trials that were asked for the same metrics.
     A done trial gets the names of its series only: a metric that its release cannot answer is no failure.
     """
-    asked = [tuple(metric.name for metric in key.metrics) for key in keys]
-    groups = [(*series_group(key), names) for key, names in zip(keys, asked, strict=True)]
+    asked = [tuple(metric.name for metric in group.key.metrics) for group in groups]
+    series = [(*series_group(group.key), names) for group, names in zip(groups, asked, strict=True)]
     by_series: dict[Group, set[str]] = defaultdict(set)
     by_request: dict[Group, set[str]] = defaultdict(set)
-    for trial, code in zip(trials, codes, strict=True):
-        if trial.status == "done":
-            scored = [score.name for score in trial.scores]
-            by_series[groups[code]].update(scored)
-            by_request[asked[code]].update(scored)
-    learnt = [
-        sorted(by_series[group] if group in by_series else by_request[names] | set(names))
-        for group, names in zip(groups, asked, strict=True)
+    for group, own, names in zip(groups, series, asked, strict=True):
+        scored = {score["name"] for _, score in group.done}
+        if "done" in group.fields["status"]:
+            by_series[own] |= scored
+            by_request[names] |= scored
+    return [
+        sorted(by_series[own] if own in by_series else by_request[names] | set(names))
+        for own, names in zip(series, asked, strict=True)
     ]
-    return [learnt[code] for code in codes]
 
 
-def _units(trials: Iterable[Trial]) -> dict[Group, Score]:
-    """A score of each (dataset, metric) and of each (metric,): it has the unit and direction."""
-    units: dict[Group, Score] = {}
-    for trial in trials:
-        dataset = trial.key.release.dataset["name"]
-        for score in trial.scores:
-            units.setdefault((dataset, score.name), score)
-            units.setdefault((score.name,), score)
+def _units(groups: Iterable[Alike]) -> dict[Group, dict[str, str]]:
+    """The unit and direction of each (dataset, metric) and of each (metric,)."""
+    units: dict[Group, dict[str, str]] = {}
+    for group in groups:
+        dataset = group.key.release.dataset["name"]
+        for score in {score["name"]: score for _, score in group.done}.values():
+            known = {"unit": score["unit"], "direction": score["direction"]}
+            units.setdefault((dataset, score["name"]), known)
+            units.setdefault((score["name"],), known)
     return units

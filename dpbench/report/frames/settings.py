@@ -81,11 +81,11 @@ def series_group(key: TrialKey) -> Group:
     return (key.release.dataset["name"], key.release.mechanism.name, calibration_of(key), key.fit.model.name)
 
 
-def mixed_code(trials: Iterable[Trial]) -> list[str]:
+def mixed_code(keys: Iterable[TrialKey]) -> list[str]:
     """The mechanisms, with their calibration, whose results come from more than one version of their code."""
     found: dict[str, set[object]] = defaultdict(set)
-    for trial in trials:
-        mechanism, calibration = trial.key.release.mechanism, calibration_of(trial.key)
+    for key in keys:
+        mechanism, calibration = key.release.mechanism, calibration_of(key)
         found[f"{mechanism.name} ({calibration})" if calibration else mechanism.name].add(mechanism.code)
     return sorted(name for name, codes in found.items() if len(codes) > 1)
 
@@ -156,14 +156,15 @@ def placed(frame: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
     for path, value in spec.get("where", {}).items():
         missing = frame[path].isna() | frame[path].isin([np.inf])
         frame = frame[(frame[path] == value) | missing]
-    columns = {}
+    columns: dict[str, Any] = {}
     if "x" in spec:
-        columns["x"] = frame[spec["x"]].map(_as_number).astype("float64").fillna(np.inf)
+        codes, values = pd.factorize(frame[spec["x"]])  # -1 for none
+        columns["x"] = np.array([*map(_as_number, values), np.inf])[codes]
     if "panel" in spec:
         columns["panel"] = frame[spec["panel"]].map(str).astype("str")
     return frame.assign(**columns)
 
 
 def _as_number(value: object) -> float:
-    """The value of a setting on an axis; NaN for text, such as a list's."""
-    return float(value) if isinstance(value, (int, float)) else np.nan
+    """The value of a setting on an axis; inf for text, such as a list's."""
+    return float(value) if isinstance(value, (int, float)) else np.inf

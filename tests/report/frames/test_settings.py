@@ -65,7 +65,7 @@ def test_results_of_several_versions_of_the_code_are_named():
     def by(code, repetition):
         trial = make_trial(repetition=repetition)
         release = replace(trial.key.release, mechanism=replace(trial.key.release.mechanism, code=code))
-        return replace(trial, key=replace(trial.key, fit=replace(trial.key.fit, release=release)))
+        return replace(trial.key, fit=replace(trial.key.fit, release=release))
 
     assert mixed_code([by("a", 0), by("a", 1)]) == []
     assert mixed_code([by("a", 0), by("b", 1)]) == ["ssp"]

@@ -1,0 +1,101 @@
+"""Trials of one setting, field by field: a stored trial has each field, a cell of an export its column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpbench.grid.records import Trial, TrialKey
+from dpbench.report.export import Cell, Exported
+from dpbench.report.frames.settings import Group
+
+SEPARATOR = "; "  # between the non-private inputs of a trial
+OF_TRIAL = {
+    "trial": "str",
+    "release": "str",
+    "experiment": "str",
+    "repetition": "int64",
+    "status": "str",
+    "spent_epsilon": "float64",
+    "nonprivate_inputs": "str",
+    "release_seconds": "float64",
+    "model_seconds": "float64",
+}
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Trials that differ in their repetition alone.
+
+    `key` is that of one of them, `fields` has the columns of `OF_TRIAL`, `scores` the scores of each.
+    """
+
+    key: TrialKey
+    fields: Mapping[str, Sequence[Any]]
+    scores: Sequence[Sequence[Mapping[str, Any]]]
+
+    @property
+    def done(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+        """The place of each trial that is done, and each of its scores."""
+        for place, (status, scores) in enumerate(zip(self.fields["status"], self.scores, strict=True)):
+            if status == "done":
+                for score in scores:
+                    yield place, score
+
+
+def alike(trials: Iterable[Trial]) -> list[Alike]:
+    """The trials by their settings; a trial of an export is not made for it."""
+    if isinstance(trials, Exported):
+        return [_of_cell(cell, places) for cell, places in trials.parts if len(places)]
+    groups: dict[Group, list[Trial]] = {}
+    for trial in trials:
+        groups.setdefault(_setting(trial.key), []).append(trial)
+    return [_of_trials(group) for group in groups.values()]
+
+
+def _setting(key: TrialKey) -> Group:
+    """Equal for trials that share the objects of their settings, as those of a plan or an export do."""
+    release, fit = key.release, key.fit
+    shared = (release.dataset, release.split, release.mechanism, release.budget, release.design, fit.model, fit.design)
+    return (*map(id, shared), id(key.metrics), release.seed, fit.draw)
+
+
+def _of_trials(trials: Sequence[Trial]) -> Alike:
+    fields: dict[str, Sequence[Any]] = {
+        "trial": [trial.id for trial in trials],
+        "release": [trial.release_id for trial in trials],
+        "experiment": [trial.experiment for trial in trials],
+        "repetition": [trial.key.release.repetition for trial in trials],
+        "status": [trial.status for trial in trials],
+        "spent_epsilon": [np.nan if trial.spent is None else trial.spent.epsilon for trial in trials],
+        "nonprivate_inputs": [_joined(trial.nonprivate_inputs) for trial in trials],
+        "release_seconds": [trial.runtime.release_seconds for trial in trials],
+        "model_seconds": [trial.runtime.model_seconds for trial in trials],
+    }
+    return Alike(trials[0].key, fields, [[vars(score) for score in trial.scores] for trial in trials])
+
+
+def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:
+    def column(*path: str) -> Sequence[Any]:
+        found = cell.column(*path)
+        return found if len(places) == cell.count else [found[place] for place in places]
+
+    fields: dict[str, Sequence[Any]] = {
+        "trial": column("id"),
+        "release": column("release_id"),
+        "experiment": [cell.experiment] * len(places),
+        "repetition": column("repetition"),
+        "status": column("status"),
+        "spent_epsilon": [np.nan if epsilon is None else float(epsilon) for epsilon in column("spent", "epsilon")],
+        "nonprivate_inputs": list(map(_joined, column("nonprivate_inputs"))),
+        "release_seconds": column("runtime", "release_seconds"),
+        "model_seconds": column("runtime", "model_seconds"),
+    }
+    return Alike(cell.key, fields, column("scores"))
+
+
+def _joined(inputs: Iterable[object]) -> str:
+    return SEPARATOR.join(sorted(map(str, inputs)))
