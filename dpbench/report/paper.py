@@ -28,6 +28,8 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path, save: Sa
     its metric and labels, and names the others; it is left out if none has, but for one that needs no experiment. The
     same trials give the same bytes.
     """
+    for spec in paper.report["figures"]:
+        ordered(paper.report["labels"], spec.get("show"))  # an unknown label is refused before anything is written
     by_name = {one.experiment.name: one for one in results}
     named = [one for one in results if one.experiment.name in paper.experiments]
     calls = [partial(write_verdicts, paper, by_name, folder / "tables")]  # the longest first
