@@ -209,6 +209,13 @@ class TrialKey:
         metrics = ({**metric, "name": name} for name, metric in sorted(own["metrics"].items()))
         return cls(FitKey.of(release, own), tuple(map(PartKey.from_dict, metrics)))
 
+    @property
+    def setting(self) -> tuple[int, ...]:
+        """Equal for repetitions that share the objects of their settings, as those of a plan do."""
+        release, fit = self.release, self.fit
+        parts = (release.dataset, release.split, release.mechanism, release.budget, release.design, fit.model)
+        return (*map(id, (*parts, fit.design, self.metrics)), release.seed, fit.draw)
+
     def uncoded(self) -> TrialKey:
         """The same, whatever code made it: what was asked. Results of other code share its identity."""
         return TrialKey(self.fit.uncoded(), tuple(metric.uncoded() for metric in self.metrics))

@@ -119,13 +119,17 @@ def write_export(trials: Iterable[Trial], folder: Path) -> Path:
     Every field is kept, but of an error on private rows its type alone: its text may hold values of theirs.
     """
     cells: dict[str, list[dict[str, Any]]] = {}
+    texts: dict[object, str] = {}
     for trial in sorted(trials, key=lambda one: (one.key.release.repetition, one.id)):
         record = _publishable(trial)
         key = record.pop("key")
         record["repetition"] = key["release"].pop("repetition")
         # provenances are long: trials that do not share them stand in cells of their own
         same = {name: record.pop(name) for name in ("experiment", "provenance", "release_provenance")}
-        cells.setdefault(canonical({"key": key, **same}), []).append(record)
+        told = (trial.key.setting, trial.experiment, id(trial.provenance), id(trial.release_provenance))
+        if told not in texts:
+            texts[told] = canonical({"key": key, **same})
+        cells.setdefault(texts[told], []).append(record)
     lines: list[dict[str, Any]] = [{"format": FORMAT, "cells": len(cells)}]
     for text, records in sorted(cells.items()):
         lines.append({**json.loads(text), "count": len(records), "records": _packed(records)})
@@ -134,11 +138,12 @@ def write_export(trials: Iterable[Trial], folder: Path) -> Path:
 
 def add_to_export(trials: Sequence[Trial], folder: Path) -> Path:
     """Write the trials into the export of `folder`, in place of those that answer the same; the others stay."""
-    path, new = folder / NAME, set()
+    path, new, questions = folder / NAME, set(), dict[object, str]()
     for trial in trials:
-        first = replace(trial.key.fit, release=replace(trial.key.release, repetition=0))
-        question = TrialKey(first, trial.key.metrics).uncoded().id
-        new.add((trial.experiment, question, trial.key.release.repetition))
+        if trial.key.setting not in questions:
+            first = replace(trial.key.fit, release=replace(trial.key.release, repetition=0))
+            questions[trial.key.setting] = TrialKey(first, trial.key.metrics).uncoded().id
+        new.add((trial.experiment, questions[trial.key.setting], trial.key.release.repetition))
     kept = [
         trial
         for cell in (load_export(path) if path.exists() else [])
@@ -158,7 +163,8 @@ def _publishable(trial: Trial) -> dict[str, Any]:
 def _packed(values: Sequence[Any]) -> dict[str, Any]:
     """Values of one place in all records: {"all": the one value}, or dicts and lists taken apart, or {"each": list}."""
     first = values[0]
-    if len({canonical(value) for value in values}) == 1:
+    text = canonical(first)
+    if all(value is first or canonical(value) == text for value in values):
         return {"all": first}
     if all(isinstance(value, dict) and value.keys() == first.keys() for value in values):
         return {"dict": {name: _packed([value[name] for value in values]) for name in first}}

@@ -10,7 +10,6 @@ import numpy as np
 
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.report.export import Cell, Exported
-from dpbench.report.frames.settings import Group
 
 SEPARATOR = "; "  # between the non-private inputs of a trial
 OF_TRIAL = {
@@ -50,17 +49,10 @@ def alike(trials: Iterable[Trial]) -> list[Alike]:
     """The trials by their settings; a trial of an export is not made for it."""
     if isinstance(trials, Exported):
         return [_of_cell(cell, places) for cell, places in trials.parts if len(places)]
-    groups: dict[Group, list[Trial]] = {}
+    groups: dict[object, list[Trial]] = {}
     for trial in trials:
-        groups.setdefault(_setting(trial.key), []).append(trial)
+        groups.setdefault(trial.key.setting, []).append(trial)
     return [_of_trials(group) for group in groups.values()]
-
-
-def _setting(key: TrialKey) -> Group:
-    """Equal for trials that share the objects of their settings, as those of a plan or an export do."""
-    release, fit = key.release, key.fit
-    shared = (release.dataset, release.split, release.mechanism, release.budget, release.design, fit.model, fit.design)
-    return (*map(id, shared), id(key.metrics), release.seed, fit.draw)
 
 
 def _of_trials(trials: Sequence[Trial]) -> Alike:
