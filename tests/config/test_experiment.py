@@ -12,8 +12,9 @@ def test_a_setting_of_the_line_comes_over_the_sweep():
 
 
 def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
-    assert compose(["metric=[r2,mse]"]).report["metrics"] == ["mse", "r2"]
-    assert compose(["metric=[rel_mse_train]"]).report["metrics"] == ["rel_mse_train"], "all, if none is named"
+    assert compose(["metric=[r2,mse]", "report.metrics=[mse,rel_mse]"]).report["metrics"] == ["mse"]
+    assert compose(["metric=[coverage,mse]"]).report["metrics"] == ["coverage", "mse"], "all, if none is named"
+    assert compose(["metric=[r2]", "report.metrics=[mse]"]).report["metrics"] == ["r2"], "or none of those is there"
 
 
 @pytest.mark.parametrize(
