@@ -23,6 +23,8 @@ def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
         (["dataset=simulation", "delta=n**-1.1", "sample.train_rows=1"], "n must be"),
         (["slurm.mem=[4]"], "slurm.mem must be"),
         (["+limits.cores=2"], "unknown setting of limits 'cores'"),
+        (["dataset=csv"], "no target is given: .* such as dataset.target=income"),
+        (["title=Größe"], """'title=Größe' cannot be read: .* such as 'title="été; 2024"'"""),
         (["~sample.test_rows"], r"sample\.test_rows is missing: see conf/sample/full\.yaml"),
         (["~dataset.name"], r"dataset\.name must be str"),
         (["~dataset._target_"], r"dataset\._target_ must be str"),

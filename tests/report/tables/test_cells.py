@@ -44,7 +44,11 @@ def test_models_that_share_a_label_have_rows_of_their_own():
     labels = {"aim/svr": "AIM-Synth, ML", "aim/mlp": "AIM-Synth, ML", "ssp/linear_statistics": "SSP"}
     trials = [make_trial("aim", model, mse=mse) for model, mse in (("svr", 1.0), ("mlp", 2.0))] + [make_trial()]
     table = cell_table(trial_frame(trials), labels, "mse")
-    assert dict(table["0.1"]) == {"AIM-Synth, ML, mlp": "2.000 (1)", "AIM-Synth, ML, svr": "1.000 (1)", "SSP": "0.08000 (1)"}
+    assert dict(table["0.1"]) == {
+        "AIM-Synth, ML, mlp": "2.000 (1)",
+        "AIM-Synth, ML, svr": "1.000 (1)",
+        "SSP": "0.08000 (1)",
+    }
 
 
 def test_data_sets_and_deltas_have_rows_of_their_own():
