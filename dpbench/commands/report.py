@@ -78,8 +78,8 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
     found = stored_trials(experiment, config_dir, other_code=other_code)
     if not found.trials:
         raise UserError(
-            f"{experiment.results / experiment.name} holds no trial of this plan; run it first, with the same "
-            f"settings: dpbench run experiment={experiment.name}"
+            f"{experiment.results / experiment.name} holds no trial of this plan; run it first: dpbench run with the "
+            "same settings"
         )
     results = Results(experiment, found.trials, notes_of(experiment, found))
     folder = experiment.results / experiment.name

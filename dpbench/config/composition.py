@@ -141,7 +141,9 @@ def _unreadable(given: str, text: str) -> UserError:
     """The message for a setting that is not in Hydra's syntax."""
     if "override_grammar" not in text:
         return UserError(f"the settings cannot be read: {_line(text)}")
-    key = given.partition("=")[0][:100]
+    key, sign, _ = given[:100].partition("=")
+    if not sign:
+        return UserError(f"{shown(given)} is no setting: those look like name=value")
     return UserError(
         f"the setting {shown(given)} cannot be read: text with accents, brackets or such signs needs quotes within "
         f"quotes, such as '{key}=\"été; 2024\"', and a list is such as [0.1,1]"
