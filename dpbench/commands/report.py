@@ -87,7 +87,7 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
     if found.stored:
         paths.append(add_to_export(found.trials[: found.stored], folder))
     _print(paths)
-    _print_not_drawn(experiment.report, paths, "no stored trial has its metric")
+    _print_not_drawn(experiment.report, paths, "no stored trial has its metric; report.figures names others")
 
 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
