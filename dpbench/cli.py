@@ -84,7 +84,9 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     else:
         unknown = rest
     if unknown:
-        parser.error(f"unknown argument {shown(unknown[0])}; settings look like name=value (see dpbench --help)")
+        what = "settings look like name=value, and a folder must be there"
+        told = what if hasattr(arguments, "overrides") else "this command takes no settings"
+        parser.error(f"unknown argument {shown(unknown[0])}; {told} (see dpbench {argv[0]} --help)")
     return arguments
 
 
@@ -96,7 +98,9 @@ def _offered(**given: Any) -> list[str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="dpbench", description="Benchmark differentially private regression.")
+    parser = argparse.ArgumentParser(
+        prog="dpbench", description="Benchmark differentially private regression and synthetic data."
+    )
     parser.add_argument("--version", action="version", version=f"dpbench {__version__}")
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")

@@ -27,6 +27,8 @@ def test_closed_output_ends_without_a_traceback():
     [
         (["run", "quickstart"], "unknown argument 'quickstart'; settings look like name=value"),
         (["run", "--fast"], "unknown argument '--fast'"),
+        (["figures", "results/absent"], "a folder must be there (see dpbench figures --help)"),
+        (["compare", "A", "B", "paper=dd_ssp"], "unknown argument 'paper=dd_ssp'; this command takes no settings"),
         (["list", "cakes"], "invalid choice: 'cakes'"),
     ],
 )

@@ -24,7 +24,10 @@ def log(arguments: argparse.Namespace) -> int:
     found = {name: store for store in stores for name in store.trials.scan() if name.startswith(arguments.trial)}
     if len(found) != 1:
         some = ": " + ", ".join([*sorted(found)[:SHOWN], *["..."] * (len(found) > SHOWN)]) if found else ""
-        raise UserError(f"{len(found)} trials in {root} have an id that begins with {shown(arguments.trial)}{some}")
+        told = "" if found else "; dpbench export has the settings, the commit and the scores of those in an export"
+        raise UserError(
+            f"{len(found)} trials in {root} have an id that begins with {shown(arguments.trial)}{some}{told}"
+        )
     ((identity, store),) = found.items()
     trial = next(store.all_trials(identity), None)
     if trial is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -20,7 +21,7 @@ from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.recommendation import CLOSE, Size, errors_of, left_out, nearest, ranked
 from dpbench.report.text import aligned, number
 
-ARENA = "arena_regression"
+REGRESSION, CLASSIFICATION = "arena_regression", "arena_classification"
 SHOWN = 6  # methods
 
 
@@ -30,9 +31,9 @@ def recommend(arguments: argparse.Namespace) -> int:
     stored = stored_trials(arena, arguments.config_dir, other_code=arguments.other_code)
     trials = stored.trials
     metric = arena.report["metrics"][0]
-    errors = errors_of(frame_of([Results(arena, trials)], {}), metric, arena.report["labels"])
-    names = {grid.dataset["name"] for grid in own.grids}
-    errors = errors[~errors.index.get_level_values("dataset").isin(names)]
+    frame = frame_of([Results(arena, trials)], {})
+    errors = errors_of(frame, metric, arena.report["labels"])
+    errors = errors[errors.index.get_level_values("dataset") != own.dataset["name"]]
     if errors.empty:
         raise UserError(
             f"{arena.results} holds no trials of {arena.name} on other tables; run it (dpbench run experiment="
@@ -40,26 +41,34 @@ def recommend(arguments: argparse.Namespace) -> int:
         )
     sizes = {grid.dataset["name"]: _size(grid, int(grid.dataset["card"]["rows"])) for grid in arena.grids}
     size = _size(own, _rows(own))
-    told = [f"{own.dataset['name']}: {_told(size)}", f"Error: {metric} in {arena.name}", *notes_of(arena, stored)]
+    error = f"1 - {metric}" if (frame.loc[frame["metric"] == metric, "direction"] == "higher").any() else metric
+    told = [f"{own.dataset['name']}: {_told(size)}", f"Error: {error} in {arena.name}", *notes_of(arena, stored)]
     print(as_text(told))
     for epsilon in own.epsilons:
         near = nearest(errors, sizes, size.at(epsilon))
         found = ranked(near)
         print(f"\nε = {number(epsilon)}. The nearest tables by n ε, columns and coefficients:\n")
         print(_places(near, sizes))
-        print("\nMethods by their error there, as multiples of the lowest at each:\n")
+        print("\nMethods by their error there, in multiples of the lowest at each:\n")
         print(_methods(found, len(near)))
     print("\n" + _trust(left_out(errors, sizes)))
     return 0
 
 
 def _composed(overrides: Sequence[str], config_dir: Path | None) -> tuple[Experiment, Experiment]:
-    """The arena as it was run, and the same on the table of the settings."""
+    """The arena as it was run, of regression or of classification as the target asks, and the table of the settings,
+    with the epsilons of the arena where these give none.
+    """
     if not any(item.startswith("dataset=") for item in overrides):
         raise UserError("name a table, such as dataset=my_table (README: your own table)")
-    named = [item for item in overrides if item.startswith("experiment=")] or [f"experiment={ARENA}"]
+    named = [item for item in overrides if item.startswith("experiment=")]
+    own = compose([item for item in overrides if item not in named], config_dir)
+    design = _design(own)
+    named = named or [f"experiment={REGRESSION if design.domain[design.target].numeric else CLASSIFICATION}"]
     where = [item for item in overrides if item.startswith("results=")]
-    return compose([*named, *where], config_dir), compose([*overrides, *named], config_dir)
+    arena = compose([*named, *where], config_dir)
+    given = any(item.startswith(("epsilon=", "mu=")) for item in overrides)
+    return arena, own if given else replace(own, epsilons=arena.epsilons)
 
 
 def _rows(experiment: Experiment) -> int:
@@ -70,8 +79,12 @@ def _rows(experiment: Experiment) -> int:
 
 
 def _size(experiment: Experiment, rows: int) -> Size:
-    design = Design(declared_domain(experiment.dataset), **experiment.design)
+    design = _design(experiment)
     return Size(min(rows, experiment.sample.train_rows), len(design.domain.names), len(design.columns))
+
+
+def _design(experiment: Experiment) -> Design:
+    return Design(declared_domain(experiment.dataset), **experiment.design)
 
 
 def _told(size: Size) -> str:
@@ -90,7 +103,7 @@ def _methods(found: pd.DataFrame, places: int) -> str:
         [name, f"{row['ratio']:.3g}", f"{row['worst']:.3g}", f"{row['close']:.0f} of {row['run']:.0f}"]
         for name, row in found.head(SHOWN).iterrows()
     ]
-    header = ["method", "mean multiple", "worst", f"within {100 * (CLOSE - 1):.0f} % of the best"]
+    header = ["method", "geometric mean", "worst", f"within {100 * (CLOSE - 1):.0f} % of the best"]
     return aligned(zip(header, *rows, strict=True))
 
 

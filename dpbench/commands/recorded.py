@@ -10,7 +10,7 @@ from dpbench.errors import UserError
 from dpbench.grid.store import Store
 
 FILE = "experiment.yaml"
-ALONE = ("name", "results", "jobs", "executor", "shards")  # settings that leave a run what it is
+ALONE = {"name", "results", "jobs", "executor", "shards", "report", "slurm"}  # settings that leave a run what it is
 
 
 def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) -> None:
@@ -28,7 +28,7 @@ def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) 
 
 
 def recall(arguments: argparse.Namespace) -> None:
-    """Let the settings of a line that gives a run by its name or folder, and nothing else, be those of the run.
+    """Let the settings of a line that gives a run by its name or folder, and nothing else of it, be those of the run.
 
     A folder becomes the settings `results` and `name`. Raises `UserError` if the record of the run cannot be read.
     """
@@ -43,7 +43,8 @@ def recall(arguments: argparse.Namespace) -> None:
     line = [f"{name}={value}" for name, value in given.items()] if folders else arguments.overrides
     root = folders[0].parent if folders else Path(given.get("results", "results").strip("'\""))
     path = root / given.get("name", "").strip("'\"") / FILE
-    if "name" in given and given.keys() <= set(ALONE) and path.is_file():
+    alone = {name.lstrip("+").partition(".")[0] for name in given} <= ALONE
+    if "name" in given and alone and path.is_file():
         try:
             stored = yaml.safe_load(path.read_text())
             kept = [item for item in stored["settings"] if item.split("=", 1)[0] not in given]

@@ -78,8 +78,8 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
     found = stored_trials(experiment, config_dir, other_code=other_code)
     if not found.trials:
         raise UserError(
-            f"{experiment.results / experiment.name} holds no trial of this plan; run it first, with the same "
-            f"settings: dpbench run experiment={experiment.name}"
+            f"{experiment.results / experiment.name} holds no trial of this plan; run it first: dpbench run with the "
+            "same settings"
         )
     results = Results(experiment, found.trials, notes_of(experiment, found))
     folder = experiment.results / experiment.name
@@ -87,7 +87,7 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
     if found.stored:
         paths.append(add_to_export(found.trials[: found.stored], folder))
     _print(paths)
-    _print_not_drawn(experiment.report, paths, "no stored trial has its metric")
+    _print_not_drawn(experiment.report, paths, "no stored trial has its metric; report.figures names others")
 
 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:

@@ -73,9 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{len(trials)} of {len(plan.trial_ids)} trials are stored in {store.folder}; {summary.ran} ran now")
     if accepted:
         print(f"{len(accepted)} of them are results of other code (--other-code)")
-    without = sum(trial.status == "no_estimate" for trial in trials)
+    without = [trial for trial in trials if trial.status == "no_estimate"]
     if without:
-        print(f"{without} of them have no estimate: the noise left nothing to estimate from")
+        reason = without[0].error.message if without[0].error else ""
+        print(f"{len(without)} of them have no estimate, such as {without[0].id}: {reason}")
     apart = sum(trial.status == "unconverged" for trial in trials)
     if apart:
         print(f"{apart} of them are unconverged: their Markov chains disagree, and no table has their values")
@@ -173,7 +174,8 @@ def _print_failures(failed: list[Trial]) -> None:
     """The distinct messages of failed trials, each once with its count."""
     messages = Counter((trial.status, trial.phase, trial.error.message if trial.error else "") for trial in failed)
     for (status, phase, message), count in messages.most_common():
-        print(f"dpbench: {count} trials {status} in {phase}: {message}", file=sys.stderr)
+        trials = "1 trial" if count == 1 else f"{count} trials"
+        print(f"dpbench: {trials} {status} in {phase}: {message}", file=sys.stderr)
     if failed:
         told = f"dpbench log {failed[0].id} shows what the first one printed"
         print(f"dpbench: --retry-failed runs them again; {told}", file=sys.stderr)

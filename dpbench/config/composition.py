@@ -107,11 +107,13 @@ def resolved(
 def _explaining(overrides: Sequence[str], config_dir: Path | None) -> Iterator[None]:
     """Errors of Hydra and of what it reads as one `UserError`."""
     import yaml
-    from hydra.errors import HydraException
+    from hydra.errors import HydraException, OverrideParseException
     from omegaconf.errors import OmegaConfBaseException
 
     try:
         yield
+    except OverrideParseException as error:
+        raise _unreadable(error.override, str(error)) from error
     except (HydraException, OmegaConfBaseException) as error:
         raise _explained(error, overrides, config_dir) from error
     except yaml.YAMLError as error:
@@ -154,6 +156,19 @@ def quoted(text: str) -> str:
     """Any text in Hydra's syntax."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+def _unreadable(given: str, text: str) -> UserError:
+    """The message for a setting that is not in Hydra's syntax."""
+    if "override_grammar" not in text:
+        return UserError(f"the settings cannot be read: {_line(text)}")
+    key, sign, _ = given[:100].partition("=")
+    if not sign:
+        return UserError(f"{shown(given)} is no setting: those look like name=value")
+    return UserError(
+        f"the setting {shown(given)} cannot be read: text with accents, brackets or such signs needs quotes within "
+        f"quotes, such as '{key}=\"été; 2024\"', and a list is such as [0.1,1]"
+    )
 
 
 def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | None) -> UserError:

@@ -192,10 +192,10 @@ def _check_settings(config: Mapping[str, Any]) -> None:
             raise UserError(f"the setting {key} is missing: it was deleted, or no file gives it")
         if key not in ("mechanism", "model", "metric", "epsilon", "mu", *MOST):
             checked_type(key, config[key], kind)
+    if config["design"].get("target") is None:
+        raise UserError("no target is given: the attribute that is predicted, such as dataset.target=income")
     known = {one.name: str(one.type) for one in fields(Design) if one.name != "domain"}
     check_keys("setting of design", "design", config["design"], known)
-    if "target" not in config["design"]:
-        raise UserError("design.target is missing: the attribute that is predicted, such as design.target=income")
     for key in ("name", "_target_"):
         checked_type(f"dataset.{key}", config["dataset"].get(key), "str")
 

@@ -20,9 +20,11 @@ def labels() -> dict[str, str]:
 
     A mechanism's `_methods_` name its methods, by the model or by the kind of release that the model reads; its
     `_label_` stands for those that are not named, its own name where it has none. The `_label_` of a model is added to
-    both, unless the method was named by this very model. Non-private references come first, then the alphabet.
+    both, unless the method was named by this very model; a model of the user's has its own name where it has none.
+    Non-private references come first, then the alphabet.
     """
     mechanisms, models = _nodes("mechanism"), _nodes("model")
+    models |= {name: {"_label_": name, **node} for name, node in models.items() if name not in _shipped("model")}
     found = {f"{m}/{n}": _label(m, mechanisms[m], n, models[n]) for m in mechanisms for n in models}
     private = {name: node.get("_private_", True) for name, node in mechanisms.items()}
     return dict(sorted(found.items(), key=lambda item: (private[item[0].partition("/")[0]], item[1], item[0])))

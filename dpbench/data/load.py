@@ -17,7 +17,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
 from dpbench.data.source import computed, sources_of
-from dpbench.data.table import Table, TableError
+from dpbench.data.table import Table, TableError, count_test_rows
 from dpbench.data.tabular import code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError, check_known
 from dpbench.targets import resolve
@@ -138,7 +138,21 @@ def check(config: Mapping[str, Any]) -> str:
     if coded.dropped:
         lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,}")
     lines += [f"  values of {name} moved into its bounds: {count:,}" for name, count in coded.clipped.items()]
+    if rows is None:
+        n = _about(len(coded.table) - count_test_rows([0.2, 1000], len(coded.table)))  # as conf/sample/full.yaml does
+        takers = "DP-SGD, PATE, JLT and the intervals of SSP"
+        lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n")
     return "\n".join([*lines, *_domain_lines(domain)])
+
+
+def _about(n: int) -> int:
+    """Rounded up to two digits.
+
+    >>> _about(2345), _about(7)
+    (2400, 7)
+    """
+    unit = int(10 ** max(len(str(n)) - 2, 0))
+    return -(-n // unit) * unit
 
 
 # --- pieces of a node ------------------------------------------------------------------------------------

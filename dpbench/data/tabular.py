@@ -105,11 +105,13 @@ def _read_csv(path: Path) -> pd.DataFrame:
     _read_through(path)
     try:
         with open_binary(path) as stream:
+            _check_separator(path, stream.readline(), stream.readline())
+        with open_binary(path) as stream:
             frame = pd.read_csv(stream, dtype=str, na_filter=False)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path} is empty; its first line must name the columns") from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        raise UserError(f"{path} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
     except pd.errors.ParserError as error:
         raise UserError(f"{path} cannot be read as CSV: {' '.join(str(error).split())}") from error
     except OSError as error:
@@ -117,9 +119,18 @@ def _read_csv(path: Path) -> pd.DataFrame:
     if not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: the rows have more fields than the first line has names")
     frame.columns = [str(name).strip() for name in frame.columns]
-    if len(frame.columns) == 1 and any(mark in frame.columns[0] for mark in ";\t|"):
-        raise UserError(f"{path}: columns must be separated by commas; the first line is {shown(frame.columns[0])}")
     return frame
+
+
+def _check_separator(path: Path, names: bytes, row: bytes) -> None:
+    """`UserError` if another sign divides the names, and the first row into as many fields (if there is a row)."""
+    for mark in (b";", b"\t", b"|"):
+        found = names.count(mark)
+        if found > names.count(b",") and (row.count(mark) == found or not row.strip()):
+            told = shown(names.decode(errors="replace").strip())
+            raise UserError(
+                f"{path}: columns must be separated by commas, and decimals by points; it begins with {told}"
+            )
 
 
 # --- tables that ship ------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ def test_check_holds_a_table_against_its_card(tmp_path, capsys):
     (tmp_path / "sizes.json").write_text(json.dumps({"a": 2, "b": 2}))
     settings = [f"dataset.path={tmp_path}/my.csv", f"dataset.domain={tmp_path}/sizes.json", "dataset.target=a"]
     assert main(["data", "check", *settings]) == 0
-    assert "2 rows x 2 attributes fit" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "2 rows x 2 attributes fit" in out and "sample.train_rows=1," in out
     (tmp_path / "my.csv").write_text("a,b\n1,0\n0,2\n")
     assert main(["data", "check", *settings]) == 2
 

@@ -21,6 +21,17 @@ def test_methods_are_ranked_by_the_nearest_tables_and_the_choice_is_put_to_the_t
     assert re.search(r"with each table left out in turn, .* in \d+ of \d+ cases", out)
 
 
+@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
+def test_a_target_of_two_levels_is_for_the_arena_of_classification(tmp_path, capsys):
+    (tmp_path / "my.yaml").write_text("age: {bounds: [0, 100], bins: 10}\nsick: {levels: ['no', 'yes']}\n")
+    (tmp_path / "my.csv").write_text("age,sick\n" + "30,no\n60,yes\n" * 500)
+    own = ["dataset=csv", f"dataset.path={tmp_path}/my.csv", f"dataset.domain={tmp_path}/my.yaml"]
+    assert main(["recommend", *own, "dataset.target=sick", "epsilon=1", f"results={RESULTS}"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("csv: 1,000 rows, 2 columns, 2 coefficients. Error: 1 - auc in arena_classification")
+    assert "\nObjPert " in out and "AdaSSP" not in out
+
+
 def test_what_is_missing_is_told(tmp_path, capsys):
     for line, told in ((["epsilon=1"], "name a table"), (["dataset=adult_synth"], "run it (dpbench run experiment=")):
         assert main(["recommend", *line, f"results={tmp_path}"]) == 2

@@ -52,6 +52,11 @@ def test_figures_and_status_find_it_too(folder, capsys):
     assert main(["figures", str(folder)]) == 0
 
 
+def test_other_figures_of_it_are_drawn(folder, capsys):
+    assert main(["figures", str(folder), "report.figures=[{name: other, metric: r2, title: R2}]"]) == 0
+    assert "my_run/figures/other.png" in capsys.readouterr().out
+
+
 def test_other_settings_beside_the_name_are_a_run_of_their_own(folder, capsys):
     assert main(["run", "--dry-run", "name=my_run", f"results={folder.parent}", "repetitions=1"]) == 0
     assert "4 planned" not in capsys.readouterr().out

@@ -12,8 +12,9 @@ def test_a_setting_of_the_line_comes_over_the_sweep():
 
 
 def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
-    assert compose(["metric=[r2,mse]"]).report["metrics"] == ["mse", "r2"]
-    assert compose(["metric=[rel_mse_train]"]).report["metrics"] == ["rel_mse_train"], "all, if none is named"
+    assert compose(["metric=[r2,mse]", "report.metrics=[mse,rel_mse]"]).report["metrics"] == ["mse"]
+    assert compose(["metric=[coverage,mse]"]).report["metrics"] == ["coverage", "mse"], "all, if none is named"
+    assert compose(["metric=[r2]", "report.metrics=[mse]"]).report["metrics"] == ["r2"], "or none of those is there"
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,8 @@ def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
         (["dataset=simulation", "delta=n**-1.1", "sample.train_rows=1"], "n must be"),
         (["slurm.mem=[4]"], "slurm.mem must be"),
         (["+limits.cores=2"], "unknown setting of limits 'cores'"),
+        (["dataset=csv"], "no target is given: .* such as dataset.target=income"),
+        (["title=Größe"], """'title=Größe' cannot be read: .* such as 'title="été; 2024"'"""),
         (["~sample.test_rows"], r"sample\.test_rows is missing: see conf/sample/full\.yaml"),
         (["~dataset.name"], r"dataset\.name must be str"),
         (["~dataset._target_"], r"dataset\._target_ must be str"),

@@ -49,3 +49,16 @@ def test_a_mechanism_from_outside_brings_its_label_and_style(tmp_path):
             styles()
     finally:
         use_folder(None)
+
+
+def test_a_model_from_outside_is_told_apart_by_its_name(tmp_path):
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "ridge.yaml").write_text("ridge: {_target_: m.ridge, _needs_: statistics}\n")
+    (tmp_path / "model" / "lasso.yaml").write_text("lasso: {_target_: m.l, _needs_: statistics, _label_: Lasso}\n")
+    use_folder(tmp_path)
+    try:
+        found = labels()
+    finally:
+        use_folder(None)
+    names = [found[f"adassp/{model}"] for model in ("linear_statistics", "ridge", "lasso")]
+    assert names == ["AdaSSP", "AdaSSP, ridge", "AdaSSP, Lasso"]

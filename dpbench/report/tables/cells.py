@@ -103,9 +103,14 @@ def tidy_table(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence
 
 
 def _cells(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str]) -> pd.DataFrame:
-    """The summary of these metrics; labels are told apart by the whole frame, not by the selection."""
+    """The summary of these metrics; labels are told apart by the whole frame, not by the selection.
+
+    A label that several models share, such as the four of `AIM-Synth, ML`, has the model behind it.
+    """
     cells = summarise(frame[frame["metric"].isin(list(metrics))])
-    return mark_series(cells, series_of(frame, labels))
+    cells = mark_series(cells, series_of(frame, labels))
+    shared = cells.groupby("series")["model"].transform("nunique") > 1
+    return cells.assign(series=cells["series"].mask(shared, cells["series"] + ", " + cells["model"]))
 
 
 def _with_places(cells: pd.DataFrame) -> pd.DataFrame:

@@ -40,6 +40,17 @@ def test_a_budget_without_trials_reads_not_run():
     assert table.loc["SSP", "1"] == "not run"
 
 
+def test_models_that_share_a_label_have_rows_of_their_own():
+    labels = {"aim/svr": "AIM-Synth, ML", "aim/mlp": "AIM-Synth, ML", "ssp/linear_statistics": "SSP"}
+    trials = [make_trial("aim", model, mse=mse) for model, mse in (("svr", 1.0), ("mlp", 2.0))] + [make_trial()]
+    table = cell_table(trial_frame(trials), labels, "mse")
+    assert dict(table["0.1"]) == {
+        "AIM-Synth, ML, mlp": "2.000 (1)",
+        "AIM-Synth, ML, svr": "1.000 (1)",
+        "SSP": "0.08000 (1)",
+    }
+
+
 def test_data_sets_and_deltas_have_rows_of_their_own():
     several = [make_trial(), make_trial(dataset="taxi"), make_trial(delta=1e-6)]
     assert list(cells(several).index) == ["adult, δ = 1e-06: SSP", "adult, δ = 1e-05: SSP", "taxi, δ = 1e-05: SSP"]
