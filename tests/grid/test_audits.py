@@ -1,12 +1,14 @@
 """Stored audits are read back, one of each kind and budget, and damaged ones are told."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dpbench.errors import UserError
 from dpbench.grid.audits import AuditRecord, read_audits, store_audit
 
+RESULTS = Path(__file__).parents[2] / "results"
 RECORD = AuditRecord(
     *("ssp", "tight", "replace", 1.0, 1e-5, 1.0, 0.4, "Gaussian DP", 0.95, 400, "without a record", {"a": 1}),
     *("dpbench audit", "0" * 40, False),
@@ -26,3 +28,9 @@ def test_a_damaged_record_is_told(tmp_path):
     store_audit(tmp_path, RECORD).write_text("{}")
     with pytest.raises(UserError, match="delete it"):
         read_audits(tmp_path)
+
+
+def test_of_the_audits_kept_here_those_of_patectgan_alone_exceed_a_ledger():
+    kept = read_audits(RESULTS)
+    assert {one.mechanism for one in kept if one.measured > one.spent} == {"patectgan"}
+    assert all(one.commit and one.command and not one.dirty for one in kept)
