@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import shlex
 from dataclasses import replace
 from functools import partial
 from itertools import product
@@ -80,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{start}  {found.spent.epsilon:>7.4g}  {found.epsilon:>8.3f}  {told}", flush=True)
         good &= found.epsilon <= found.spent.epsilon
         if arguments.store:
-            store_audit(Path(config["results"]), _record(case, found))
+            store_audit(Path(config["results"]), _record(case, found, _line(arguments)))
     print(f"measured: epsilon is at least this, with a confidence of {CONFIDENCE:.0%} each, at the delta of the budget")
     return 0 if good else 1
 
@@ -128,7 +129,14 @@ def _of_releases(case: Case, arguments: argparse.Namespace) -> Audit:
     return one_run_audit(make, canaries, budget.delta, relation=budget.relation, runs=runs, confidence=CONFIDENCE)
 
 
-def _record(case: Case, found: Audit) -> AuditRecord:
+def _line(arguments: argparse.Namespace) -> str:
+    """The command, without where it stores and finds what it audits."""
+    settings = [item for item in arguments.overrides if not item.startswith("results=")]
+    how = ["--releases", "--canaries", arguments.canaries] if arguments.releases else []
+    return shlex.join(["dpbench", "audit", *settings, "--runs", str(arguments.runs), *how])
+
+
+def _record(case: Case, found: Audit, line: str) -> AuditRecord:
     code, budget = provenance(), case.budget
     return AuditRecord(
         case.part.name,
@@ -143,6 +151,7 @@ def _record(case: Case, found: Audit) -> AuditRecord:
         found.runs,
         found.neighbour,
         case.part.parameters,
+        line,
         code["commit"],
         code["dirty"],
     )

@@ -19,7 +19,8 @@ class AuditRecord:
     """The lower bound `measured` on eps at `delta`, of that confidence, for what was asked and what the ledger `spent`.
 
     `runs`: of the mechanism in each of an attack's tables or neighbours, seeds from 1 on; `found`: what the attack saw.
-    `parameters`: those of the mechanism. `commit`: of the code, None outside a checkout; `dirty`: was it changed since?
+    `parameters`: those of the mechanism. `command`: the line that audited it, among others maybe. `commit`: of the
+    code, None outside a checkout; `dirty`: was it changed since?
     """
 
     mechanism: str
@@ -34,29 +35,25 @@ class AuditRecord:
     runs: int
     found: str
     parameters: Mapping[str, Any]
+    command: str
     commit: str | None
     dirty: bool | None
-
-    @property
-    def key(self) -> tuple[str, str, str, float]:
-        """What a row of a table must share with it."""
-        return self.mechanism, self.calibration, self.relation, self.epsilon
 
 
 def store_audit(results: Path, record: AuditRecord) -> Path:
     """Write the record in place of an older one of its kind; its path."""
-    parts = (record.mechanism, record.calibration, record.relation, f"{record.epsilon:g}", record.estimate)
+    budget = (record.relation, f"{record.epsilon:g}", f"{record.delta:g}")
+    parts = (record.mechanism, record.calibration, *budget, record.estimate)
     name = "-".join(part.replace(" ", "_") for part in parts if part)
     return write_file(results / FOLDER / f"{name}.json", json.dumps(asdict(record), indent=1) + "\n")
 
 
-def read_audits(results: Path) -> dict[tuple[str, str, str, float], AuditRecord]:
-    """Of each mechanism and budget that was audited, the largest bound. Raises `UserError` for a damaged file."""
-    found: dict[tuple[str, str, str, float], AuditRecord] = {}
+def read_audits(results: Path) -> list[AuditRecord]:
+    """All that are stored. Raises `UserError` for a damaged file."""
+    found = []
     for path in sorted((results / FOLDER).glob("*.json")):
         try:
-            record = AuditRecord(**json.loads(path.read_text(encoding="utf-8")))
+            found.append(AuditRecord(**json.loads(path.read_text(encoding="utf-8"))))
         except (OSError, ValueError, TypeError) as error:
             raise UserError(f"{path} is not what `dpbench audit --store` writes ({error}); delete it") from None
-        found[record.key] = max(record, found.get(record.key, record), key=lambda one: one.measured)
     return found

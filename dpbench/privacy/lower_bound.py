@@ -46,9 +46,10 @@ def one_run_bound(correct: int, guesses: int, coins: int, delta: float, confiden
     """eps is at least this, with this confidence: so many `guesses` are correct of which of `coins` records are in.
 
     Each record was in the table with probability 1/2, independently, and the number of guesses was fixed beforehand:
-    Steinke, Nasr and Jagielski (2023, arXiv 2305.08846), Theorem 5.2 and Appendix D. Under (eps, delta)-DP at least v
-    of r guesses are correct with probability P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i at most, where m is
-    `coins` and W ~ Binomial(r, e^eps / (1 + e^eps)). Guesses on several runs with coins of their own count together:
+    Steinke, Nasr and Jagielski (2023, arXiv 2305.08846v1), Corollary 5.4 of Theorem 5.2, which Appendix D computes.
+    Under (eps, delta)-DP at least v of r guesses are correct with probability
+    P[W >= v] + 2 m delta max_i P[v > W >= v - i] / i at most, where m is `coins` and
+    W ~ Binomial(r, e^eps / (1 + e^eps)). Guesses on several runs with coins of their own count together:
     a record is in one table alone. No more than log(r / log(1 / (1 - confidence))), about, can be found.
     """
     from scipy.optimize import brentq

@@ -49,8 +49,11 @@ def test_releases_are_audited_and_the_result_is_stored(tmp_path, capsys):
     small = "mechanism.dpsgd_minibatch.steps=20"
     assert main([*line, small, "--releases", "--runs", "50", "--store"]) == 0
     assert "one run, " in capsys.readouterr().out
-    (record,) = read_audits(tmp_path).values()
-    assert record.key == ("dpsgd_minibatch", "paper", "replace", 1.0)
+    (record,) = read_audits(tmp_path)
+    assert (record.mechanism, record.calibration, record.relation) == ("dpsgd_minibatch", "paper", "replace")
+    assert (record.epsilon, record.delta) == (1.0, 1e-5)
+    assert record.command.endswith(f"relation=replace {small} --runs 50 --releases --canaries levels")
+    assert str(tmp_path) not in record.command
     assert (record.estimate, record.confidence, record.parameters["steps"]) == ("one run", 0.95, 20)
     assert 0 <= record.measured <= record.spent <= 1
 

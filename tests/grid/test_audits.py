@@ -1,29 +1,36 @@
-"""Stored audits are read back, the largest bound of each kind, and damaged ones are told."""
+"""Stored audits are read back, one of each kind and budget, and damaged ones are told."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dpbench.errors import UserError
 from dpbench.grid.audits import AuditRecord, read_audits, store_audit
 
+RESULTS = Path(__file__).parents[2] / "results"
 RECORD = AuditRecord(
     *("ssp", "tight", "replace", 1.0, 1e-5, 1.0, 0.4, "Gaussian DP", 0.95, 400, "without a record", {"a": 1}),
-    *("0" * 40, False),
+    *("dpbench audit", "0" * 40, False),
 )
 
 
-def test_the_largest_bound_of_a_mechanism_and_budget_counts(tmp_path):
-    assert read_audits(tmp_path) == {}
-    more, other = replace(RECORD, estimate="one run", measured=0.6), replace(RECORD, epsilon=2.0)
-    paths = {store_audit(tmp_path, one) for one in (RECORD, more, other)}
-    assert len(paths) == 3
-    assert read_audits(tmp_path) == {more.key: more, other.key: other}
-    store_audit(tmp_path, replace(more, measured=0.1))  # takes the place of the older one
-    assert read_audits(tmp_path)[RECORD.key] == RECORD
+@pytest.mark.parametrize("changed", [{"estimate": "one run"}, {"epsilon": 2.0}, {"delta": 1e-6}, {"calibration": ""}])
+def test_a_newer_record_takes_the_place_of_its_own_kind_alone(changed, tmp_path):
+    assert read_audits(tmp_path) == []
+    other, newer = replace(RECORD, **changed), replace(RECORD, measured=0.1)
+    for one in (RECORD, other, newer):
+        store_audit(tmp_path, one)
+    assert sorted(read_audits(tmp_path), key=str) == sorted([newer, other], key=str)
 
 
 def test_a_damaged_record_is_told(tmp_path):
     store_audit(tmp_path, RECORD).write_text("{}")
     with pytest.raises(UserError, match="delete it"):
         read_audits(tmp_path)
+
+
+def test_of_the_audits_kept_here_those_of_patectgan_alone_exceed_a_ledger():
+    kept = read_audits(RESULTS)
+    assert {one.mechanism for one in kept if one.measured > one.spent} == {"patectgan"}
+    assert all(one.commit and one.command and not one.dirty for one in kept)

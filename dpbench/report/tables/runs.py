@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from types import MappingProxyType
 from typing import Any
 
 from dpbench.files import write_file
@@ -17,15 +16,17 @@ from dpbench.report.frames.ledgers import LedgerOf, ex_post, is_claimed, may_be_
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
 
-Audits = Mapping[tuple[str, str, str, float], AuditRecord]
-AUDITED = "Measured by `dpbench audit` on tables of its own, with the settings that its records hold."
+AUDITED = (
+    "Measured by `dpbench audit` on tables of its own, with the settings that its records hold. Where a cell names a "
+    "budget, none was measured at the row's own: it tells how much of what was spent there was measured."
+)
 
 
 def write_runs(
     trials: Iterable[Trial],
     folder: Path,
     name: str,
-    audits: Audits = MappingProxyType({}),
+    audits: Sequence[AuditRecord] = (),
     ledger_of: LedgerOf = no_ledgers,
 ) -> Path:
     """Write <folder>/<name>_runs.md: the provenance of the trials, and the cost of one release by mechanism and
@@ -78,7 +79,7 @@ def _commit(record: Mapping[str, Any]) -> str:
     return f"{record['commit'] or 'not a checkout'}{' with uncommitted changes' if record['dirty'] else ''}"
 
 
-def _costs(trials: list[Trial], audits: Audits, ledger_of: LedgerOf) -> str:
+def _costs(trials: list[Trial], audits: Sequence[AuditRecord], ledger_of: LedgerOf) -> str:
     releases = {trial.release_id: trial for trial in trials}
     groups: dict[tuple[str, float, str], list[Trial]] = {}
     for trial in releases.values():
@@ -100,15 +101,11 @@ def _costs(trials: list[Trial], audits: Audits, ledger_of: LedgerOf) -> str:
     return markdown_table(header, rows)
 
 
-def _paid(group: list[Trial], audits: Audits, ledger_of: LedgerOf) -> list[str]:
+def _paid(group: list[Trial], audits: Sequence[AuditRecord], ledger_of: LedgerOf) -> list[str]:
     """The most that a release spent, what was measured of this mechanism and budget, and what the cost rests on."""
     costs = [trial.spent.epsilon for trial in group if trial.spent is not None]
     if not costs:
         return ["", "", ""]
-    keys = sorted({_audited(trial) for trial in group})
-    deltas = [trial.key.release.budget.delta for trial in group]
-    found = [audits[key] for key in keys if key in audits and audits[key].delta >= max(deltas)]  # so it holds here too
-    measured = max(found, key=lambda one: one.measured, default=None)
     events = ledger_of(group[0])
     told = "proven"
     if is_claimed(events):
@@ -118,14 +115,22 @@ def _paid(group: list[Trial], audits: Audits, ledger_of: LedgerOf) -> list[str]:
     elif (drawn := ex_post(group)) is not None:
         told = f"proven by a filter; ex post {number(drawn)}"
     unpaid = ", inputs not paid for" if any(trial.nonprivate_inputs for trial in group) else ""
-    return [
-        number(max(costs)),
-        f"{measured.measured:.3g} ({measured.estimate})" if measured else "not audited",
-        told + unpaid,
-    ]
+    return [number(max(costs)), _measured(group, audits), told + unpaid]
 
 
-def _audited(trial: Trial) -> tuple[str, str, str, float]:
-    """What the record of an audit must be of."""
-    key = trial.key.release
-    return key.mechanism.name, calibration_of(trial.key), key.budget.relation, key.budget.epsilon
+def _measured(group: list[Trial], audits: Sequence[AuditRecord]) -> str:
+    """The largest bound that holds for the budgets of all; if there is none, that of another budget which found the
+    largest part of what was spent there.
+    """
+    first, budgets = group[0].key, [trial.key.release.budget for trial in group]
+    epsilon, delta = budgets[0].epsilon, max(budget.delta for budget in budgets)
+    asked = {(first.release.mechanism.name, calibration_of(first), budget.relation) for budget in budgets}
+    own = [one for one in audits if (one.mechanism, one.calibration, one.relation) in asked]
+    if here := [one for one in own if one.epsilon == epsilon and one.delta >= delta]:
+        best = max(here, key=lambda one: one.measured)
+        return f"{best.measured:.3g} ({best.estimate})"
+    if not own:
+        return "not audited"
+    best = max(own, key=lambda one: one.measured / one.spent)
+    where = f"at ε = {number(best.epsilon)}, δ = {number(best.delta)}"
+    return f"{where}: {best.measured:.3g} of {best.spent:.3g} ({best.estimate})"

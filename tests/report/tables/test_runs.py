@@ -40,13 +40,18 @@ def test_what_was_measured_and_what_a_cost_rests_on_stand_beside_it(spent, event
     trial = make_trial("aim", calibration="tight")
     trial = replace(trial, spent=replace(trial.spent, **spent))
     budget = trial.key.release.budget
-    key = ("aim", "tight", budget.relation, budget.epsilon)
-    record = AuditRecord(*key, 1e-5, 0.1, 0.07, "one run", 0.95, 4, "", {}, None, None)
+    record = AuditRecord(
+        *("aim", "tight", budget.relation, budget.epsilon, budget.delta, 0.1, 0.07, "one run", 0.95, 4, "", {}, ""),
+        *(None, None),
+    )
     smaller = replace(record, delta=budget.delta / 2)  # a bound on what the cost is at a smaller delta, which is more
+    other, less = replace(record, epsilon=9.0, spent=8.0, measured=6.0), replace(record, epsilon=3.0, measured=0.01)
     for audits, measured in (
-        ({key: record}, "0.07 (one run)"),
-        ({(*key[:3], 9.0): record}, "not audited"),
-        ({key: smaller}, "not audited"),
+        ([], "not audited"),
+        ([replace(record, relation="replace"), replace(record, calibration="paper")], "not audited"),
+        ([other, replace(record, measured=0.03), record], "0.07 (one run)"),
+        ([less, other], "at ε = 9, δ = 1e-05: 6 of 8 (one run)"),
+        ([smaller], "at ε = 0.1, δ = 5e-06: 0.07 of 0.1 (one run)"),
     ):
         text = write_runs([trial], tmp_path, "linreg", audits, lambda _: events).read_text()
         (row,) = [line for line in text.splitlines() if line.startswith("| aim")]
