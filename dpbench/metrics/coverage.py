@@ -71,9 +71,7 @@ def _population(reference: Reference) -> Floats:
 def _intervals(evaluation: Evaluation) -> tuple[Floats, NDArray[np.bool_]]:
     """The intervals of the identified coefficients, and which these are (p,)."""
     if evaluation.fit.intervals is None:
-        raise ValueError(
-            "this model has no intervals; leave coverage, interval_width and interval_score out of its metrics"
-        )
+        raise ValueError("this model has no intervals; leave the metrics of intervals out")
     if evaluation.reference.truth is not None:
         return evaluation.fit.intervals, np.ones(len(evaluation.fit.intervals), dtype=bool)
     values, vectors = np.linalg.eigh(evaluation.reference.all_moments[0])

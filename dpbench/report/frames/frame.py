@@ -41,6 +41,7 @@ _OF_TRIAL = {
     "nonprivate_inputs": "str",
     "release_seconds": "float64",
     "model_seconds": "float64",
+    "peak_mb": "float64",
 }
 _OF_SCORE = {"metric": "str", "value": "float64", "detail": "object", "unit": "str", "direction": "str"}
 COLUMNS = {**_OF_TRIAL, **_OF_SETTING, "variant": "str", **_OF_SCORE, "x": "float64", "panel": "str"}
@@ -55,7 +56,8 @@ def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame
     A trial that is not done has a row, with NaN for its value, under every metric its key asks for and
     under every name that the done trials asked for the same metrics were scored with. `detail` is what a score has
     beside its value, such as a histogram, or None. `epsilon` is inf for the non-private reference;
-    `spent_epsilon` is NaN where nothing is known to be spent; times are in seconds. `variant` is "" unless
+    `spent_epsilon` is NaN where nothing is known to be spent; times are in seconds, `peak_mb` is the largest resident
+    memory of the worker, its libraries included, during the release or the model. `variant` is "" unless
     one cell mixes other settings (see `variants`). `x` and `panel`, the place in a figure, are epsilon and dataset.
 
     Raises `UserError` if one id comes twice with different scores.
@@ -165,7 +167,9 @@ def _of_trial(trial: Trial) -> tuple[object, ...]:
     inputs = SEPARATOR.join(sorted(map(str, trial.nonprivate_inputs)))
     spent = np.nan if trial.spent is None else trial.spent.epsilon
     names = (trial.id, trial.release_id, trial.experiment, trial.key.release.repetition, trial.status)
-    return *names, spent, inputs, trial.runtime.release_seconds, trial.runtime.model_seconds
+    seconds = (trial.runtime.release_seconds, trial.runtime.model_seconds)
+    peaks = (trial.runtime.release_peak_mb, trial.runtime.peak_mb)
+    return *names, spent, inputs, *seconds, max((peak for peak in peaks if peak is not None), default=None)
 
 
 def _scores(
