@@ -87,7 +87,7 @@ def _points(rows: pd.DataFrame) -> pd.DataFrame:
         trials=("y", "size"),
     )  # fmt: skip
     run = cells["trials"].unstack().notna().all(axis=1)
-    cells = cells[cells.index.get_level_values("dataset").map(run)]
+    cells = cells[cells.index.get_level_values("dataset").isin(run.index[run])]
     by = cells.groupby("series_order")
     alone = run.sum() == 1
     points = by.agg({"series": "first", "count": "sum", "trials": "sum"})

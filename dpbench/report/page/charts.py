@@ -177,9 +177,8 @@ def _pairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
 def _mean_ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
     """A row a series, the best one on top, with the bar of its critical difference."""
     names = [label.get_text() for label in axes.get_yticklabels()]
-    x, y = _axis(axes, "x", "mean_rank"), {"field": "series", "type": "nominal", "sort": names, "title": None}
-    y["axis"] = {"labelLimit": LONGEST}
-    look = _look(rows["series"], looks)
+    x, look = _axis(axes, "x", "mean_rank"), _look(rows["series"], looks)
+    y = {"field": "series", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": LONGEST}}
     bar = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": look["color"]}
     yield {"mark": _mark("rule"), "encoding": bar}
     tip = _tip(rows, "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p")
