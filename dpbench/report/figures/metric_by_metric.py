@@ -26,6 +26,7 @@ from dpbench.report.footnotes import as_text, sweep_footnotes
 from dpbench.report.frames.metrics import metric_rows
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.text import number
 
 DRAWN = ["panel", "epsilon", "series", "x", "y", "low", "high", "count", "trials", "datasets"]
 TOLD = "Means over the repetitions with a value; where some have none, the number of those that do stands at the point"
@@ -72,10 +73,12 @@ def _panels(rows: pd.DataFrame, titles: Mapping[str, str], pooled: bool) -> Iter
     private = np.isfinite(rows["epsilon"])
     for dataset in [None] if pooled else in_order(rows["dataset"], titles):
         own = rows["dataset"] == dataset if dataset is not None else pd.Series(True, index=rows.index)
-        for epsilon in sorted(rows.loc[own & private, "epsilon"].unique()):
-            here = rows[own & (~private | (rows["epsilon"] == epsilon))]
-            name = f"ε = {epsilon:g}" if dataset is None else f"{titles.get(dataset, dataset)}, ε = {epsilon:g}"
-            yield name, _points(here).assign(panel=name, epsilon=epsilon)
+        budgets = rows.loc[own & private, ["epsilon", "delta"]].drop_duplicates().sort_values(["epsilon", "delta"])
+        for epsilon, delta in budgets.itertuples(index=False):
+            here = rows[own & (~private | (rows["epsilon"] == epsilon) & (rows["delta"] == delta))]
+            words = [] if dataset is None else [titles.get(dataset, dataset)]
+            words += [f"ε = {epsilon:g}", *([f"δ = {number(delta)}"] if budgets["delta"].nunique() > 1 else [])]
+            yield ", ".join(words), _points(here).assign(panel=", ".join(words), epsilon=epsilon)
 
 
 def _points(rows: pd.DataFrame) -> pd.DataFrame:

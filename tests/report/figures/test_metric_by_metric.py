@@ -32,6 +32,12 @@ def test_a_panel_is_a_data_set_at_an_epsilon_with_its_references():
     assert "public" not in points.loc["fire, ε = 1"].index
 
 
+def test_budgets_of_two_deltas_are_not_averaged():
+    figure, _ = drawn([*trials(), *trials(delta=1e-6)])
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles[:2] == ["adult, ε = 0.1, δ = 1e-06", "adult, ε = 0.1, δ = 1e-05"] and len(titles) == 4
+
+
 def test_pooled_points_are_geometric_means_over_the_data_sets_that_every_method_ran_on():
     figure, points = drawn([*trials(), make_trial("ssp", dataset="taxi")], pooled=True)
     assert points.loc["ε = 0.1", "y"].to_dict() == pytest.approx({"SSP": 0.8, "AdaSSP": 0.3})
