@@ -45,6 +45,7 @@ def metric_by_metric(
     - pooled: true for a panel an epsilon, with geometric means over the data sets on which every series was run
     - relative: as for `metric_by_epsilon`, of either metric
     - xlabel, ylabel, xscale, yscale ("log"), ylim, panels (data set -> title, in the order of the panels)
+    - xlim: the most that the axis shows; points beyond stand at its edge, with their value
     - lines: values of the metric at which a thin line is drawn, such as a nominal level.
 
     Returns the figure and its points: `low` and `high` are the ends of the bar, `count` of `trials` have a value.
@@ -101,13 +102,15 @@ def _points(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any]) -> None:
     looks = line_styles(known)
+    points = points.assign(value=points["x"], x=points["x"].clip(*spec.get("xlim") or (None, None)))
     for row in points[points["x"].notna() & points["y"].notna()].to_dict("records"):
         look = {**looks[row["series_order"]], "linestyle": "none"}
         bar = (row["high"] - row["low"]) / 2 or None
         axes.errorbar(row["x"], row["y"], yerr=bar, capsize=2, elinewidth=0.9, zorder=3, label=row["series"], **look)
-        if row["count"] < row["trials"]:
-            text = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 6, "color": look["color"]}
-            axes.annotate(str(row["count"]), (row["x"], row["y"]), **text)
+        told = [str(row["count"])] if row["count"] < row["trials"] else []
+        told += [f"at {row['value']:.2g}"] if row["value"] != row["x"] else []
+        text = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 6, "color": look["color"]}
+        axes.annotate(", ".join(told), (row["x"], row["y"]), **text)
     for value in spec.get("lines") or []:
         axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
     axes.set(xlabel=spec.get("xlabel") or spec["against"], ylabel=spec.get("ylabel") or spec["metric"])
