@@ -21,7 +21,9 @@ def report(arguments: argparse.Namespace) -> int:
     papers, overrides = papers_of(arguments.overrides)
     single = any(item.startswith(("experiment=", "name=")) for item in overrides)
     if len(papers) + single != 1:
-        raise UserError("give one of paper=..., experiment=..., name=... and the folder of a run (see dpbench list)")
+        raise UserError(
+            "give one of paper=..., experiment=..., name=... and the folder of a paper or a run (see dpbench list)"
+        )
     config_dir: Path | None = arguments.config_dir
     experiment = compose(overrides, config_dir)
     ledger_of = ledgers(Store(experiment.results, experiment.name))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dpbench.config import Experiment, quoted
-from dpbench.errors import UserError
+from dpbench.config import Experiment, choices, quoted
+from dpbench.errors import UserError, unknown
 from dpbench.grid.store import Store
+from dpbench.report.export import NAME
 
 FILE = "experiment.yaml"
 ALONE = {"name", "results", "jobs", "executor", "shards", "report", "slurm"}  # settings that leave a run what it is
@@ -30,16 +31,17 @@ def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) 
 def recall(arguments: argparse.Namespace) -> None:
     """Let the settings of a line that gives a run by its name or folder, and nothing else of it, be those of the run.
 
-    A folder becomes the settings `results` and `name`. Raises `UserError` if the record of the run cannot be read.
+    A folder becomes the settings `results` and `name`; one that has an export alone, `results` and the paper or the
+    experiment of its name. Raises `UserError` if there is none, or the record of the run cannot be read.
     """
     import yaml
 
     folders = [Path(item).resolve() for item in arguments.overrides if "=" not in item and item[:1] != "~"]
     given = dict(item.split("=", 1) for item in arguments.overrides if "=" in item)
-    if len(folders) > 1 or (folders and given.keys() & {"name", "results", "experiment"}):
+    if len(folders) > 1 or (folders and given.keys() & {"name", "results", "experiment", "paper"}):
         raise UserError("give the folder of one run, without name, results and experiment, which it stands for")
     for folder in folders:
-        given |= {"results": quoted(str(folder.parent)), "name": quoted(folder.name)}
+        given |= {"results": quoted(str(folder.parent)), **_named(folder, arguments.config_dir)}
     line = [f"{name}={value}" for name, value in given.items()] if folders else arguments.overrides
     root = folders[0].parent if folders else Path(given.get("results", "results").strip("'\""))
     path = root / given.get("name", "").strip("'\"") / FILE
@@ -54,3 +56,14 @@ def recall(arguments: argparse.Namespace) -> None:
         line = [*kept, *line]
         arguments.config_dir = arguments.config_dir or (None if own is None else Path(own))
     arguments.overrides = line
+
+
+def _named(folder: Path, config_dir: Path | None) -> dict[str, str]:
+    """The setting that the folder's name is the value of."""
+    if (folder / FILE).is_file() or not (folder / NAME).is_file():
+        return {"name": quoted(folder.name)}
+    known = {group: choices(group, config_dir) for group in ("paper", "experiment")}
+    for group, names in known.items():
+        if folder.name in names:
+            return {group: folder.name}
+    raise unknown("paper or experiment", folder.name, [name for names in known.values() for name in names])

@@ -28,7 +28,7 @@ ANY = {  # keys that every kind's spec may have
 }
 RESERVED = {"_target_": "str", "_required_": "dict", "_optional_": "dict", "_reads_": "list"}
 REPORT = {"metrics": "list", "figures": "list", "panels": "dict"}
-OTHER_METRICS = ("seconds", "spent_epsilon")  # shown as a metric, and stored with every trial
+OTHER_METRICS = ("seconds", "peak_mb", "spent_epsilon")  # shown as a metric, and stored with every trial
 
 
 def kinds() -> dict[str, Kind]:
@@ -101,11 +101,17 @@ def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> dict[str,
         if key not in spec:
             raise UserError(f"{where}: a {kind.name} needs {key}")
     checked_name(spec["name"])
-    metric = spec.get("metric")
-    if metric is not None and metric not in metrics and metric not in OTHER_METRICS:
-        raise unknown(f"metric of {where}", str(metric), metrics)
-    if metric is not None and "ylabel" in kind.optional:
-        spec.setdefault("ylabel", metric_label(metric))
+    relative: Mapping[str, Any] = spec.get("relative", {})
+    for metric in filter(None, [spec.get("metric"), spec.get("against"), *relative]):
+        if metric not in metrics and metric not in OTHER_METRICS:
+            raise unknown(f"metric of {where}", str(metric), metrics)
+    methods = labels() if relative else {}
+    for method in (str(method) for those in relative.values() for method in those):
+        if method not in methods:
+            raise unknown(f"method of {where}.relative", method, methods)
+    for axis, key in (("ylabel", "metric"), ("xlabel", "against")):
+        if key in spec and axis in kind.optional:
+            spec.setdefault(axis, metric_label(spec[key]))
     return spec
 
 

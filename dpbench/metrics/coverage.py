@@ -1,4 +1,4 @@
-"""How often intervals hold the population's coefficients, and how wide they are."""
+"""How often intervals hold the population's coefficients, how wide they are, and both in one number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.data.domain import Floats
-from dpbench.metrics.evaluation import Evaluation, Score
+from dpbench.metrics.evaluation import Evaluation, Reference, Score
 from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, solve
 
 NULL_SPACE = 1e-6  # of a unit vector's length: less is the rounding of eigenvectors
@@ -23,10 +23,7 @@ def coverage(evaluation: Evaluation) -> Score:
     behind the part.
     """
     intervals, kept = _intervals(evaluation)
-    reference, truth = evaluation.reference, evaluation.reference.truth
-    if truth is None:
-        truth = solve(*reference.all_moments, scaled=reference.design.scaled).coefficients
-    population = truth[kept]
+    population = _population(evaluation.reference)[kept]
     lower, upper = intervals.T
     covered = (lower <= population) & (population <= upper)
     detail = {
@@ -42,14 +39,39 @@ def coverage(evaluation: Evaluation) -> Score:
 def interval_width(evaluation: Evaluation) -> Score:
     """Median width of the intervals of the identified coefficients, in (scaled) target for one unit of a feature."""
     intervals, _ = _intervals(evaluation)
-    unit = "scaled target" if evaluation.reference.design.scaled else ""
-    return Score("interval_width", float(np.median(intervals[:, 1] - intervals[:, 0])), unit, "lower")
+    return Score("interval_width", float(np.median(intervals[:, 1] - intervals[:, 0])), _unit(evaluation), "lower")
+
+
+def interval_score(evaluation: Evaluation) -> Score:
+    """Mean over the identified coefficients of (u - l) + 2/alpha times how far [l, u] misses the population's value.
+
+    What intervals of level 1 - alpha cost by length and misses at once: its expectation is least for the right
+    quantiles (Gneiting and Raftery 2007, equation 43). The population is that of `coverage`, the unit that of
+    `interval_width`.
+    """
+    intervals, kept = _intervals(evaluation)
+    population = _population(evaluation.reference)[kept]
+    lower, upper = intervals.T
+    missed = np.maximum(lower - population, 0.0) + np.maximum(population - upper, 0.0)
+    score = upper - lower + 2 / (1 - float(evaluation.fit.notes["level"])) * missed
+    return Score("interval_score", float(score.mean()), _unit(evaluation), "lower")
+
+
+def _unit(evaluation: Evaluation) -> str:
+    return "scaled target" if evaluation.reference.design.scaled else ""
+
+
+def _population(reference: Reference) -> Floats:
+    """The population's coefficients (p,); see `coverage`."""
+    if reference.truth is not None:
+        return reference.truth
+    return solve(*reference.all_moments, scaled=reference.design.scaled).coefficients
 
 
 def _intervals(evaluation: Evaluation) -> tuple[Floats, NDArray[np.bool_]]:
     """The intervals of the identified coefficients, and which these are (p,)."""
     if evaluation.fit.intervals is None:
-        raise ValueError("this model has no intervals; leave coverage and interval_width out of its metrics")
+        raise ValueError("this model has no intervals; leave the metrics of intervals out")
     if evaluation.reference.truth is not None:
         return evaluation.fit.intervals, np.ones(len(evaluation.fit.intervals), dtype=bool)
     values, vectors = np.linalg.eigh(evaluation.reference.all_moments[0])

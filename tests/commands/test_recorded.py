@@ -1,5 +1,7 @@
 """A run is found again by its name or its folder, with the settings that it was made with."""
 
+import shutil
+
 import pytest
 import yaml
 
@@ -55,6 +57,20 @@ def test_figures_and_status_find_it_too(folder, capsys):
 def test_other_figures_of_it_are_drawn(folder, capsys):
     assert main(["figures", str(folder), "report.figures=[{name: other, metric: r2, title: R2}]"]) == 0
     assert "my_run/figures/other.png" in capsys.readouterr().out
+
+
+def test_a_folder_with_an_export_alone_is_the_paper_or_experiment_of_its_name(folder, tmp_path, capsys):
+    assert main(["figures", str(folder)]) == 0
+    for name in ("quickstart", "dd_ssp", "my_run"):
+        (tmp_path / name).mkdir()
+        shutil.copy(folder / "trials.jsonl.xz", tmp_path / name)
+    capsys.readouterr()
+    assert main(["export", str(tmp_path / "dd_ssp")]) == 0
+    assert "dd_ssp.parquet" in capsys.readouterr().out
+    assert main(["report", str(tmp_path / "quickstart")]) == 2
+    assert "no trial of quickstart is stored" in capsys.readouterr().err, "those of another grid"
+    assert main(["report", str(tmp_path / "my_run")]) == 2
+    assert "unknown paper or experiment 'my_run'" in capsys.readouterr().err
 
 
 def test_other_settings_beside_the_name_are_a_run_of_their_own(folder, capsys):

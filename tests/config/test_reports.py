@@ -29,6 +29,8 @@ def test_an_empty_report_has_all_its_parts():
         ({"figures": [{**FIGURE, "kind": "comparison_table"}]}, "a comparison_table needs title"),
         ({"figures": [{**FIGURE, "ylim": 5}]}, r"report\.figures\.0 \(mse\)\.ylim must be list or mapping"),
         ({"figures": [{**FIGURE, "metric": "msee"}]}, "did you mean 'mse'"),
+        ({"figures": [{**FIGURE, "kind": "metric_by_metric", "against": "second"}]}, "unknown metric .*'second'"),
+        ({"figures": [{**FIGURE, "relative": {"mse": ["exakt/linear_statistics"]}}]}, "did you mean 'exact/linear_st"),
     ],
 )
 def test_a_report_that_asks_for_what_there_is_not_is_refused(report, message):

@@ -7,7 +7,7 @@ import pytest
 
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
-from dpbench.metrics.coverage import coverage, interval_width
+from dpbench.metrics.coverage import coverage, interval_score, interval_width
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
@@ -37,6 +37,13 @@ def test_the_population_is_the_training_and_the_test_rows_together(small_table, 
 def test_width_is_the_median_over_coefficients(small_table, small_domain):
     above = np.array([1.0, 2.0, 4.0, 8.0, 16.0])
     assert interval_width(evaluation(small_table, Design(small_domain, "grade"), 1.0, above)).value == 5
+
+
+def test_the_interval_score_is_the_width_and_ten_times_the_miss_at_level_0_8(small_table, small_domain):
+    below = np.array([1.0, -2.0, 1.0, 1.0, 1.0])  # the second interval lies 2 above its coefficient
+    made = evaluation(small_table, Design(small_domain, "grade"), below, np.array([1.0, 3.0, 1.0, -0.5, 1.0]))
+    made = replace(made, fit=replace(made.fit, notes={"level": 0.8}))
+    assert interval_score(made).value == pytest.approx((2 + (1 + 10 * 2) + 2 + (0.5 + 10 * 0.5) + 2) / 5)
 
 
 def test_coefficients_of_collinear_columns_are_left_out(small_table, small_domain):

@@ -15,7 +15,8 @@ RESULTS = Path(__file__).parents[2] / "results"
 
 
 @pytest.mark.parametrize(
-    ("name", "figure"), [("dd_ssp", "figure4"), pytest.param("binagg", "figure2", marks=pytest.mark.slow)]
+    ("name", "figure"),
+    [("dd_ssp", "figure4"), ("arena", "queries_ranks"), pytest.param("binagg", "figure2", marks=pytest.mark.slow)],
 )
 def test_a_figure_of_each_paper_is_drawn_again_to_the_byte(name, figure, tmp_path):
     paper = paper_of(name)

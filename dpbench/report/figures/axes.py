@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
 from dpbench.report.figures.style import REFERENCE_COLOUR
@@ -53,7 +54,7 @@ def set_metric_axis(
     elif logarithmic:
         axes.set_ylim(*_log_limits(cells))
     if logarithmic:
-        _set_log_ticks(axes)
+        set_log_ticks(axes.yaxis)
 
 
 def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
@@ -68,16 +69,16 @@ def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
     return math.exp(low - margin), math.exp(high + margin)
 
 
-def _set_log_ticks(axes: Axes) -> None:
-    """Plain numbers at 1, 2 and 5 times the powers of ten, at powers only over four decades, else evenly."""
-    bottom, top = axes.get_ylim()
+def set_log_ticks(axis: Axis, most: float = 4) -> None:
+    """Plain numbers at 1, 2 and 5 times the powers of ten, at powers only over `most` decades, else evenly."""
+    bottom, top = axis.get_view_interval()
     decades = math.log10(top / bottom)
     if decades < 0.5:
-        axes.yaxis.set_major_locator(MaxNLocator(6))
+        axis.set_major_locator(MaxNLocator(6))
     else:
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 4 else (1.0,)))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axes.yaxis.set_minor_formatter(NullFormatter())
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < most else (1.0,)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def mark_clipped(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:

@@ -85,7 +85,7 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
     for place, row in enumerate(order.to_dict("records")):
         look = {**looks[row["series_order"]], "linestyle": "none"}
         bar = None if math.isnan(row["low"]) else (row["high"] - row["low"]) / 2
-        axes.errorbar(row["mean_rank"], place, xerr=bar, capsize=2, **look)
+        axes.errorbar(row["mean_rank"], place, xerr=bar, capsize=2, label=row["series"], **look)
     axes.set_yticks(range(len(order)), order["series"])
     axes.set(xlabel="mean rank", ylim=(len(order) - 0.5, -0.5))
 

@@ -29,6 +29,7 @@ def metric_by_epsilon(
     - ylim: [low, high], or such a pair by panel; means outside are marked at the edge, with their value
     - panels: data set -> title, in the order of the panels
     - lines: values at which a thin line is drawn, such as a nominal level
+    - relative: {metric: [mechanism/model, ...]}, what it is shown as a multiple of (see `as_multiples`)
     - bands: [{between: [mechanism/model, mechanism/model], label}], two thin lines, the second with stars, and the
       region between their means shaded where both have one.
 

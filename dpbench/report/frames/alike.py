@@ -22,6 +22,7 @@ OF_TRIAL = {
     "nonprivate_inputs": "str",
     "release_seconds": "float64",
     "model_seconds": "float64",
+    "peak_mb": "float64",
 }
 
 
@@ -66,6 +67,7 @@ def _of_trials(trials: Sequence[Trial]) -> Alike:
         "nonprivate_inputs": [_joined(trial.nonprivate_inputs) for trial in trials],
         "release_seconds": [trial.runtime.release_seconds for trial in trials],
         "model_seconds": [trial.runtime.model_seconds for trial in trials],
+        "peak_mb": [_peak(trial.runtime.release_peak_mb, trial.runtime.peak_mb) for trial in trials],
     }
     return Alike(trials[0].key, fields, [[vars(score) for score in trial.scores] for trial in trials])
 
@@ -85,9 +87,14 @@ def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:
         "nonprivate_inputs": list(map(_joined, column("nonprivate_inputs"))),
         "release_seconds": column("runtime", "release_seconds"),
         "model_seconds": column("runtime", "model_seconds"),
+        "peak_mb": list(map(_peak, column("runtime", "release_peak_mb"), column("runtime", "peak_mb"))),
     }
     return Alike(cell.key, fields, column("scores"))
 
 
 def _joined(inputs: Iterable[object]) -> str:
     return SEPARATOR.join(sorted(map(str, inputs)))
+
+
+def _peak(*measured: float | None) -> float | None:
+    return max((peak for peak in measured if peak is not None), default=None)

@@ -46,7 +46,8 @@ def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame
     A trial that is not done has a row, with NaN for its value, under every metric its key asks for and
     under every name that the done trials asked for the same metrics were scored with. `detail` is what a score has
     beside its value, such as a histogram, or None. `epsilon` is inf for the non-private reference;
-    `spent_epsilon` is NaN where nothing is known to be spent; times are in seconds. `variant` is "" unless
+    `spent_epsilon` is NaN where nothing is known to be spent; times are in seconds, `peak_mb` is the largest resident
+    memory of the worker, its libraries included, during the release or the model. `variant` is "" unless
     one cell mixes other settings (see `variants`). `x` and `panel`, the place in a figure, are epsilon and dataset.
 
     Raises `UserError` if one id comes twice with different scores.

@@ -14,6 +14,7 @@ import pandas as pd
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
 from dpbench.privacy.accounting import gaussian_mu
+from dpbench.report.frames.metrics import as_multiples
 
 Group = tuple[object, ...]
 
@@ -151,8 +152,9 @@ def settings_of(spec: Mapping[str, Any]) -> list[str]:
 def placed(frame: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
     """The rows that a figure shows, with the setting `spec["x"]` as `x` (inf for rows without it) and that of
     `spec["panel"]` as `panel`: epsilon and the dataset if the spec names none. `spec["where"]`: {setting: value}, the
-    only rows that are kept; those of a method without the setting are too.
+    only rows that are kept; those of a method without the setting are too. `spec["relative"]`: see `as_multiples`.
     """
+    frame = as_multiples(frame, spec.get("relative", {}))
     for path, value in spec.get("where", {}).items():
         missing = frame[path].isna() | frame[path].isin([np.inf])
         frame = frame[(frame[path] == value) | missing]

@@ -14,10 +14,12 @@ from dpbench.report.page.looks import Look, looks_of
 
 Json = dict[str, Any]
 HEIGHT, POINT, STRIPE = 250, 55, 0.13  # pixels of a panel, area of a mark, opacity of a band
+LONGEST = 150  # pixels of the name of a series beside its row
 CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it stands
 CHOICES = {
     "series": "!shownSeries || indexof(shownSeries, datum.series) >= 0",
-    "epsilon": "!shownEpsilons || !isFinite(datum.EPSILON) || indexof(shownEpsilons, datum.EPSILON) >= 0",
+    "epsilon": "!shownEpsilons || !isFinite(toNumber(datum.EPSILON)) || "
+    "indexof(shownEpsilons, toNumber(datum.EPSILON)) >= 0",
 }
 CONFIG = {
     "aria": False,  # the frame of the chart has the words
@@ -161,6 +163,28 @@ def _stairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterat
     }
 
 
+def _pairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """Points with the bar of their height."""
+    x, y, look = _axis(axes, "x", "x"), _axis(axes, "y", "y"), _look(rows["series"], looks)
+    here = [{"filter": "isValid(datum.x) && isValid(datum.y)"}]
+    bar = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": look["color"]}
+    tip = _tip(rows, "series", "x", "y", "count", "trials", "datasets")
+    yield {"transform": here, "mark": _mark("rule"), "encoding": bar}
+    points = {"x": x, "y": y, **_marks(look), **tip}
+    yield {"transform": here, "mark": _mark("point", size=POINT, opacity=1), "encoding": points}
+
+
+def _mean_ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """A row a series, the best one on top, with the bar of its critical difference."""
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    x, look = _axis(axes, "x", "mean_rank"), _look(rows["series"], looks)
+    y = {"field": "series", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": LONGEST}}
+    bar = {"x": {**x, "field": "low"}, "x2": {"field": "high"}, "y": y, "color": look["color"]}
+    yield {"mark": _mark("rule"), "encoding": bar}
+    tip = _tip(rows, "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p")
+    yield {"mark": _mark("point", size=POINT, opacity=1), "encoding": {"x": x, "y": y, **_marks(look), **tip}}
+
+
 class Kind(NamedTuple):
     """The columns by which what is drawn is known, those whose values have a panel each, and the layers of a panel."""
 
@@ -176,6 +200,8 @@ KINDS = (
     Kind(("dataset", "column", "series", "level", "mean", "low", "high"), ["dataset", "column"], _quantiles),
     Kind(("panel", "series", "place", "value", "low", "high", "ranks"), ["panel"], _ranks),
     Kind(("dataset", "series", "step", "mean", "least", "most"), ["dataset"], _stairs),
+    Kind(("panel", "series", "x", "y", "low", "high", "datasets"), ["panel"], _pairs),
+    Kind(("epsilon", "series", "mean_rank", "low", "high", "datasets"), ["epsilon"], _mean_ranks),
 )
 
 

@@ -14,6 +14,7 @@ from dpbench.errors import check_known
 from dpbench.report.claims.agreement import RULE, counted, verdict
 from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.metrics import metric_rows
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.tables.ranks import mean_ratios, ranks
@@ -32,8 +33,7 @@ def comparison_table(
     """Mean and standard error of `spec["metric"]` over the repetitions, a row a data set and a column a method.
 
     Models with one label are averaged within a repetition, without those that have no estimate; it is lost if one of
-    them failed. The metric "seconds" is the time of a release and of a model on it, and
-    "spent_epsilon" what the ledger of a private release amounts to. `spec` perhaps has
+    them failed. The metric may be one that every trial has (see `metric_rows`). `spec` perhaps has
 
     - x: a setting whose values are the columns in place of the methods; these are then rows of each data set
     - panel: a setting whose values are the rows in place of the data sets; `panels` maps them to titles, in their order
@@ -50,7 +50,7 @@ def comparison_table(
     statistic = str(spec.get("statistic", "mean"))
     check_known("statistic", statistic, STATISTICS)
     source = str(published.get("source", "paper"))
-    rows = _metric(frame, str(spec["metric"]))
+    rows = metric_rows(frame, str(spec["metric"]))
     cells = _with_published(_cells(rows, labels, spec), published, spec)
     titles = declared_titles(spec)
     names = in_order(cells["row"], titles)
@@ -88,18 +88,6 @@ def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str
     """
     apart = "none" if str(spec.get("x")).startswith("release.mechanism.parameters.") else "inf"
     return "" if (apart in texts) != (column == apart) else NOT_RUN
-
-
-def _metric(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The rows of one metric; of "seconds" and "spent_epsilon" one row a trial."""
-    rows = frame.drop_duplicates("trial")
-    if metric == "seconds":
-        seconds = rows["release_seconds"] + rows["model_seconds"]
-        return rows.assign(metric=metric, value=seconds.where(rows["status"] == "done"), unit="s", direction="lower")
-    if metric == "spent_epsilon":
-        private: pd.DataFrame = rows[np.isfinite(rows["epsilon"])]
-        return private.assign(metric=metric, value=private["spent_epsilon"], unit="", direction="lower")
-    return frame[frame["metric"] == metric]
 
 
 def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:

@@ -38,5 +38,23 @@ def test_what_lies_outside_of_the_axis_is_marked_at_its_edge():
     assert marks == ["triangle-up"]
 
 
+def test_mean_ranks_have_a_row_a_series_the_best_one_on_top():
+    chart = chart_of(*draw([*make_grid(), *make_grid("taxi", seed=1)], kind="mean_ranks"))
+    assert [panel["title"] for panel in chart["panels"]][:2] == ["ε = 0.05", "ε = 0.1"]
+    y = chart["panels"][0]["spec"]["layer"][-1]["encoding"]["y"]
+    assert y["sort"][0] == "DD-SSP" and y["sort"][-1].startswith("SSP") and chart["series"][0] == "SSP (tight)"
+    looks = looks_of(draw(make_grid(), kind="mean_ranks")[0])
+    assert looks["DD-SSP"].marker and looks["DD-SSP"] != looks["AIM-Synth"]
+
+
+def test_a_metric_against_another_has_both_axes():
+    figure, points = draw(make_grid(), kind="metric_by_metric", against="r2", xscale="log")
+    chart = chart_of(figure, points)
+    encoding = chart["panels"][0]["spec"]["layer"][-1]["encoding"]
+    assert chart["panels"][0]["title"] == "adult, ε = 0.05" and len(chart["panels"]) == 5
+    assert encoding["x"]["title"] == "r2" and encoding["x"]["scale"]["domain"] == list(figure.axes[0].get_xlim())
+    assert encoding["y"]["scale"]["type"] == "log"
+
+
 def test_a_kind_that_is_not_known_has_its_picture_alone(drawn):
     assert chart_of(drawn[0], drawn[1][["series", "mean"]]) is None

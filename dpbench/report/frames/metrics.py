@@ -1,0 +1,44 @@
+"""The rows of one metric, and metrics as multiples of what a reference has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pandas as pd
+
+
+def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows of one metric, or one row a trial of what every trial has.
+
+    That is "seconds", the time of a release and of a model on it, "peak_mb", the memory of their worker, and
+    "spent_epsilon", what the ledger of a private release amounts to.
+    """
+    rows = frame.drop_duplicates("trial")
+    if metric == "seconds":
+        seconds = rows["release_seconds"] + rows["model_seconds"]
+        return rows.assign(metric=metric, value=seconds.where(rows["status"] == "done"), unit="s", direction="lower")
+    if metric == "peak_mb":
+        peak = rows["peak_mb"].where(rows["status"] == "done")
+        return rows.assign(metric=metric, value=peak, unit="MB", direction="lower")
+    if metric == "spent_epsilon":
+        private: pd.DataFrame = rows[np.isfinite(rows["epsilon"])]
+        return private.assign(metric=metric, value=private["spent_epsilon"], unit="", direction="lower")
+    return frame[frame["metric"] == metric]
+
+
+def as_multiples(frame: pd.DataFrame, of: Mapping[str, Sequence[str]]) -> pd.DataFrame:
+    """The frame with each metric that `of` names divided by the best mean that one of its methods has on the data set.
+
+    `of`: metric -> non-private references, "mechanism/model". Rows of a data set without any of them are left out.
+    """
+    for metric, methods in of.items():
+        rows = frame["metric"] == metric
+        named = (frame["mechanism"] + "/" + frame["model"]).isin(list(methods))
+        references = frame[rows & named & (frame["epsilon"] == np.inf) & (frame["status"] == "done")]
+        means = references.groupby(["dataset", "mechanism", "model"])["value"].mean().groupby("dataset")
+        best = means.max() if (frame.loc[rows, "direction"] == "higher").any() else means.min()
+        divisor = frame["dataset"].map(best)
+        value = (frame["value"] / divisor).where(rows, frame["value"])
+        frame = frame.assign(value=value, unit=frame["unit"].mask(rows, ""))[~rows | divisor.notna()]
+    return frame

@@ -1,0 +1,47 @@
+"""Rows of a metric, and metrics as multiples of a reference's."""
+
+import math
+
+import pytest
+
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.metrics import as_multiples, metric_rows
+
+from ..made_up import make_trial
+
+EXACT, UNIFORM = "exact/linear_statistics", "uniform/linear_statistics"
+
+
+@pytest.fixture
+def frame():
+    """On Adult AdaSSP and two references, of which the better one has a mean of 0.05; on Fire AdaSSP alone."""
+    references = [
+        make_trial("exact", epsilon=math.inf, repetition=place, mse=mse) for place, mse in enumerate((0.04, 0.06))
+    ]
+    private = [make_trial("adassp", dataset=dataset, mse=0.1) for dataset in ("adult", "fire")]
+    return trial_frame([*references, make_trial("uniform", epsilon=math.inf, mse=0.4), *private])
+
+
+def test_a_multiple_is_of_the_best_reference_on_the_data_set(frame):
+    found = as_multiples(frame, {"mse": [EXACT, UNIFORM]})
+    rows = found[found["metric"] == "mse"]
+    assert dict(zip(rows["mechanism"], rows["value"], strict=True)) == pytest.approx(
+        {"exact": 1.2, "uniform": 8.0, "adassp": 2.0}
+    )
+    assert set(rows["unit"]) == {""}, "a multiple has none"
+    assert set(rows["dataset"]) == {"adult"}, "Fire has no reference"
+    others = found[found["metric"] == "r2"]
+    assert others["value"].tolist() == frame.loc[frame["metric"] == "r2", "value"].tolist()
+
+
+def test_of_a_score_that_should_be_high_the_best_is_the_highest(frame):
+    found = as_multiples(frame, {"r2": [EXACT, UNIFORM]})  # 1 - mse
+    value = found.loc[(found["metric"] == "r2") & (found["mechanism"] == "adassp"), "value"]
+    assert value.tolist() == pytest.approx([0.9 / 0.95])
+
+
+def test_every_trial_has_seconds_and_memory_once_and_a_failed_one_neither(frame):
+    stored = [make_trial(), make_trial(repetition=1, status="failed")]
+    for metric, value, unit in (("seconds", 1.21, "s"), ("peak_mb", 210.0, "MB")):
+        rows = metric_rows(trial_frame(stored), metric).sort_values("repetition")
+        assert rows["value"].tolist() == pytest.approx([value, math.nan], nan_ok=True) and set(rows["unit"]) == {unit}
