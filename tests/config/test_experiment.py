@@ -56,3 +56,12 @@ def test_a_sweep_over_data_sets_composes_what_a_line_for_each_does():
 def test_a_sweep_over_data_sets_keeps_what_the_line_says_of_them():
     swept = compose(["experiment=binagg_table2", "+sweep={dataset:[abalone,wine_quality]}", "dataset.outside=clip"])
     assert [grid.dataset["outside"] for grid in swept.grids] == ["clip", "clip"]
+
+
+def test_the_arena_and_table_2_take_a_table_of_ones_own(tmp_path):
+    (tmp_path / "my.csv").write_text("a,b\n" + "0,1\n1,0\n" * 20)
+    (tmp_path / "my.yaml").write_text("a: {values: [0, 1]}\nb: {levels: [0, 1]}\n")
+    table = ["dataset=csv", f"dataset.path={tmp_path}/my.csv", f"dataset.domain={tmp_path}/my.yaml", "dataset.target=b"]
+    for name, mechanism in (("arena_classification", "dpsgd"), ("binagg_table2", "dpgd_wide")):
+        (grid,) = compose([f"experiment={name}", f"mechanism=[{mechanism}]", *table, "sample.train_rows=30"]).grids
+        assert grid.mechanisms[0].parameters["expected_rows"] == 30
