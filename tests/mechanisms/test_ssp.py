@@ -69,6 +69,7 @@ def test_noise_is_symmetric_and_of_the_size_in_the_release(small_table, design):
     assert np.array_equal(draws[0].xtx, draws[0].xtx.T)
 
 
+@pytest.mark.slow
 def test_measured_privacy_loss_stays_under_the_claim_and_a_broken_mechanism_is_caught():
     """Clopper-Pearson lower bound on eps (level 1e-6) from 20,000 runs on two worst-case neighbours.
 
