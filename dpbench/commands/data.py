@@ -22,7 +22,8 @@ def data(arguments: argparse.Namespace) -> int:
         check_known("dataset", name, known)
     if arguments.action == "check":
         dataset = f"dataset={names[0]}" if names else "dataset=csv"
-        print(check(composed([dataset, *settings], arguments.config_dir)["dataset"]))
+        config = composed([dataset, *settings], arguments.config_dir)
+        print(check(config["dataset"], config["sample"]["test_rows"]))
         return 0
     chosen = names or [name for name in known if name != "csv"]
     if arguments.action == "card" and not names:

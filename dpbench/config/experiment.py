@@ -95,10 +95,10 @@ def _points(
     line does not change.
     """
     made = {tuple(overrides): base}
-    changed = any(
-        item.lstrip("+~").startswith("dataset.") for item in (*overrides, *(key for key in axes if key[0] in "+~"))
-    )
-    apart = "dataset" in axes and config_dir is None and not changed
+    of_line = (*overrides, *(key for key in axes if key[0] in "+~"))
+    changed = any(item.lstrip("+~").startswith("dataset.") for item in of_line)
+    named = axes.get("dataset", [None])
+    apart = config_dir is None and not changed and set(map(str, named)) <= set(choices("dataset"))
     for values in product(*axes.values()):
         point = dict(zip(axes, values, strict=True))
         plain = {key: value for key, value in point.items() if key not in GROUPS and key[0] not in "+~"}

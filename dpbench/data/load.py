@@ -17,7 +17,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
 from dpbench.data.source import computed, sources_of
-from dpbench.data.table import Table, TableError, count_test_rows
+from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError, check_known
 from dpbench.targets import resolve
@@ -123,8 +123,10 @@ def card(config: Mapping[str, Any]) -> str:
     return "\n".join([*lines, *_file_lines(config)])
 
 
-def check(config: Mapping[str, Any]) -> str:
+def check(config: Mapping[str, Any], test_rows: TestRows | None = None) -> str:
     """The text of `dpbench data check`: the rows fit their declaration, perhaps after clipping or dropping.
+
+    Of a table of one's own with so many `test_rows` (see `count_test_rows`) it says how many others there are.
 
     Raises `UserError` if they do not.
     """
@@ -138,10 +140,11 @@ def check(config: Mapping[str, Any]) -> str:
     if coded.dropped:
         lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,}")
     lines += [f"  values of {name} moved into its bounds: {count:,}" for name, count in coded.clipped.items()]
-    if rows is None:
-        n = _about(len(coded.table) - count_test_rows([0.2, 1000], len(coded.table)))  # as conf/sample/full.yaml does
+    if rows is None and test_rows is not None:
+        n = _about(len(coded.table) - count_test_rows(test_rows, len(coded.table)))
         takers = "DP-SGD, PATE, JLT and the intervals of SSP"
-        lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n")
+        lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n,")
+        lines.append("  if it is known without the rows: no ledger pays for what was counted here")
     return "\n".join([*lines, *_domain_lines(domain)])
 
 

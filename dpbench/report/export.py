@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import lzma
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -192,6 +192,15 @@ def _at(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
+def _check(node: Mapping[str, Any], count: int) -> None:
+    """`ValueError` if a column has not `count` values."""
+    ((how, found),) = node.items()
+    if how == "each" and len(found) != count:
+        raise ValueError(f"a column of {len(found)} values for {count} trials")
+    for part in found.values() if how == "dict" else found if how == "list" else ():
+        _check(part, count)
+
+
 def load_export(path: Path) -> list[Cell]:
     """The cells of an export. Raises `UserError` if there is no such file, or it is damaged."""
     try:
@@ -218,4 +227,14 @@ def _cell(data: dict[str, Any], releases: dict[str, ReleaseKey]) -> Cell:
     if text not in releases:
         releases[text] = ReleaseKey.from_dict({**own["release"], "repetition": 0})
     shared = {name: data[name] for name in ("experiment", "provenance", "release_provenance")}
-    return Cell(TrialKey.of(releases[text], own), shared, data["count"], data["records"])
+    cell = Cell(TrialKey.of(releases[text], own), shared, data["count"], data["records"])
+    _check(cell.records, cell.count)
+    if missing := {one.name for one in fields(Trial)} - {"key", *shared} - _names(cell.records):
+        raise ValueError(f"no {', '.join(sorted(missing))}")
+    return cell
+
+
+def _names(node: Mapping[str, Any]) -> set[str]:
+    """The fields that all records have."""
+    ((how, found),) = node.items()
+    return set.intersection(*map(set, found)) if how == "each" else set(found)

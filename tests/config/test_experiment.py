@@ -65,3 +65,9 @@ def test_the_arena_and_table_2_take_a_table_of_ones_own(tmp_path):
     for name, mechanism in (("arena_classification", "dpsgd"), ("binagg_table2", "dpgd_wide")):
         (grid,) = compose([f"experiment={name}", f"mechanism=[{mechanism}]", *table, "sample.train_rows=30"]).grids
         assert grid.mechanisms[0].parameters["expected_rows"] == 30
+
+
+@pytest.mark.parametrize("value", ["nothing", "null", "5"])
+def test_a_sweep_over_what_is_no_data_set_is_the_users_matter(value):
+    with pytest.raises(UserError):
+        compose(["experiment=binagg_table2", f"+sweep={{dataset:[{value}]}}"])

@@ -67,6 +67,18 @@ def test_a_damaged_export_is_named(content, tmp_path):
         load_export(tmp_path / "trials.jsonl.xz")
 
 
+@pytest.mark.parametrize(
+    ("old", "new"), [('"runtime"', '"time"'), ('"each":[0,1]', '"each":[0]'), ('"records"', '"record"')]
+)
+def test_an_export_of_other_fields_is_named_when_it_is_read(old, new, tmp_path):
+    path = write_export([make_trial(repetition=k) for k in (0, 1)], tmp_path)
+    text = lzma.decompress(path.read_bytes()).decode()
+    assert old in text
+    path.write_bytes(lzma.compress(text.replace(old, new).encode()))
+    with pytest.raises(UserError, match="is damaged or of another version"):
+        load_export(path)
+
+
 def test_an_export_that_was_cut_or_is_not_there(tmp_path):
     with pytest.raises(UserError, match="cannot read"):
         load_export(tmp_path / "absent.jsonl.xz")

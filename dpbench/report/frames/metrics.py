@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
+from dpbench.config.reports import OTHER_METRICS
+
 
 def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows of one metric, or one row a trial of what every trial has.
@@ -14,6 +16,8 @@ def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     That is "seconds", the time of a release and of a model on it, "peak_mb", the memory of their worker, and
     "spent_epsilon", what the ledger of a private release amounts to.
     """
+    if metric not in OTHER_METRICS:
+        return frame[frame["metric"] == metric]
     rows = frame.drop_duplicates("trial")
     if metric == "seconds":
         seconds = rows["release_seconds"] + rows["model_seconds"]
@@ -21,10 +25,8 @@ def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     if metric == "peak_mb":
         peak = rows["peak_mb"].where(rows["status"] == "done")
         return rows.assign(metric=metric, value=peak, unit="MB", direction="lower")
-    if metric == "spent_epsilon":
-        private: pd.DataFrame = rows[np.isfinite(rows["epsilon"])]
-        return private.assign(metric=metric, value=private["spent_epsilon"], unit="", direction="lower")
-    return frame[frame["metric"] == metric]
+    private: pd.DataFrame = rows[np.isfinite(rows["epsilon"])]
+    return private.assign(metric=metric, value=private["spent_epsilon"], unit="", direction="lower")
 
 
 def as_multiples(frame: pd.DataFrame, of: Mapping[str, Sequence[str]]) -> pd.DataFrame:

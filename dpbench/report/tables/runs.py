@@ -17,8 +17,9 @@ from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
 
 AUDITED = (
-    "Measured by `dpbench audit` on tables of its own, with the settings that its records hold. Where a cell names a "
-    "budget, none was measured at the row's own: it tells how much of what was spent there was measured."
+    "Measured by `dpbench audit` on tables of its own, with the settings that its records hold; the largest of several "
+    "bounds, of 95 % confidence each. Where a cell names a budget, none was measured at the row's own: it tells how "
+    "much of what was spent there was measured."
 )
 
 
