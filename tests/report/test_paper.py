@@ -115,10 +115,9 @@ def test_a_shipped_paper_names_only_what_there_is(name):
     for spec in figures.values():
         assert spec.get("published", "table1") in {"table1", *tables}
         assert set(spec.get("show", [])) <= set(order)
-        banded = {labels[method] for band in spec.get("bands", []) for method in band["between"][1:]}
         if is_table(spec):
             continue
-        shown = [label for label in spec.get("show", []) if label not in banded]
+        shown = spec.get("show", [])
         assert set(shown) <= set(looks), f"{spec['name']}: a method without a style of its own"
         colours = [looks[label][0] for label in shown if looks[label][0] != "black"]  # of references, told by dashes
         assert len(set(colours)) == len(colours), f"{spec['name']} shows one colour twice"

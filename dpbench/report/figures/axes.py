@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None
     elif ticks:
         axes.set_xscale("log")
         axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
+        if any(after < 1.3 * before for before, after in pairwise(ticks)):
+            axes.tick_params(axis="x", labelsize=6.5)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))

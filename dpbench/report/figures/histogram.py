@@ -18,6 +18,7 @@ from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series, series_of
 from dpbench.report.text import mean_and_error, number
 
+PLOT = 0.76  # part of a panel's height below its text
 DRAWN = ["dataset", "series", "epsilon", "low_edge", "high_edge", "count_mean", "count_se", "repetitions"]
 
 
@@ -70,12 +71,11 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], spec: M
         beyond = f", {number(outside)} rows beyond the axis" if outside else ""
         texts.append(f"{one.label}: {mean_and_error(cells['value'].mean(), error)}{beyond}")
     for bound in spec.get("bounds") or []:
-        axes.axvline(bound, color="#333333", linestyle="--", linewidth=0.9)
+        axes.axvline(bound, ymax=PLOT, color="#333333", linestyle="--", linewidth=0.9)
     text = "\n".join([str(spec.get("inside") or spec["metric"]), *texts]) if texts else "no trial has a score"
-    paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.0, "alpha": 0.8}
-    axes.text(0.03, 0.97, text, transform=axes.transAxes, va="top", fontsize=7, bbox=paper)
+    axes.text(0.03, 0.97, text, transform=axes.transAxes, va="top", fontsize=7)
     axes.set(xlabel=spec.get("xlabel") or spec["metric"], ylabel="test rows", ylim=(0, None))
-    axes.set_ylim(top=axes.get_ylim()[1] * 1.2)  # room for the text
+    axes.set_ylim(top=axes.get_ylim()[1] / PLOT)
     return drawn
 
 

@@ -67,9 +67,9 @@ def draw_lines(
     """Draw rows of one metric over their `x`, one pair of axes a `panel`, with these footnotes and notes below.
 
     `spec["statistic"]` is "mean", with bars of one standard error, "mean_95", with 95 % intervals, or "median", with
-    bars from quartile to quartile and, where some repetitions have no value, the number of those that have one. Returns
-    the figure and what it draws, one row a cell: `kind` is "point", or "line" where `x` is infinite, `place` the
-    position on the axis, `low` and `high` the ends of the bar, `clipped` "above", "below" or "".
+    bars from quartile to quartile. Where some repetitions have no value, the number of those that do stands at the
+    point. Returns the figure and what it draws, one row a cell: `kind` is "point", or "line" where `x` is infinite,
+    `place` the position on the axis, `low` and `high` the ends of the bar, `clipped` "above", "below" or "".
     """
     statistic = statistic_of(spec)
     bands = _bands(known, spec)
@@ -140,7 +140,9 @@ def _dodged(cells: pd.DataFrame, banded: set[int]) -> pd.Series:
 
 def _ylim(spec: Mapping[str, Any], panel: str) -> Sequence[float] | None:
     ylim = spec.get("ylim")
-    chosen: Sequence[float] | None = ylim.get(panel) if isinstance(ylim, Mapping) else ylim
+    if isinstance(ylim, Mapping):
+        ylim = {str(name): limits for name, limits in ylim.items()}.get(panel)
+    chosen: Sequence[float] | None = ylim
     return chosen
 
 
@@ -165,8 +167,7 @@ def _draw_panel(
         _shade(axes, points, band, styles[band.first]["color"])
     for place, one in enumerate(known):
         _draw_points(axes, points[points["series_order"] == place], one.label, styles[place])
-    if statistic_of(spec) == "median":
-        _number_survivors(axes, points, styles)
+    _number_survivors(axes, points, styles)
     for value in spec.get("lines") or []:
         axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
     if not panel.cells["value"].notna().any():
@@ -177,13 +178,10 @@ def _draw_panel(
 
 
 def _styles(known: Sequence[Series], bands: Sequence[Band]) -> list[dict[str, Any]]:
-    """The style of each series; the lines of a band are thin and of its first one's colour, the second has stars."""
+    """The style of each series; the lines of a band are thin."""
     styles = line_styles(known)
-    for band in bands:
-        colour = styles[band.first]["color"]
-        thin = {"color": colour, "markerfacecolor": colour, "linewidth": 0.7}
-        styles[band.first] |= {**thin, "marker": ""}
-        styles[band.second] |= {**thin, "marker": "*", "markersize": 6.0}
+    for place in {place for band in bands for place in band[1:]}:
+        styles[place]["linewidth"] = 0.7
     return styles
 
 
@@ -225,7 +223,7 @@ def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str,
 
 def _number_survivors(axes: Axes, points: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
     """How many repetitions a point stands for, beside each one that some repetitions are missing from."""
-    lost = points[(points["failed"] + points["nonfinite"] > 0) & points["value"].notna()]
+    lost = points[_has_lost(points)]
     for _, cell in lost.iterrows():
         axes.annotate(
             str(cell["count"]),
@@ -239,10 +237,17 @@ def _number_survivors(axes: Axes, points: pd.DataFrame, styles: Sequence[Mapping
         )
 
 
+def _has_lost(points: pd.DataFrame) -> pd.Series:
+    """Which cells have a value of some repetitions and none of others."""
+    return (points["failed"] + points["nonfinite"] > 0) & points["value"].notna()
+
+
 def _marks(panels: Sequence[Panel]) -> list[str]:
-    """What a reader must know of how the means are drawn."""
+    """What a reader must know of how the points are drawn."""
     told = []
     cells = pd.concat([panel.cells for panel in panels])
+    if _has_lost(cells[cells["kind"] == "point"]).any():
+        told.append("A number at a point: the repetitions with a value, where some have none")
     if cells.loc[cells["kind"] == "point", "series_order"].nunique() > 1:
         told.append("Points are moved sideways so that none hides another")
     if (cells["clipped"] != "").any():

@@ -16,8 +16,7 @@ from dpbench.report.frames.series import series_of
 TOLD = {
     "mean": "Mean ± standard error",
     "mean_95": "Mean with its 95 % interval (Student's t)",
-    "median": "Medians with bars from quartile to quartile, of the repetitions with an estimate: where some have none, "
-    "the number of those that do stands at the point",
+    "median": "Medians with bars from quartile to quartile",
 }
 
 

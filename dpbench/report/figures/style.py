@@ -122,16 +122,23 @@ def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec
 
 
 def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> None:
-    """One legend right of the panels, in the order of `names`; beside a long one the title moves to the left."""
+    """One legend right of the panels, in the order of `names`; beside a long one the title moves to the left.
+
+    A title that would meet the legend has two lines.
+    """
     handles: dict[str, Any] = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
     named = [name for name in names if name in handles]
-    if named:
-        figure.legend([handles[name] for name in named], named, loc="outside right upper", handlelength=2.6)
-    if len(named) > SHORT_LEGEND and figure.get_suptitle():
-        figure.suptitle(figure.get_suptitle(), x=0.012, ha="left")
+    if not named:
+        return
+    legend = figure.legend([handles[name] for name in named], named, loc="outside right upper", handlelength=2.6)
+    if len(named) > SHORT_LEGEND and (text := figure.get_suptitle()):
+        title = figure.suptitle(text, x=0.012, ha="left")
+        room = 0.97 * figure.bbox.width - legend.get_window_extent().width
+        if title.get_window_extent().width > room:
+            title.set_text("\n".join(textwrap.wrap(text, math.ceil(0.6 * len(text)))))
 
 
 def add_footnote(figure: Figure, text: str) -> None:

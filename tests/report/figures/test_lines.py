@@ -2,8 +2,6 @@
 
 import numpy as np
 
-from dpbench.report.figures.style import COLOURS
-
 from ..made_up import draw, lines_of, make_grid, make_trial
 
 
@@ -63,11 +61,19 @@ def test_a_band_is_shaded_between_two_means_where_both_have_one():
     (shade,) = [collection for collection in figure.axes[0].collections if collection.get_label() == "a band"]
     corners = {(round(x, 6), round(y, 6)) for x, y in shade.get_paths()[0].vertices.tolist()}
     assert corners == {(0.1, 0.2), (0.1, 0.3), (0.5, 0.6), (0.5, 0.7), (1.0, 1.1), (1.0, 1.2)}
-    lines = lines_of(figure)
-    assert (lines["AdaSSP"].get_marker(), lines["SSP"].get_marker()) == ("", "*")
-    assert lines["AdaSSP"].get_color() == lines["SSP"].get_color() == COLOURS["purple"]
+    thin, usual = lines_of(figure), lines_of(draw([*upper, *lower])[0])
+    for name in ("AdaSSP", "SSP"):  # a method looks the same in every figure
+        assert thin[name].get_color() == usual[name].get_color() and thin[name].get_marker() == usual[name].get_marker()
+        assert thin[name].get_linewidth() < usual[name].get_linewidth()
     assert (drawn["place"] == drawn["x"]).all(), "the lines of a band are not moved sideways"
     assert figure.legends[0].get_texts()[-1].get_text() == "a band"
+
+
+def test_a_mean_of_the_repetitions_with_a_value_tells_how_many_these_are():
+    trials = [make_trial(mse=0.2, repetition=place) for place in range(3)]
+    figure, _ = draw([*trials, make_trial(status="no_estimate", repetition=3), make_trial(epsilon=2.0, mse=0.1)])
+    assert [text.get_text() for text in figure.axes[0].texts] == ["3"]
+    assert any("A number at a point: the repetitions with a value" in text.get_text() for text in figure.texts)
 
 
 def test_a_band_without_one_of_its_lines_is_left_out():

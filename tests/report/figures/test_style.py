@@ -75,6 +75,16 @@ def test_the_legend_has_each_name_once_in_the_order_asked_for():
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
 
 
+@pytest.mark.parametrize(("words", "lines"), [(4, 1), (40, 2)])
+def test_a_title_does_not_meet_a_long_legend(words, lines):
+    figure, grid = empty_figure(2)
+    for name in "abcdefghi":
+        grid[0].plot([0, 1], [0, 1], label=f"the method {name} with a long name")
+    figure.suptitle(" ".join(["word"] * words))
+    add_legend(figure, grid, grid[0].get_legend_handles_labels()[1])
+    assert figure.get_suptitle().count("\n") == lines - 1
+
+
 def test_a_long_footnote_makes_the_figure_higher():
     short, long = draw(make_grid())[0], draw(make_grid(), notes="word " * 300)[0]
     assert long.get_figheight() > short.get_figheight() + 0.5
