@@ -42,8 +42,11 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[s
     return resolved(merged(overrides, config_dir), {}, overrides, config_dir)
 
 
-def merged(overrides: Sequence[str], config_dir: Path | None = None) -> Any:
-    """The files and settings as Hydra merges them, with interpolations as they were written. Raises `UserError`."""
+def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name: str = "config") -> Any:
+    """The files and settings as Hydra merges them, with interpolations as they were written. Raises `UserError`.
+
+    `config_name` is the file that names all others.
+    """
     from hydra import compose, initialize_config_dir
 
     from dpbench.config.read_once import read_files_once
@@ -58,7 +61,7 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None) -> Any:
         searched.append(f"hydra.searchpath=[{quoted(f'file://{config_dir.resolve()}')}]")
     with _explaining(overrides, config_dir), initialize_config_dir(str(conf_dir()), version_base="1.3"):
         read_files_once()
-        return compose("config", overrides=searched)
+        return compose(config_name, overrides=searched)
 
 
 def with_dataset(config: Any, name: str) -> Any:
@@ -74,7 +77,7 @@ def with_dataset(config: Any, name: str) -> Any:
 @cache
 def _dataset(name: str) -> Any:
     """The node of a data set, as its file and those that it builds on give it."""
-    return merged([f"dataset={name}"]).dataset
+    return merged([], config_name=f"dataset/{name}").dataset
 
 
 def _copied(config: Any) -> Any:

@@ -58,14 +58,19 @@ def comparison_table(
     columns = list(dict.fromkeys(cells["setting" if by_setting else "series"]))
     if by_setting:
         columns.sort(key=_place)
-    lines = []
-    for name in names:
-        here = cells[cells["row"] == name]
-        for series in dict.fromkeys(here["series"]) if by_setting else [""]:
-            line = here[here["series"] == series] if by_setting else here
-            texts = {row["setting" if by_setting else "series"]: _text(row, source) for _, row in line.iterrows()}
-            head = [titles.get(name, name), *([series] if by_setting else [])]
-            lines.append([*head, *(texts.get(column, _none(texts, column, spec)) for column in columns)])
+    texts: dict[str, dict[str, dict[str, str]]] = {name: {} for name in names}  # row -> series, or "" -> column -> text
+    for cell in cells.to_dict("records"):
+        head, column = (cell["series"], cell["setting"]) if by_setting else ("", cell["series"])
+        texts[cell["row"]].setdefault(head, {})[column] = _text(cell, source)
+    lines = [
+        [
+            titles.get(name, name),
+            *([head] if by_setting else []),
+            *(line.get(at, _none(line, at, spec)) for at in columns),
+        ]
+        for name, heads in texts.items()
+        for head, line in heads.items()
+    ]
     header = ["", *([""] if by_setting else []), *columns]
     tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
     told = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
@@ -125,12 +130,15 @@ def _setting(value: object) -> str:
 
 def _numbers(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
     """The published numbers, each once for every series that stands beside it, or once if there is none."""
-    called = cells["method"].replace(dict(spec.get("beside", {})))
+    beside = dict(spec.get("beside", {}))
+    known: dict[str, list[list[str]]] = {}  # the series that stand beside each published method
+    for series in cells[CELL[1:4]].drop_duplicates().to_numpy().tolist():
+        known.setdefault(beside.get(series[1], series[1]), []).append(series)
     found = []
     for row, values in (published.get("rows") or {}).items():
         for method, setting, value in _entries(values, published, spec):
-            series = cells.loc[called == method, CELL[1:4]].drop_duplicates().to_numpy().tolist()
-            found += [[str(row), *own, str(setting), float(value)] for own in series or [[method, method, ""]]]
+            series = known.get(method, [[method, method, ""]])
+            found += [[str(row), *own, str(setting), float(value)] for own in series]
     return pd.DataFrame(found, columns=[*CELL, "published"]).astype(
         {**dict.fromkeys(CELL, "str"), "published": "float64"}
     )
@@ -155,10 +163,10 @@ def _with_published(cells: pd.DataFrame, published: Mapping[str, Any], spec: Map
     absent = absent[absent.pop("_merge") == "left_only"].assign(count=0, no_estimate=0, failed=0)
     cells = cells.merge(numbers, how="left", on=CELL)
     cells = pd.concat([cells, absent], ignore_index=True) if len(absent) else cells
-    return cells.assign(verdict=[_verdict(row, published) for _, row in cells.iterrows()])
+    return cells.assign(verdict=[_verdict(cell, published) for cell in cells.to_dict("records")])
 
 
-def _verdict(cell: pd.Series, published: Mapping[str, Any]) -> str:
+def _verdict(cell: Mapping[Any, Any], published: Mapping[str, Any]) -> str:
     if np.isnan(cell["published"]):
         return ""
     if not cell["count"] + cell["failed"] + cell["no_estimate"]:
@@ -168,7 +176,7 @@ def _verdict(cell: pd.Series, published: Mapping[str, Any]) -> str:
     return verdict(cell["mean"], cell["se"], cell["count"], cell["published"], published)
 
 
-def _text(cell: pd.Series, source: str) -> str:
+def _text(cell: Mapping[Any, Any], source: str) -> str:
     """Such as "0.0952 ± 0.0011 (99; 1 no estimate), paper 0.095: within"."""
     lost = [f"{cell[name]:.0f} {name.replace('_', ' ')}" for name in ("no_estimate", "failed") if cell[name]]
     counts = "; ".join([f"{cell['count']:.0f}", *lost])

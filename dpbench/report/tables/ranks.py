@@ -22,7 +22,8 @@ def ranks(cells: pd.DataFrame, asked: Mapping[str, Any], beside: Mapping[str, st
     calibrations = sorted(set(cells.loc[(cells["method"] == method) & cells["mean"].notna(), "calibration"]))
     told = []
     for calibration in calibrations[::-1]:
-        means = cells[[row["calibration"] == _like(cells, row["method"], calibration) for _, row in cells.iterrows()]]
+        like = {name: _like(cells, name, calibration) for name in set(cells["method"])}
+        means = cells[cells["calibration"] == cells["method"].map(like)]
         name = f"{method} ({calibration})" if calibration else method
         told.append(_places(name, method, among, means.pivot_table(index="row", columns="method", values="mean")))
     own = beside.get(method, method) == method or beside[method] not in set(cells["method"])
