@@ -1,6 +1,6 @@
-"""What the harness itself costs: start-up, overhead a trial, speed-up of two workers, planning, marginals.
+"""What the harness itself costs: start-up, overhead a trial, speed-up of two workers, planning, figures, marginals.
 
-    python -m benchmarks.harness [--trials 1000] [--stored 100000]
+    python -m benchmarks.harness [--trials 1000] [--stored 100000] [--drawn 150000]
 
 Prints one line a figure, with the bar it is held against. Run it on a quiet machine; nothing is asserted.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import random
 import resource
 import shutil
 import subprocess
@@ -67,6 +68,14 @@ def dpbench(*arguments: str) -> float:
     return time.perf_counter() - start
 
 
+def cpu(command: Callable[[], object]) -> float:
+    """CPU seconds of the processes that it starts."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 def best(measure: Callable[[], float], times: int = 3) -> float:
     return min(measure() for _ in range(times))
 
@@ -86,14 +95,11 @@ def overhead(bench: Workbench, trials: int) -> None:
     def settings(repetitions: int) -> list[str]:
         return bench.settings(f"repetitions={repetitions}", "jobs=1", f"results={bench.folder}/cheap{repetitions}")
 
-    def cpu(repetitions: int) -> float:
+    def run(repetitions: int) -> float:
         shutil.rmtree(bench.folder / f"cheap{repetitions}", ignore_errors=True)
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        dpbench("run", *settings(repetitions))
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return cpu(lambda: dpbench("run", *settings(repetitions)))
 
-    first, all_of_them = best(lambda: cpu(10)), best(lambda: cpu(trials))
+    first, all_of_them = best(lambda: run(10)), best(lambda: run(trials))
     more = 1e3 * (all_of_them - first) / (trials - 10)
     say(f"CPU of a further trial, {trials} cheap trials, 1 worker", more, "ms", "3 ms")
     left = list((bench.folder / f"cheap{trials}").rglob("*"))
@@ -122,22 +128,37 @@ def speed_up(bench: Workbench) -> None:
     say("  two plain Python processes against one, here and now", 2 * plain(1) / plain(2), "times", "-")
 
 
+def stored_grid(bench: Workbench, trials: int, name: str) -> list[str]:
+    """Write about so many trials with values and seconds of their own into the folder; the settings of their grid."""
+    sys.path.insert(0, str(bench.folder))
+    from dpbench.config import compose
+    from dpbench.grid.plan import make_plan
+    from dpbench.grid.store import Store
+
+    template = next(Store(bench.folder / "cheap10", "grid").all_trials())
+    points = -(-trials // 100_000)
+    epsilons = f"epsilon=[{','.join(str(1 + i) for i in range(points))}]"
+    grid = ["model=[linear_statistics]", f"repetitions={-(-trials // points)}", epsilons]
+    settings = bench.settings(*grid, f"results={bench.folder}/{name}")
+    store, rng = Store(bench.folder / name, "grid"), random.Random(0)
+    store.prepare()
+    for key in make_plan(compose(settings[2:], bench.folder)).trials:
+        scores = tuple(replace(score, value=rng.random()) for score in template.scores)
+        runtime = replace(template.runtime, release_seconds=round(rng.random(), 4), model_seconds=rng.random())
+        own = {"id": key.id, "release_id": key.release.id, "key": key, "scores": scores, "runtime": runtime}
+        store.write_trial(replace(template, **own))
+    return settings
+
+
 def planning(bench: Workbench, stored: int) -> None:
     """A grid whose trials are all stored: plan, shard, scan, summarise; in this process, for its memory."""
-    sys.path.insert(0, str(bench.folder))
+    settings = stored_grid(bench, stored, "many")
     from dpbench.config import compose
     from dpbench.grid.plan import make_plan, read_plan
     from dpbench.grid.runner import missing
     from dpbench.grid.store import Store
 
-    template = next(Store(bench.folder / "cheap10", "grid").all_trials())
-    points, repetitions = -(-stored // 100_000), min(stored, 100_000)
-    epsilons = f"epsilon=[{','.join(str(1 + i) for i in range(points))}]"
-    settings = ["model=[linear_statistics]", f"repetitions={repetitions}", epsilons, f"results={bench.folder}/many"]
-    experiment, store = compose(bench.settings(*settings)[2:], bench.folder), Store(bench.folder / "many", "grid")
-    store.prepare()
-    for key in make_plan(experiment).trials:
-        store.write_trial(replace(template, id=key.id, release_id=key.release.id, key=key))
+    experiment = compose(settings[2:], bench.folder)
     start, store = time.process_time(), Store(bench.folder / "many", "grid")
     plan = make_plan(experiment)
     store.write_text(store.plan_file, plan.lines())
@@ -149,6 +170,15 @@ def planning(bench: Workbench, stored: int) -> None:
     done = sum(entries[identity].status == "done" for identity in plan.trial_ids)
     say(f"  summary, {done} done", time.process_time() - start, "s", "60 s in all for 1,000,000")
     say("  peak memory", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, "MB", "4000 MB")
+
+
+def figures(bench: Workbench, drawn: int) -> None:
+    """CPU of the figures and tables of a grid that is stored, and of those of its export alone."""
+    settings = stored_grid(bench, drawn, "drawn")
+    say(f"figures of {drawn} stored trials (CPU)", cpu(lambda: dpbench("figures", "name=grid", *settings)), "s", "20 s")
+    say("  again, nothing new", cpu(lambda: dpbench("figures", "name=grid", *settings)), "s", "20 s")
+    shutil.rmtree(bench.folder / "drawn" / "grid" / "trials")
+    say("  of their export alone", cpu(lambda: dpbench("figures", "name=grid", *settings)), "s", "20 s")
 
 
 def adult(folder: Path) -> None:
@@ -179,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--trials", type=int, default=1000, help="cheap trials for the overhead")
     parser.add_argument("--stored", type=int, default=100_000, help="stored trials for planning and scanning")
+    parser.add_argument("--drawn", type=int, default=150_000, help="stored trials for figures")
     given = parser.parse_args()
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as name:
@@ -187,6 +218,7 @@ def main() -> None:
         overhead(bench, given.trials)
         speed_up(bench)
         planning(bench, given.stored)
+        figures(bench, given.drawn)
         adult(Path(name))
 
 

@@ -47,17 +47,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         if arguments.debug:
             raise
-        print(f"dpbench: {bounded(str(error))}", file=sys.stderr)
+        _print_error(bounded(str(error)), error)
         return EXIT_USER
-    except KeyboardInterrupt:
-        print(
-            "\ndpbench: interrupted; what was finished is stored, the same command continues from there",
-            file=sys.stderr,
-        )
+    except KeyboardInterrupt as error:
+        print(file=sys.stderr)
+        _print_error("interrupted; what was finished is stored, the same command continues from there", error)
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of the output, such as head, has ended
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_UNREAD
+
+
+def _print_error(message: str, error: BaseException) -> None:
+    """The message, and what was noted on the error on its way."""
+    for line in (message, *getattr(error, "__notes__", ())):
+        print(f"dpbench: {line}", file=sys.stderr)
 
 
 def _set_threads() -> None:

@@ -27,10 +27,11 @@ from dpbench.privacy.budget import Budget
 EPSILON = "epsilon=[10]"  # unless another is set: at 1, thousands of runs show as much as hundreds do at 10
 RELEASES = "epsilon=[1]"  # the same for an audit of releases: what some hundred guesses can tell ends at 4 or so
 CONFIDENCE = 0.95
-CANARIES = {"levels": (100, ROWS), "corners": (50, 200)}  # in a table, and its rows; the attributes of corners
+CANARIES = {"levels": 100, "corners": 50}  # in a table
+ATTRIBUTES = 200  # of corners
 SMALL: dict[str, Any] = {  # settings that make a run large or do not fit a tiny table, unless others are given
     **{"batch_size": ROWS // 4, "batch_sizes": [None, ROWS // 4]},
-    **{"hidden": [16, 16], "latent": 8, "components": 20},
+    **{"hidden": [16, 16], "latent": 8, "components": 20, "most": 10, "pretraining": 1, "gap": 1e6},
 }
 
 
@@ -69,7 +70,10 @@ def run(arguments: argparse.Namespace) -> int:
     for case in cases:
         start = f"{case.name:<{width}}  {case.budget.epsilon:>7.4g}"
         try:
-            found = _of_releases(case, arguments) if arguments.releases else _of_answers(case, arguments.runs)
+            if arguments.releases:
+                found: Audit | str = _of_releases(case, arguments, sample_of(config["sample"]).train_rows)
+            else:
+                found = _of_answers(case, arguments.runs)
         except Exception as error:  # whatever a mechanism raises is a finding
             print(f"{start}  failed: {bounded(str(error) if isinstance(error, UserError) else text_of(error))}")
             good = False
@@ -81,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{start}  {found.spent.epsilon:>7.4g}  {found.epsilon:>8.3f}  {told}", flush=True)
         good &= found.epsilon <= found.spent.epsilon
         if arguments.store:
-            store_audit(Path(config["results"]), _record(case, found, _line(arguments)))
+            store_audit(Path(config["results"]), _record(case, found, arguments))
     print(f"measured: epsilon is at least this, with a confidence of {CONFIDENCE:.0%} each, at the delta of the budget")
     return 0 if good else 1
 
@@ -119,11 +123,11 @@ def _of_answers(case: Case, runs: int) -> Audit | str:
     return reason or audit(make, table, budget.delta, relation=budget.relation, runs=runs, confidence=CONFIDENCE)
 
 
-def _of_releases(case: Case, arguments: argparse.Namespace) -> Audit:
-    """What was found with twice as many coins as there would be runs on each neighbour."""
+def _of_releases(case: Case, arguments: argparse.Namespace, rows: int) -> Audit:
+    """What was found with twice as many coins as there would be runs on each neighbour; of levels in about `rows`."""
     part, budget = case
-    count, size = CANARIES[arguments.canaries]
-    canaries = levels(count, size, labels=part.labels) if arguments.canaries == "levels" else corners(count, size)
+    count, one_hot = CANARIES[arguments.canaries], arguments.canaries == "levels"
+    canaries = levels(count, rows, labels=part.labels) if one_hot else corners(count, ATTRIBUTES)
     make = partial(made, part, budget=budget, canaries=canaries)
     runs = math.ceil(2 * arguments.runs / count)
     return one_run_audit(make, canaries, budget.delta, relation=budget.relation, runs=runs, confidence=CONFIDENCE)
@@ -136,7 +140,7 @@ def _line(arguments: argparse.Namespace) -> str:
     return shlex.join(["dpbench", "audit", *settings, "--runs", str(arguments.runs), *how])
 
 
-def _record(case: Case, found: Audit, line: str) -> AuditRecord:
+def _record(case: Case, found: Audit, arguments: argparse.Namespace) -> AuditRecord:
     code, budget = provenance(), case.budget
     return AuditRecord(
         case.part.name,
@@ -151,9 +155,10 @@ def _record(case: Case, found: Audit, line: str) -> AuditRecord:
         found.runs,
         found.neighbour,
         case.part.parameters,
-        line,
+        _line(arguments),
         code["commit"],
         code["dirty"],
+        arguments.canaries if arguments.releases else "",
     )
 
 

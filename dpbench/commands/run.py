@@ -23,6 +23,8 @@ from dpbench.grid.runner import run as run_plan
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED
 
+BESIDE_PLAN = {"results", "jobs", "executor", "shards", "report"}  # settings that a frozen plan does not hold
+
 
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, and show where it stands; then the table.
@@ -63,9 +65,9 @@ def run(arguments: argparse.Namespace) -> int:
                 summary = run_plan(todo, store, options, progress.show)
             else:
                 summary = _on_dask(todo, left, predicted(), store, options, progress.show, experiment)
-    except BaseException:
+    except BaseException as error:
         stored = store.trials.scan()
-        _print_missing(sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
+        _note_missing(error, sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
         raise
     trials = [*store.read_trials(plan.trials), *accepted.values()]
     failed = [trial for trial in trials if trial.status not in FINISHED]
@@ -108,7 +110,17 @@ def _on_dask(
 
 def _print_missing(count: int, plan: Plan) -> None:
     if count:
-        print(f"dpbench: {count} of {len(plan.trial_ids)} trials are missing", file=sys.stderr)
+        print(f"dpbench: {_missing(count, plan)}", file=sys.stderr)
+
+
+def _note_missing(error: BaseException, count: int, plan: Plan) -> None:
+    """For whoever prints the error: after the reason."""
+    if count:
+        error.add_note(_missing(count, plan))
+
+
+def _missing(count: int, plan: Plan) -> str:
+    return f"{count} of {len(plan.trial_ids)} trials are missing"
 
 
 def dry_run(arguments: argparse.Namespace) -> int:
@@ -146,6 +158,12 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _plan_and_store(arguments: argparse.Namespace) -> tuple[Plan, Store, Experiment]:
+    names = (item.lstrip("+~").split("=")[0].split(".")[0] for item in arguments.overrides)
+    if arguments.plan and (unused := sorted(set(names) - BESIDE_PLAN)):
+        raise UserError(
+            f"{arguments.plan} holds the settings of its trials, and {', '.join(unused)} of this line would be left "
+            f"out; beside --plan give {', '.join(sorted(BESIDE_PLAN))} alone"
+        )
     experiment = compose(arguments.overrides, arguments.config_dir)
     plan = read_plan(arguments.plan) if arguments.plan else make_plan(experiment)
     store = Store(experiment.results, plan.name)

@@ -51,7 +51,8 @@ def stored_trials(
         run = any(cell.experiment == experiment.name for cell, places in found.parts if places)
         return Stored(found if run else Exported([]), planned, stored=0, other_code=0)
     plan = make_plan(experiment)
-    own = {trial.id: trial for trial in store.read_trials(plan.trials)}
+    with all_stays():
+        own = {trial.id: trial for trial in store.read_trials(plan.trials)}
     accepted = of_other_code(plan, store) if other_code else {}
     trials = [*{**accepted, **own}.values()]
     stored = len(trials)

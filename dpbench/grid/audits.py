@@ -20,7 +20,7 @@ class AuditRecord:
 
     `runs`: of the mechanism in each of an attack's tables or neighbours, seeds from 1 on; `found`: what the attack saw.
     `parameters`: those of the mechanism. `command`: the line that audited it, among others maybe. `commit`: of the
-    code, None outside a checkout; `dirty`: was it changed since?
+    code, None outside a checkout; `dirty`: was it changed since? `canaries`: their kind, where an attack has any.
     """
 
     mechanism: str
@@ -38,12 +38,13 @@ class AuditRecord:
     command: str
     commit: str | None
     dirty: bool | None
+    canaries: str = ""
 
 
 def store_audit(results: Path, record: AuditRecord) -> Path:
     """Write the record in place of an older one of its kind; its path."""
     budget = (record.relation, f"{record.epsilon:g}", f"{record.delta:g}")
-    parts = (record.mechanism, record.calibration, *budget, record.estimate)
+    parts = (record.mechanism, record.calibration, *budget, record.estimate, record.canaries)
     name = "-".join(part.replace(" ", "_") for part in parts if part)
     return write_file(results / FOLDER / f"{name}.json", json.dumps(asdict(record), indent=1) + "\n")
 

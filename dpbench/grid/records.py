@@ -276,10 +276,13 @@ class Trial:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
+        return {**self.own(), "key": self.key.to_dict()}
+
+    def own(self) -> dict[str, Any]:
+        """What is not in its key, JSON-ready."""
         plain = ("id", "release_id", "experiment", "status", "phase", "public", "provenance", "release_provenance")
         return {
             **{name: getattr(self, name) for name in plain},
-            "key": self.key.to_dict(),
             "scores": [score_to_dict(score) for score in self.scores],
             "notes": dict(self.notes),
             "spent": None if self.spent is None else spent_to_dict(self.spent),

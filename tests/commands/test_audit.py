@@ -54,8 +54,17 @@ def test_releases_are_audited_and_the_result_is_stored(tmp_path, capsys):
     assert (record.epsilon, record.delta) == (1.0, 1e-5)
     assert record.command.endswith(f"relation=replace {small} --runs 50 --releases --canaries levels")
     assert str(tmp_path) not in record.command
-    assert (record.estimate, record.confidence, record.parameters["steps"]) == ("one run", 0.95, 20)
+    assert (record.estimate, record.canaries, record.confidence) == ("one run", "levels", 0.95)
+    assert record.parameters["steps"] == 20
     assert 0 <= record.measured <= record.spent <= 1
+
+
+def test_tables_with_canaries_have_as_many_rows_as_are_asked_for(capsys, monkeypatch):
+    """PATE-GAN takes 1,000, and then misses the environment of its library."""
+    monkeypatch.setenv("DPBENCH_SNSYNTH_PYTHON", "/nowhere")
+    for more, message in ([], "needs at least 1000 training rows"), (["sample.train_rows=1100"], "no /nowhere"):
+        assert main(["audit", "mechanism=[pategan]", *more, "--releases"]) == 1
+        assert message in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

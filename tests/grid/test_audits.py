@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from dpbench.config.registry import declared
 from dpbench.errors import UserError
 from dpbench.grid.audits import AuditRecord, read_audits, store_audit
 
@@ -15,7 +16,10 @@ RECORD = AuditRecord(
 )
 
 
-@pytest.mark.parametrize("changed", [{"estimate": "one run"}, {"epsilon": 2.0}, {"delta": 1e-6}, {"calibration": ""}])
+@pytest.mark.parametrize(
+    "changed",
+    [{"estimate": "one run"}, {"canaries": "corners"}, {"epsilon": 2.0}, {"delta": 1e-6}, {"calibration": ""}],
+)
 def test_a_newer_record_takes_the_place_of_its_own_kind_alone(changed, tmp_path):
     assert read_audits(tmp_path) == []
     other, newer = replace(RECORD, **changed), replace(RECORD, measured=0.1)
@@ -34,3 +38,11 @@ def test_of_the_audits_kept_here_those_of_patectgan_alone_exceed_a_ledger():
     kept = read_audits(RESULTS)
     assert {one.mechanism for one in kept if one.measured > one.spent} == {"patectgan"}
     assert all(one.commit and one.command and not one.dirty for one in kept)
+
+
+def test_each_private_mechanism_has_an_audit_here_under_the_name_of_its_kind(tmp_path):
+    kept = read_audits(RESULTS)
+    private = {name for name, node in declared("mechanism").items() if node.get("_private_", True)}
+    assert private == {one.mechanism for one in kept}
+    names = {store_audit(tmp_path, one).name for one in kept}
+    assert names == {path.name for path in (RESULTS / "audit").iterdir()}

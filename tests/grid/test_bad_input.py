@@ -81,7 +81,6 @@ from dpbench.cli import main
         (["delta=n**1"], "such as n**-1.1"),
         (["epsilon=[0.1"], "cannot be read"),
         (["--shard", "3/2"], "--shard takes I/N"),
-        (["--plan", "none.jsonl"], "none.jsonl cannot be read as a plan"),
         (["--config-dir", "nowhere"], "no such folder"),
     ],
 )
@@ -90,6 +89,14 @@ def test_the_message_names_what_is_wrong(bench, capsys, settings, message):
     error = capsys.readouterr().err
     assert message in error
     assert "Traceback" not in error
+
+
+def test_a_frozen_plan_has_its_own_settings(bench, capsys):
+    line = ["run", "--plan", "none.jsonl", f"results={bench.results}", "jobs=1"]
+    assert main(line) == 2
+    assert "none.jsonl cannot be read as a plan" in capsys.readouterr().err
+    assert main([*line, "limits=smoke", "sample.train_rows=10"]) == 2
+    assert "limits, sample of this line would be left out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

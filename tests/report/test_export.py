@@ -1,6 +1,7 @@
 import json
 import lzma
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -39,6 +40,24 @@ def test_new_trials_take_the_place_of_those_that_answer_the_same(tmp_path):
     more = make_trial("aim", mse=0.5, repetition=9)
     add_to_export([again, more], tmp_path)
     assert as_text(loaded(tmp_path / "trials.jsonl.xz")) == as_text([again, *old[1:], more])
+
+
+def test_an_export_of_the_same_trials_stays_as_it_is_however_it_was_compressed(tmp_path):
+    trials = make_grid(repetitions=3)
+    path = write_export(trials, tmp_path)
+    before = lzma.compress(lzma.decompress(path.read_bytes()), preset=0)
+    path.write_bytes(before)
+    add_to_export(trials[::2], tmp_path)
+    assert path.read_bytes() == before
+    add_to_export([replace(trials[0], notes={"again": True})], tmp_path)
+    assert path.read_bytes() != before
+
+
+def test_zeros_of_either_sign_and_numbers_of_either_kind_are_told_apart(tmp_path):
+    values = [0.0, -0.0, 1, 1.0, True, None, "", [], [1.0], [1], {}, {"a": 0.0}, {"a": -0.0}, [{"a": 1}], [{"a": 1.0}]]
+    trials = [make_trial(repetition=k, notes={"one": one}) for k, one in enumerate([v for v in values for _ in "ab"])]
+    for pair in pairwise(trials):
+        assert as_text(loaded(write_export(pair, tmp_path))) == as_text(pair)
 
 
 def test_trials_of_one_cell_and_release_share_their_keys(tmp_path):

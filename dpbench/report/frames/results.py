@@ -10,6 +10,7 @@ from typing import Any
 import pandas as pd
 
 from dpbench.config import Experiment
+from dpbench.grid.plan import all_stays
 from dpbench.grid.records import Trial
 from dpbench.report.frames.frame import TrialRows, joined_frame, rows_of
 from dpbench.report.frames.settings import placed, settings_of
@@ -26,7 +27,8 @@ class Results:
     @cached_property
     def rows(self) -> TrialRows:
         """The trials as rows, made once for all figures."""
-        return rows_of(self.trials)
+        with all_stays():
+            return rows_of(self.trials)
 
 
 def frame_of(results: Iterable[Results], spec: Mapping[str, Any], reads: Sequence[str] = ()) -> pd.DataFrame:

@@ -42,8 +42,8 @@ def write_runs(
 
 
 def _provenance(trials: list[Trial]) -> list[str]:
-    records = [trial.provenance for trial in trials]
-    releases = [trial.release_provenance for trial in trials if trial.release_provenance]
+    records = {id(trial.provenance): trial.provenance for trial in trials}.values()  # which many trials share
+    releases = {id(known): known for trial in trials if (known := trial.release_provenance)}.values()
     versions = {", ".join(f"{name} {v}" for name, v in sorted(record["versions"].items())) for record in records}
     told = {
         "trials": {str(len(trials))},
