@@ -26,7 +26,8 @@ def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> p
 
     A cell reads `0.0812 ± 0.0011 (5)`: mean, standard error, trials done, in the metric's unit. Failures are
     counted in it: `(3; 2 failed)`, `all 5 failed`, and so is what has no estimate or is unconverged. It is "not run"
-    where a private series has no trial, and empty where it cannot have one. Rows are told apart by data set and delta if the frame has several.
+    where a private series has no trial, and empty where it cannot have one. Rows are told apart by data set and delta
+    if the frame has several.
     """
     cells = _cells(frame, labels, [metric])
     columns = sorted(cells["epsilon"].unique())
