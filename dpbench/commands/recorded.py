@@ -59,7 +59,9 @@ def recall(arguments: argparse.Namespace) -> None:
 
 
 def _named(folder: Path, config_dir: Path | None) -> dict[str, str]:
-    """The setting that the folder's name is the value of."""
+    """The setting that the folder's name is the value of. Raises `UserError` if nothing is stored in the folder."""
+    if not any((folder / name).exists() for name in (FILE, NAME, "trials")):
+        raise UserError(f"{folder} holds neither a run nor an export of trials ({NAME})")
     if (folder / FILE).is_file() or not (folder / NAME).is_file():
         return {"name": quoted(folder.name)}
     known = {group: choices(group, config_dir) for group in ("paper", "experiment")}

@@ -17,6 +17,7 @@ _MARKS = {  # what a frame's `test_rows` may have beside a size
     "protocol": "which the mechanism saw too (protocol: authors)",
     "fixed": "one split for all repetitions, so that the errors hold the noise alone (split: fixed)",
 }
+NO_VALUE = "No value (failed, no estimate or not finite)"
 SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
 
 
@@ -49,7 +50,7 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
         f"{name} {len(rows)} of {(marked['series'] == name).sum()}"
         for name, rows in lost.sort_values("series_order").groupby("series", sort=False)
     ]
-    told += [f"No value (failed, no estimate or not finite): {', '.join(counts)}"] if counts else []
+    told += [f"{NO_VALUE}: {', '.join(counts)}"] if counts else []
     over = private[private["spent_epsilon"] > SLACK * private["epsilon"]]
     factors = [
         f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.2g} times"
@@ -115,7 +116,7 @@ def _failures(cells: pd.DataFrame) -> list[str]:
     missing = cells["failed"] + cells["nonfinite"]
     counted = cells.assign(missing=missing, trials=missing + cells["count"])
     told = _by_series(counted, missing > 0, lambda row: f"{row['missing']} of {row['trials']}")
-    return [f"No value (failed or not finite): {told}"] if told else []
+    return [f"{NO_VALUE}: {told}"] if told else []
 
 
 def _gaps(cells: pd.DataFrame) -> list[str]:

@@ -89,3 +89,9 @@ def test_a_record_that_cannot_be_read_is_one_message(tmp_path, capsys):
     (tmp_path / "my_run" / "experiment.yaml").write_text("[")
     assert main(["figures", str(tmp_path / "my_run")]) == 2
     assert "give the settings of the run again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["figures", "report", "status"])
+def test_a_folder_in_which_nothing_is_stored_is_one_message(command, tmp_path, capsys):
+    assert main([command, str(tmp_path)]) == 2
+    assert f"{tmp_path} holds neither a run nor an export of trials" in capsys.readouterr().err

@@ -17,6 +17,15 @@ def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
     assert compose(["metric=[r2]", "report.metrics=[mse]"]).report["metrics"] == ["r2"], "or none of those is there"
 
 
+def test_without_a_report_the_figure_is_of_the_metric_that_the_grid_has():
+    def figures(*settings):
+        return [spec["name"] for spec in compose(settings).report["figures"]]
+
+    assert figures() == ["mse"]
+    assert figures("model=[logistic_marginals]", "mechanism=[aim]", "metric=[auc,accuracy]") == ["auc"]
+    assert figures("metric=[r2]") == ["mse", "auc"], "what cannot be drawn is named, not passed over"
+
+
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

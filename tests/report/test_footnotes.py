@@ -30,7 +30,7 @@ def test_footnote_tells_data_failures_overspending_and_notes():
 
 def test_footnote_names_the_data_set_where_they_differ():
     trials = [make_trial(status="failed"), make_trial(dataset="taxi", status="failed")]
-    assert "(failed or not finite): SSP 1 of 1 at ε = 0.1." in footnote(draw(trials)[0])
+    assert "(failed, no estimate or not finite): SSP 1 of 1 at ε = 0.1." in footnote(draw(trials)[0])
     text = footnote(draw([*trials, make_trial("adassp", status="oom"), make_trial("adassp", dataset="taxi")])[0])
     assert "AdaSSP 1 of 1 at ε = 0.1 on adult." in text
 

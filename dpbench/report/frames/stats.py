@@ -9,6 +9,8 @@ import pandas as pd
 
 from dpbench.report.frames.frame import CELL
 
+NOT_FAILED = ("no_estimate", "unconverged")  # statuses of trials that have no score, though nothing went wrong
+
 
 def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
     """One row per cell (the values of the columns `by`), sorted by them.
@@ -16,7 +18,8 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
     `mean` and `se` (sample standard deviation, ddof = 1, over the square root of `count`; NaN for a count
     of 1) are in the metric's `unit` and are taken over the `count` done trials whose value is finite.
     `nonfinite` counts the other done trials, `failed` those with any other status, so that
-    count + nonfinite + failed is the number of trials. `spent_epsilon` is the largest of the cell.
+    count + nonfinite + failed is the number of trials; `no_estimate` and `unconverged` say how many of these have that
+    status. `spent_epsilon` is the largest of the cell.
 
     Raises `ValueError` if cells would mix metrics.
     """
@@ -28,6 +31,7 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
         _value=frame["value"].where(finite),
         _nonfinite=(done & ~finite).astype("int64"),
         _failed=(~done).astype("int64"),
+        **{f"_{status}": (frame["status"] == status).astype("int64") for status in NOT_FAILED},
     )
     cells = marked.groupby(list(by), sort=True, dropna=False).agg(
         unit=("unit", "first"),
@@ -37,6 +41,7 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
         count=("_value", "count"),
         nonfinite=("_nonfinite", "sum"),
         failed=("_failed", "sum"),
+        **{status: (f"_{status}", "sum") for status in NOT_FAILED},
         spent_epsilon=("spent_epsilon", "max"),
     )
     cells["se"] = cells["se"] / np.sqrt(cells["count"].where(cells["count"] > 0))

@@ -11,7 +11,7 @@ import pandas as pd
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text, footnotes
 from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.frames.stats import summarise
+from dpbench.report.frames.stats import NOT_FAILED, summarise
 from dpbench.report.text import aligned, latex_table, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
@@ -25,8 +25,9 @@ def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> p
     """One metric: a row per series in label order, a column per epsilon (text), the reference under "inf".
 
     A cell reads `0.0812 ± 0.0011 (5)`: mean, standard error, trials done, in the metric's unit. Failures are
-    counted in it: `(3; 2 failed)`, `all 5 failed`. It is "not run" where a private series has no trial, and
-    empty where it cannot have one. Rows are told apart by data set and delta if the frame has several.
+    counted in it: `(3; 2 failed)`, `all 5 failed`, and so is what has no estimate or is unconverged. It is "not run"
+    where a private series has no trial, and empty where it cannot have one. Rows are told apart by data set and delta
+    if the frame has several.
     """
     cells = _cells(frame, labels, [metric])
     columns = sorted(cells["epsilon"].unique())
@@ -129,12 +130,11 @@ def _with_places(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _cell(row: pd.Series) -> str:
-    done, failed, nonfinite = int(row["count"]), int(row["failed"]), int(row["nonfinite"])
-    if not done and not nonfinite:
-        return f"all {failed} failed"
-    counts = [str(done)]
-    counts += [f"{nonfinite} not finite"] if nonfinite else []
-    counts += [f"{failed} failed"] if failed else []
+    apart = {name.replace("_", " "): int(row[name]) for name in NOT_FAILED}
+    lost = {"not finite": int(row["nonfinite"]), **apart, "failed": int(row["failed"]) - sum(apart.values())}
+    if row["count"] + sum(lost.values()) == lost["failed"]:
+        return f"all {lost['failed']} failed"
+    counts = [f"{row['count']}", *(f"{count} {name}" for name, count in lost.items() if count)]
     return f"{mean_and_error(row['mean'], row['se'])} ({'; '.join(counts)})"
 
 

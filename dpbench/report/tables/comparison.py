@@ -17,6 +17,7 @@ from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.metrics import metric_rows
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.stats import NOT_FAILED
 from dpbench.report.tables.ranks import mean_ratios, ranks
 from dpbench.report.tables.text_table import TextTable
 from dpbench.report.text import mean_and_error, number, span
@@ -72,7 +73,7 @@ def comparison_table(
         for head, line in heads.items()
     ]
     header = ["", *([""] if by_setting else []), *columns]
-    tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
+    tidy = cells.drop(columns="unconverged").assign(row=[titles.get(name, name) for name in cells["row"]])
     told = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
     told += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
     told += _beside(cells, spec, published)
@@ -96,7 +97,9 @@ def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str
 
 
 def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """Mean, standard error and counts of each row, series and setting, in the order in which they are shown."""
+    """Mean, standard error and counts of each row, series and setting, in the order in which they are shown; `failed`
+    counts what is `unconverged` too.
+    """
     marked = mark_series(rows, series_of(rows, labels))
     marked["method"] = [labels.get(f"{m}/{n}", m) for m, n in zip(rows["mechanism"], rows["model"], strict=True)]
     marked["row"] = marked["panel"]
@@ -106,10 +109,12 @@ def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any
     marked["_value"] = marked["value"].where((marked["status"] == "done") & np.isfinite(marked["value"]))
     marked["_none"] = marked["status"] == "no_estimate"
     marked["_failed"] = marked["_value"].isna() & ~marked["_none"]
+    marked["_unconverged"] = marked["status"] == "unconverged"
     marked["_series"] = marked.groupby("series")["series_order"].transform("min")
     keys = ["row", "_series", "_order", *CELL[1:]]
     each = marked.groupby([*keys, "repetition"], dropna=False)
-    one = each.agg(value=("_value", "mean"), none=("_none", "all"), failed=("_failed", "any")).reset_index()
+    lost = {"none": ("_none", "all"), "failed": ("_failed", "any"), "unconverged": ("_unconverged", "any")}
+    one = each.agg(value=("_value", "mean"), **lost).reset_index()
     one["value"] = one["value"].where(~one["failed"])
     quartiles = {name: ("value", partial(pd.Series.quantile, q=q)) for name, q in QUARTILES.items()}
     cells = one.groupby(keys, dropna=False).agg(
@@ -117,6 +122,7 @@ def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any
         se=("value", "sem"),
         count=("value", "count"),
         no_estimate=("none", "sum"),
+        unconverged=("unconverged", "sum"),
         repetitions=("repetition", "count"),
         **(quartiles if spec.get("statistic") == "median" else {}),
     )
@@ -160,7 +166,7 @@ def _with_published(cells: pd.DataFrame, published: Mapping[str, Any], spec: Map
     """The cells with the published number and its verdict, and cells without trials for what only the paper has."""
     numbers = _numbers(cells, published, spec)
     absent = numbers.merge(cells[CELL], how="left", on=CELL, indicator=True)
-    absent = absent[absent.pop("_merge") == "left_only"].assign(count=0, no_estimate=0, failed=0)
+    absent = absent[absent.pop("_merge") == "left_only"].assign(count=0, no_estimate=0, unconverged=0, failed=0)
     cells = cells.merge(numbers, how="left", on=CELL)
     cells = pd.concat([cells, absent], ignore_index=True) if len(absent) else cells
     return cells.assign(verdict=[_verdict(cell, published) for cell in cells.to_dict("records")])
@@ -178,7 +184,9 @@ def _verdict(cell: Mapping[Any, Any], published: Mapping[str, Any]) -> str:
 
 def _text(cell: Mapping[Any, Any], source: str) -> str:
     """Such as "0.0952 ± 0.0011 (99; 1 no estimate), paper 0.095: within"."""
-    lost = [f"{cell[name]:.0f} {name.replace('_', ' ')}" for name in ("no_estimate", "failed") if cell[name]]
+    each = {name.replace("_", " "): cell[name] for name in NOT_FAILED}
+    each["failed"] = cell["failed"] - cell["unconverged"]
+    lost = [f"{count:.0f} {name}" for name, count in each.items() if count]
     counts = "; ".join([f"{cell['count']:.0f}", *lost])
     ran = cell["count"] or lost
     se = 0.0 if cell["se"] < ROUNDING * abs(cell["mean"]) else cell["se"]

@@ -41,7 +41,7 @@ def test_what_did_not_converge_is_told_and_not_drawn():
     lost = make_trial("aim", "logistic_rows", repetition=1, epsilon=1.0, metrics=["ks_distance"], status="unconverged")
     figure, drawn = draw([posterior(1.0), lost])
     assert set(drawn["repetitions"]) == {1}
-    assert "No value (failed or not finite): Private 1 of 2" in figure.get_supxlabel().replace("\n", " ")
+    assert "No value (failed, no estimate or not finite): Private 1 of 2" in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_coefficients_of_several_data_sets_are_told_apart_and_no_trials_are_an_empty_panel():

@@ -166,6 +166,11 @@ def test_what_was_not_run_failed_overspent_or_was_tuned_is_told(made):
     assert "trials: 3, paper 5" in told
 
 
+def test_without_a_published_protocol_nothing_is_said_of_a_paper_s_settings(results, tmp_path):
+    text = write_paper_page(replace(PAPER, published={}), results, tmp_path, lambda trial: None).read_text()
+    assert "limits: smoke" in text and "settings that differ" not in text and "that the paper states" not in text
+
+
 def test_the_same_trials_give_the_same_page(experiment, tmp_path):
     trials = [make_trial(epsilon=eps, repetition=one, mse=0.1 * one) for eps in (0.1, 1) for one in range(1, 4)]
     pages = [of_experiment(experiment, order, tmp_path) for order in (trials, trials[::-1])]

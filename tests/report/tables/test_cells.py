@@ -21,6 +21,15 @@ def test_cells_show_mean_error_count_and_failures():
     assert table.loc["SSP", "1"] == "all 5 failed"
 
 
+def test_what_has_no_estimate_or_is_unconverged_is_not_called_failed():
+    statuses = ("no_estimate", "no_estimate", "unconverged", "oom")
+    trials = [make_trial(repetition=k, status=status) for k, status in enumerate(statuses)] + [make_trial(repetition=4)]
+    trials += [make_trial(epsilon=1.0, repetition=k, status="no_estimate") for k in range(2)]
+    table = cells(trials)
+    assert table.loc["SSP", "0.1"] == "0.08000 (1; 2 no estimate; 1 unconverged; 1 failed)"
+    assert table.loc["SSP", "1"] == "no value (0; 2 no estimate)"
+
+
 def test_one_trial_and_values_that_are_not_finite():
     assert cells([make_trial(mse=0.08123)]).loc["SSP", "0.1"] == "0.08123 (1)"
     assert cells([make_trial(mse=None)]).loc["SSP", "0.1"] == "no value (0; 1 not finite)"

@@ -72,6 +72,12 @@ def test_a_failed_model_loses_the_repetition_and_one_without_an_estimate_is_left
     assert cell(made, "A", "BinAgg") == "0.5000 ± 0 (2; 1 no estimate; 1 failed)"
 
 
+def test_what_is_unconverged_is_not_called_failed():
+    how = {1: "unconverged", 2: "failed"}
+    made = table([trial(value=0.5, repetition=k, dataset="a", status=how.get(k, "done")) for k in range(4)])
+    assert cell(made, "A", "BinAgg") == "0.5000 ± 0 (2; 1 unconverged; 1 failed)"
+
+
 def test_published_numbers_stand_beside_with_a_verdict_and_those_not_run_are_said():
     trials = [trial(value=v, repetition=k, dataset="a") for k, v in enumerate((0.40, 0.42, 0.41, 0.43))]
     made = table(trials, PUBLISHED)
