@@ -224,8 +224,8 @@ def load_export(path: Path) -> list[Cell]:
         raise UserError(f"cannot read {path}: {error.strerror or error}; `dpbench figures` writes it") from error
     except (lzma.LZMAError, ValueError, LookupError, TypeError) as error:
         raise UserError(
-            f"{path} is damaged or of another version ({error}); take it from the repository, or write it again with "
-            "`dpbench figures` from stored trials"
+            f"{path} is damaged or of another version ({error}); take it from the repository, or delete it and write "
+            "it again with `dpbench figures` from stored trials"
         ) from error
     return cells
 

@@ -122,7 +122,8 @@ def test_a_trial_that_ends_its_process_takes_no_other_of_its_batch_with_it(bench
         str(own),
         "mechanism=[erratic]",
         "dataset.public=true",
-        "repetitions=20",
+        "repetitions=10",
+        "seed=1",
         "limits.seconds=3",
     ]
     monkeypatch.setattr(runner, "BATCH_SECONDS", 100.0)
