@@ -12,7 +12,7 @@ from typing import Any
 from dpbench.config.composition import GROUPS, merged, resolved, with_dataset
 from dpbench.config.parts import parts_of
 from dpbench.config.registry import choices, declared
-from dpbench.config.reports import OTHER_METRICS, checked_report
+from dpbench.config.reports import checked_report
 from dpbench.config.schema import Experiment, Part
 from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, sample_of, slurm_of
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
@@ -304,11 +304,15 @@ def _check_models(mechanism: Part, experiment: Experiment) -> None:
 
 
 def _report(experiment: Experiment) -> dict[str, Any]:
-    """The report, with tables of the metrics that the grid has: those that it names, or all if it names none. Figures
-    of metrics that the grid has not are left out, if there are others.
+    """The report, with tables of the metrics that the grid has: those that it names, or all if it names none. If it
+    names no figure, there is one of MSE and one of AUC against epsilon, or of the first metric of a grid without them.
     """
     given = [metric.name for metric in experiment.metrics]
-    report = checked_report(experiment.report, [*given, *choices("metric", experiment.config_dir)])
-    figures = [spec for spec in report["figures"] if spec.get("metric") in (None, *given, *OTHER_METRICS)]
-    metrics = [name for name in report["metrics"] if name in given]
-    return {**report, "metrics": metrics or given, "figures": figures or report["figures"]}
+    named = experiment.report
+    if not named.get("figures"):
+        shown = [name for name in ("mse", "auc") if name in given] or given[:1]
+        scales = {"mse": {"yscale": "log"}}
+        own = [{"name": name, "metric": name, "title": experiment.title, **scales.get(name, {})} for name in shown]
+        named = {**named, "figures": own}
+    report = checked_report(named, [*given, *choices("metric", experiment.config_dir)])
+    return {**report, "metrics": [name for name in report["metrics"] if name in given] or given}

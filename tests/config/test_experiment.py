@@ -23,7 +23,9 @@ def test_without_a_report_the_figure_is_of_the_metric_that_the_grid_has():
 
     assert figures() == ["mse"]
     assert figures("model=[logistic_marginals]", "mechanism=[aim]", "metric=[auc,accuracy]") == ["auc"]
-    assert figures("metric=[r2]") == ["mse", "auc"], "what cannot be drawn is named, not passed over"
+    assert figures("metric=[r2]") == ["r2"]
+    asked = "report.figures=[{name: one, metric: r2}, {name: other, metric: mse}]"
+    assert figures(asked) == ["one", "other"], "what cannot be drawn is named, not passed over"
 
 
 @pytest.mark.parametrize(
