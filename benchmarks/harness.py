@@ -173,12 +173,12 @@ def planning(bench: Workbench, stored: int) -> None:
 
 
 def figures(bench: Workbench, drawn: int) -> None:
-    """CPU of the figures and tables of a grid that is stored, and of those of its export alone."""
+    """Seconds for the figures and tables of a grid that is stored, and for those of its export alone."""
     settings = stored_grid(bench, drawn, "drawn")
-    say(f"figures of {drawn} stored trials (CPU)", cpu(lambda: dpbench("figures", "name=grid", *settings)), "s", "20 s")
-    say("  again, nothing new", cpu(lambda: dpbench("figures", "name=grid", *settings)), "s", "20 s")
+    say(f"figures of {drawn} stored trials", dpbench("figures", "name=grid", *settings), "s", "20 s")
+    say("  again, nothing new", dpbench("figures", "name=grid", *settings), "s", "20 s")
     shutil.rmtree(bench.folder / "drawn" / "grid" / "trials")
-    say("  of their export alone", cpu(lambda: dpbench("figures", "name=grid", *settings)), "s", "20 s")
+    say("  of their export alone", dpbench("figures", "name=grid", *settings), "s", "20 s")
 
 
 def adult(folder: Path) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -83,9 +84,11 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
         )
     results = Results(experiment, found.trials, notes_of(experiment, found))
     folder = experiment.results / experiment.name
-    paths = build_report(results, folder, ledger_of=ledgers(Store(experiment.results, experiment.name)))
+    ledger_of = ledgers(Store(experiment.results, experiment.name))
+    calls: list[Callable[[], list[Path]]] = [partial(build_report, results, folder, ledger_of=ledger_of)]
     if found.stored:
-        paths.append(add_to_export(found.trials[: found.stored], folder))
+        calls.append(lambda: [add_to_export(found.trials[: found.stored], folder)])
+    paths = list(chain(*forked(calls)))
     _print(paths)
     _print_not_drawn(experiment.report, paths, "no stored trial has its metric; report.figures names others")
 
