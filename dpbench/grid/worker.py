@@ -20,6 +20,7 @@ from dpbench.resources import MEMORY
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 OOM_SCORE = 500  # of 1000: when memory runs out, the kernel ends this process before the one that records it
+LIBC = ctypes.CDLL(None)
 
 DO: dict[str, Callable[[Message, Work], None]] = {
     "check": stages.check_data,
@@ -46,7 +47,7 @@ def main() -> None:
         for request in found.pop("requests"):
             os.chdir(folder)
             reply = _serve({**found, **request}, page)
-            ctypes.CDLL(None).fflush(None)  # of libraries in C
+            LIBC.fflush(None)  # of libraries in C
             if "reply" in reply:
                 reply["reply"]["printed"] = printed.take()
             page.write()
@@ -60,7 +61,7 @@ def _prepare() -> None:
             file.write(str(OOM_SCORE))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _serve(request: Message, page: Page) -> Message:
