@@ -1,7 +1,8 @@
-"""DP-SGD with a search for its hyperparameters, under four accounts of what the search costs (DD-SSP, 3.6)."""
+"""DP-SGD with a search for its hyperparameters, under five accounts of what the search costs (DD-SSP, 3.6)."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import product
@@ -14,14 +15,20 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
 from dpbench.mechanisms.dpsgd import Setting, descend, loss_for
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.calibration import Plan, advanced_composition, sampled_multiplier, search_multipliers
+from dpbench.privacy.calibration import (
+    Plan,
+    advanced_composition,
+    grid_multipliers,
+    sampled_multiplier,
+    search_multipliers,
+)
 from dpbench.privacy.events import Gaussian
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, number_of_runs, unpaid
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Coefficients, Release
 
-TUNINGS = ("optimistic", "test_error", "advanced_composition", "random_search")
+TUNINGS = ("optimistic", "test_error", "advanced_composition", "accountant", "random_search")
 
 
 def dpsgd_search(
@@ -48,16 +55,16 @@ def dpsgd_search(
     **Privacy** Add/remove; a run is `dpsgd`'s. `optimistic`: each of the k runs spends (eps, delta) and the ledger
     holds the released one alone. `test_error`: the same, but that the runs are scored on the rows `test`, and the best
     setting is run anew, as in the code of DD-SSP's authors: the rows that the release is then tested on have chosen it,
-    and nothing protects them. `advanced_composition`: each run is (eps0, delta0)-DP, such that k of them are
-    (eps, delta)-DP by Theorem 22, and the ledger holds all k. These three choose by a score that is not paid for, mean
-    squared error or, for the logistic loss, AUC: `nonprivate_inputs` says so. `random_search`: a random
-    number K of independent runs (`RandomSearch`), each with a setting drawn uniformly and a private score, the sum over
-    the training rows of a loss in [0, B] with Gaussian noise. B is (2 ||Y||)^2 for the squared error of the prediction
-    clipped to [-||Y||, ||Y||], and 1 for that of the predicted probability (Brier score), which goes with the logistic
-    loss. Only the run with the least score is released, and the ledger holds the law of K. This is a guarantee against
-    those who do not learn K. It follows from the seed of the noise, which must stay secret, and shows in the seconds
-    and memory of a release, which are not recorded (`_hide_runtime_`); who watches the machine's clock is not covered.
-    No run stops early.
+    and nothing protects them. `advanced_composition`: each run is (eps0, delta0)-DP, such that k of them are (eps,
+    delta)-DP by Theorem 22, and the ledger holds all k. `accountant`: the same, with the least noise at which the
+    ledger of all k costs (eps, delta). These four choose by a score that is not paid for, mean squared error or, for
+    the logistic loss, AUC: `nonprivate_inputs` says so. `random_search`: a random number K of independent runs
+    (`RandomSearch`), each with a setting drawn uniformly and a private score, the sum over the training rows of a loss
+    in [0, B] with Gaussian noise. B is (2 ||Y||)^2 for the squared error of the prediction clipped to [-||Y||, ||Y||],
+    and 1 for that of the predicted probability (Brier score), which goes with the logistic loss. Only the run with the
+    least score is released, and the ledger holds the law of K. This is a guarantee against those who do not learn K. It
+    follows from the seed of the noise, which must stay secret, and shows in the seconds and memory of a release, which
+    are not recorded (`_hide_runtime_`); who watches the machine's clock is not covered. No run stops early.
     **Shapes** X (n, p), y (n,) as `design` encodes them; theta (p,).
     **Departures** 1. Runs that differ in clip or learning rate alone share their Poisson samples, but not in a random
     search. Each has the law of a run alone. Theorem 22, however, holds for independent runs: that all runs together
@@ -102,9 +109,13 @@ def _exhaustive_search(
 ) -> Release:
     """All settings; the best by its non-private score of the rows `scored`."""
     epsilon, delta = budget.epsilon, budget.delta
+    runs = Counter(map(_plan, settings))
     if tuning == "advanced_composition":
         epsilon, delta = advanced_composition(epsilon, delta, len(settings))
-    multipliers = {plan: sampled_multiplier(epsilon, delta, *plan) for plan in dict.fromkeys(map(_plan, settings))}
+    if tuning == "accountant":
+        multipliers = dict(zip(runs, grid_multipliers(epsilon, delta, tuple(runs.items())), strict=True))
+    else:
+        multipliers = {plan: sampled_multiplier(epsilon, delta, *plan) for plan in runs}
     X, y = design.encode(train)
     X_scored, y_scored = design.encode(scored)
     all_runs = Ledger()

@@ -109,6 +109,32 @@ def search_multipliers(
     return tuple(steps(rate, count) for rate, count in plans), whole / math.sqrt(score_share)
 
 
+@lru_cache(maxsize=64)
+def grid_multipliers(epsilon: float, delta: float, runs: tuple[tuple[Plan, int], ...]) -> tuple[float, ...]:
+    """The multipliers of runs of several plans with which all of them together are (eps, delta)-DP.
+
+    `runs` has each plan and how many runs of it there are, side by side on the same samples: what they release in a
+    step is one sampled Gaussian of sensitivity sqrt(k). All runs have the same share of mu^2, by the central limit for
+    sampled ones; their multipliers are then scaled together to the least, but for `PRECISION`. For an eps or a count
+    out of the range of privacy loss distributions, it is the closed form of steps in which all rows take part.
+
+    Raises `UserError` for an infinite eps, or if there are no such multipliers.
+    """
+    check_finite(epsilon)
+    share = gaussian_mu(epsilon, delta) / math.sqrt(sum(k for _, k in runs))
+    if epsilon > LARGEST_EPSILON or sum(count for (_, count), _ in runs) > MOST_EVENTS:
+        return tuple(math.sqrt(count) / share for (_, count), _ in runs)
+    even = [math.sqrt(count) / share if rate == 1 else _central_limit(share, rate, count) for (rate, count), _ in runs]
+
+    def excess(scale: float) -> float:
+        of_each = zip(runs, even, strict=True)
+        steps = [Gaussian("", 1.0, scale * one / math.sqrt(k), count, rate) for ((rate, count), k), one in of_each]
+        return math.log(max(composed_delta(steps, epsilon), 1e-300) / delta)
+
+    scale = _least(excess, 1.0, f"epsilon = {epsilon:g} and delta = {delta:g}")
+    return tuple(scale * one for one in even)
+
+
 def check_finite(epsilon: float) -> None:
     """`UserError` for an infinite eps."""
     if math.isinf(epsilon):

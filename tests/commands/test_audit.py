@@ -84,7 +84,9 @@ def test_what_cannot_be_audited_is_told(line, message, capsys):
 
 UNPAID, NETWORK = "it reads values that it does not pay for", "its noise is the claim of a third party"
 BY_RELEASES = {  # what noisy answers cannot tell of, by mechanism, and by relation where it is of one
-    **dict.fromkeys(["dpgd", "dpgd_wide", "dpsgd_advanced", "dpsgd_optimistic", "dpsgd_test_error"], UNPAID),
+    **dict.fromkeys(
+        ["dpgd", "dpgd_wide", "dpsgd_accountant", "dpsgd_advanced", "dpsgd_optimistic", "dpsgd_test_error"], UNPAID
+    ),
     **dict.fromkeys(["dpctgan", "dpgan", "patectgan", "pategan"], NETWORK),
     "dpsgd_random": "it releases one of its runs, and keeps the others secret",
     "dpsgd_minibatch replace": "no likelihood is known here of its noise (gaussian_batch)",

@@ -95,6 +95,15 @@ def test_the_ledger_of_advanced_composition_holds_all_runs_and_meets_the_budget(
     assert "unpaid" not in release.nonprivate_inputs[0]
 
 
+def test_the_accountant_pays_for_all_runs_with_less_noise_than_advanced_composition(small_table, design):
+    release, advanced = (search(small_table, design, tuning) for tuning in ("accountant", "advanced_composition"))
+    assert 0.999 <= spent(release.ledger, DELTA).epsilon <= 1.0
+    for event, more in zip(release.ledger.events, advanced.ledger.events, strict=True):
+        assert (event.rate, event.count, event.sensitivity) == (more.rate, more.count, more.sensitivity)
+        assert event.multiplier < 0.6 * more.multiplier
+    assert release.nonprivate_inputs == advanced.nonprivate_inputs  # the choice itself is not paid for
+
+
 def test_the_random_search_is_paid_in_full_and_says_nothing_of_the_number_of_runs(small_table, design):
     releases = [search(small_table, design, "random_search", seed=seed, eta=1.0, gamma=0.2) for seed in range(2)]
     for release in releases:
