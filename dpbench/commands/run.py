@@ -51,30 +51,38 @@ def run(arguments: argparse.Namespace) -> int:
         retry_failed=arguments.retry_failed,
         fail_fast=arguments.fail_fast,
     )
-    todo = plan.without(accepted)
     try:
-        live, local = sys.stderr.isatty(), experiment.executor == "local"
-        asked = {"force": options.force, "retry_failed": options.retry_failed}
-        left = missing(todo, store, **asked) if live or not local else []
-
-        def predicted() -> list[float]:
-            return durations(experiment, todo, store, arguments.config_dir).predicted(left)
-
-        with Board(todo, left, store, predicted, sys.stderr) if live else Lines(sys.stderr) as progress:
-            if local:
-                summary = run_plan(todo, store, options, progress.show)
-            else:
-                summary = _on_dask(todo, left, predicted(), store, options, progress.show, experiment)
+        ran = _run_rest(plan.without(accepted), store, options, experiment)
     except BaseException as error:
         stored = store.trials.scan()
         _note_missing(error, sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
         raise
     trials = [*store.read_trials(plan.trials), *accepted.values()]
-    failed = [trial for trial in trials if trial.status not in FINISHED]
     _print_table(trials, experiment)
-    print(f"{len(trials)} of {len(plan.trial_ids)} trials are stored in {store.folder}; {summary.ran} ran now")
+    print(f"{len(trials)} of {len(plan.trial_ids)} trials are stored in {store.folder}; {ran} ran now")
     if accepted:
         print(f"{len(accepted)} of them are results of other code (--other-code)")
+    return _outcome(trials, plan)
+
+
+def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment) -> int:
+    """Run what is missing of the plan, here or on Dask, and show the progress; the number of trials that ran."""
+    live, local = sys.stderr.isatty(), experiment.executor == "local"
+    asked = {"force": options.force, "retry_failed": options.retry_failed}
+    left = missing(plan, store, **asked) if live or not local else []
+
+    def predicted() -> list[float]:
+        return durations(experiment, plan, store, experiment.config_dir).predicted(left)
+
+    with Board(plan, left, store, predicted, sys.stderr) if live else Lines(sys.stderr) as progress:
+        if local:
+            return run_plan(plan, store, options, progress.show).ran
+        return _on_dask(plan, left, predicted(), store, options, progress.show, experiment).ran
+
+
+def _outcome(trials: Sequence[Trial], plan: Plan) -> int:
+    """Print what has no scores and why; the exit code."""
+    failed = [trial for trial in trials if trial.status not in FINISHED]
     without = [trial for trial in trials if trial.status == "no_estimate"]
     if without:
         reason = without[0].error.message if without[0].error else ""

@@ -34,7 +34,7 @@ def load_part(config: Mapping[str, Any]) -> Table:
     """The rows of `load_coded` that are in `config.part`: `private`, a random 90%, `public`, the others, or `all`.
 
     **Source** Liu, Vietri and Wu 2021, section 3, "a 90-10 split". The draw is that of the authors' code
-    (iterative-dp): no other gives the counts that the paper prints.
+    (iterative-dp): no other gives the counts that the paper has.
 
     Raises `UserError` for another part, and as `load_coded` does.
     """

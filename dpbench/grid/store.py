@@ -152,10 +152,6 @@ class Store:
         asked = {key.id: key for key in keys}
         return filter(None, (self._trial(record, asked[record["id"]]) for record in self.trials.records(asked)))
 
-    def read_trial(self, key: TrialKey) -> Trial | None:
-        """A stored trial; None if there is none, or it was damaged."""
-        return next(self.read_trials([key]), None)
-
     def all_trials(self, prefix: str = "") -> Iterator[Trial]:
         """Every stored trial, of any plan, whose id begins so, sorted by id."""
         ids = sorted(identity for identity in self.trials.scan() if identity.startswith(prefix))

@@ -92,7 +92,7 @@ def logistic_bound(*, degree: int, features: int, norm: float, rows: float, dist
     **Departures** 1. The first term is of the order R^2 / (d - 1), not tau sqrt(m) / (d - 1). Theorem 2.4 is for
     [0, 1]: as a function on it the loss has the derivative 2 R phi'(-R + 2 R t), with the Lipschitz constant
     (2 R)^2 / 4. The proof multiplies 1/4 by the interval's length once, and takes tau sqrt(m) for its length. What it
-    then has is less than the distance that the paper prints in Figure 1 (0.545 at d - 1 = 4 and R = 5, against 0.23).
+    then has is less than the distance that the paper has in Figure 1 (0.545 at d - 1 = 4 and R = 5, against 0.23).
     At tau = 1/sqrt(m), where R = 1, the orders are the same. 2. The theorem drops log 2 from the second term, which
     would be 0 at tau = 0. Slack is that of `general_bound`; the factor of the coefficients is 2^(d - 1), as (2) gives.
 

@@ -84,8 +84,8 @@ def draw_table(
     table = make_table(frame, labels, spec, published or {})
     if not table.rows:
         return []
-    told = [str(spec.get("caption") or ""), *table.told, *notes, *missing(absent)]
-    return write_text_table(table._replace(told=told), folder / "tables", str(spec["name"]), str(spec["title"]))
+    below = [str(spec.get("caption") or ""), *table.footnotes, *notes, *missing(absent)]
+    return write_text_table(table._replace(footnotes=below), folder / "tables", str(spec["name"]), str(spec["title"]))
 
 
 def missing(absent: Sequence[str]) -> list[str]:

@@ -279,12 +279,6 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(bench, monkeypatch, capsys)
     assert len(bench.trials()) == 6
 
 
-def test_status_says_what_is_stored(bench, capsys):
-    bench.run()
-    assert main(["status", f"results={bench.results}"]) == 0
-    assert "grid: 6 trials planned (limits full), 6 done, 0 left" in capsys.readouterr().out
-
-
 ONCE = """
 from pathlib import Path
 from dpbench.data.encode import Design

@@ -39,8 +39,6 @@ def test_without_a_report_the_figure_is_of_the_metric_that_the_grid_has():
         (["~sample.test_rows"], r"sample\.test_rows is missing: see conf/sample/full\.yaml"),
         (["~dataset.name"], r"dataset\.name must be str"),
         (["~dataset._target_"], r"dataset\._target_ must be str"),
-        (["model=[linear_rows]", "mechanism=[ssp]"], "no model given"),
-        (["mechanism=[ssp]", "calibration=[authors]"], "mechanism ssp has no calibration authors; it has tight, paper"),
         (["noise=discreet"], "unknown noise 'discreet'; did you mean 'discrete'"),
         (["noise=[discrete]"], "noise must be"),
         (["~noise"], "the setting noise is missing"),

@@ -45,7 +45,7 @@ def test_a_trial_comes_back_and_is_plain_json(store):
         store.write_trial(trial(name))
     for one in (store, fresh(store)):
         assert [*one.all_trials()] == [trial("a"), trial("b")]
-        assert one.read_trial(trial("a").key) == trial("a")
+        assert [*one.read_trials([trial("a").key])] == [trial("a")]
     path, start = line_of(store)
     stored = json.loads(path.read_text()[start:])
     assert (stored["id"], stored["status"], stored["scores"][0]["value"]) == ("b", "done", 0.5)
@@ -95,7 +95,7 @@ def test_damage_that_shows_only_when_a_trial_is_read_is_told(store, caplog):
     assert "a" in other.trials.scan()
     path, _ = line_of(store)
     path.write_text(path.read_text().replace("0.5", "0.4"))
-    assert other.read_trial(trial("a").key) is None
+    assert [*other.read_trials([trial("a").key])] == []
     assert "is damaged" in caplog.text
     assert "a" not in other.trials.scan()
 

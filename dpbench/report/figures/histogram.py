@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpbench.errors import UserError
-from dpbench.report.figures.style import add_footnote, add_legend, empty_figure, line_styles, set_titles, style
-from dpbench.report.footnotes import as_text, footnotes
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.figures.details import Cells, draw_details
 from dpbench.report.text import mean_and_error, number
 
 PLOT = 0.76  # part of a panel's height below its text
@@ -34,31 +32,14 @@ def histogram(
 
     Raises `UserError` if the repetitions of a series have different edges.
     """
-    known = series_of(frame, labels)
-    rows = frame[(frame["metric"] == spec["metric"]) & (frame["epsilon"] == float(spec["epsilon"]))]
-    marked = mark_series(rows, known)
-    titles = declared_titles(spec)
-    datasets = in_order(marked["dataset"], titles) or [""]
-    drawn = [pd.DataFrame(columns=DRAWN)]
-    with style():
-        figure, grid = empty_figure(len(datasets))
-        for axes, dataset in zip(grid, datasets, strict=True):
-            drawn += _draw_panel(axes, marked[marked["dataset"] == dataset], known, spec)
-        set_titles(figure, grid, [titles.get(name, name) for name in datasets], spec)
-        add_legend(figure, grid, [one.label for one in known])
-        named = rows.assign(dataset=rows["dataset"].replace(titles))
-        told = footnotes(named, known, notes, "Histograms") if len(rows) else [notes]
-        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", *told]))
-    return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
+    panel = partial(_draw_panel, spec=spec)
+    return draw_details(frame, labels, spec, panel, DRAWN, notes, "Histograms")
 
 
-def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any]) -> list[pd.DataFrame]:
+def _draw_panel(axes: Axes, panel: Cells, spec: Mapping[str, Any]) -> list[pd.DataFrame]:
     """One outline a series, filled for the first calibration of a method; the bins of each."""
     drawn, texts = [], []
-    for place, (one, look) in enumerate(zip(known, line_styles(known), strict=True)):
-        cells = rows[(rows["series_order"] == place) & (rows["status"] == "done") & rows["detail"].map(bool)]
-        if not len(cells):
-            continue
+    for one, look, cells in panel:
         bins = _bins(cells, spec)
         drawn.append(bins)
         shown = bins[1:-1]

@@ -1,9 +1,8 @@
-"""The trials cell by cell: what came out, what was asked and spent, the ledger, the settings and what made them."""
+"""The trials cell by cell: what came out, and the trials themselves as lines of text."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,38 +11,17 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dpbench.config.labels import metric_label
-from dpbench.grid.records import PartKey, ReleaseKey, Trial
-from dpbench.grid.seeds import canonical
-from dpbench.report.footnotes import SLACK
+from dpbench.grid.records import Trial
 from dpbench.report.frames.frame import CELL, joined_frame
-from dpbench.report.frames.ledgers import Events, LedgerOf, ex_post, is_claimed, may_be_claimed
+from dpbench.report.frames.ledgers import LedgerOf
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
+from dpbench.report.page.facts import Register, Term, events_of, facts_of, marks_of, overspent
 from dpbench.report.page.filters import Filters, Tags
 from dpbench.report.text import aligned, mean_and_error, number, powers
 
 COLUMNS = ("repetition", "trial", "release", "status", "release s", "model s")  # of a trial, before its metrics
-EVENTS = 12  # kinds of draws that a cell lists
-_PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
-
-
-class Term(NamedTuple):
-    """Words of a fact, and the place of what they stand for in the register (0 for none)."""
-
-    text: str
-    place: int = 0
-
-
-class Register:
-    """What many cells share, each once: data, mechanisms, models and what made them, with all their settings."""
-
-    def __init__(self) -> None:
-        self.places: dict[str, int] = {}
-
-    def term(self, text: str, whole: str) -> Term:
-        """The words that stand for the whole text."""
-        return Term(text, self.places.setdefault(whole, len(self.places) + 1))
 
 
 @dataclass(frozen=True)
@@ -168,14 +146,14 @@ def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, eac
         tags=filters.cell(dataset, name, epsilon),
         first=f"{metric_label(order[0])} {_mean(found[order[0]])}",
         statuses=Counter(trial.status for trial in group),
-        overspent=max(map(_overspent, group)),
+        overspent=max(map(overspent, group)),
         unpaid=tuple(sorted({str(name) for trial in group for name in trial.nonprivate_inputs})) if private else (),
-        marks=[*([f"code {code}, not averaged with other code"] if code else []), *_marks(group, events)],
+        marks=[*([f"code {code}, not averaged with other code"] if code else []), *marks_of(group, events)],
         facts=[
             ("Results", [Term(" · ".join(_result(found[metric]) for metric in order))]),
-            *_facts(group, events, register),
+            *facts_of(group, events, register),
         ],
-        events=None if events is None else _events(events),
+        events=None if events is None else events_of(events),
         trials=aligned(zip([*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each)), strict=True)),
         listed=min(each, len(group)),
         total=len(group),
@@ -206,148 +184,6 @@ def _result(row: Mapping[Hashable, Any]) -> str:
 
 def _mean(row: Mapping[Hashable, Any]) -> str:
     return mean_and_error(row["mean"], row["se"]) if row["count"] else "no value"
-
-
-def _marks(group: Sequence[Trial], events: Events | None) -> Iterator[str]:
-    """What a reader must see before opening the cell."""
-    if any(trial.status != "done" for trial in group):
-        yield "failures"
-    if max(map(_overspent, group)) > SLACK:
-        yield "spent more than asked"
-    if any(trial.nonprivate_inputs for trial in group) and math.isfinite(group[0].key.release.budget.epsilon):
-        yield "inputs not paid for"
-    if is_claimed(events):
-        yield "privacy claimed, not proven"
-
-
-def _overspent(trial: Trial) -> float:
-    """What was spent over what was asked; 0 where nothing is known."""
-    asked = trial.key.release.budget.epsilon
-    return trial.spent.epsilon / asked if trial.spent is not None and math.isfinite(asked) else 0.0
-
-
-def _facts(group: Sequence[Trial], events: Events | None, register: Register) -> Iterator[tuple[str, list[Term]]]:
-    """What was asked and spent, of which settings, by which code, on which machine."""
-    key = group[0].key
-    release, budget = key.release, key.release.budget
-    private = math.isfinite(budget.epsilon)
-    if private:
-        asked = f"ε = {number(budget.epsilon)}, δ = {number(budget.delta)}"
-        yield "Asked", [Term(f"{asked}, neighbours {budget.relation.replace('_', '/')}")]
-        yield "Spent", [Term(_spent(group))]
-        yield "Rests on", [Term(_grounds(group, events))]
-    else:
-        yield "Asked", [Term("nothing: a reference that is not private")]
-    if inputs := sorted({str(name) for trial in group for name in trial.nonprivate_inputs}):
-        yield "Not paid for", [register.term(_short(name), name) for name in inputs]
-    yield "Data", [register.term(str(release.dataset["name"]), _data(release))]
-    yield "Mechanism", [_part("Mechanism", release.mechanism, register)]
-    yield "Model", [_part("Model", key.fit.model, register)]
-    releases = Counter(_made(trial.release_provenance or trial.provenance, register) for trial in group)
-    trials = Counter(_made(trial.provenance, register) for trial in group)
-    yield "Releases by", list(releases)
-    if trials.keys() != releases.keys():
-        yield "Trials by", list(trials)
-    if failures := Counter(_failure(trial) for trial in group if trial.error is not None):
-        yield "Failures", [Term(f"{count} × {text}") for text, count in failures.most_common(5)]
-
-
-def _data(release: ReleaseKey) -> str:
-    """The data set with its settings, the checksums of its files, and the rows that were asked for."""
-    data = release.dataset
-    sources = [f"{name} (sha256 {str(digest)[:12]})" for name, digest in data.get("sources", {}).items()]
-    split = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in sorted(release.split.items()))
-    told = [f"{data['name']}{_parameters(data.get('parameters') or {})}", *sources, split, f"seed {release.seed}"]
-    return _redacted(f"Data: {'; '.join(told)}")
-
-
-def _spent(group: Sequence[Trial]) -> str:
-    costs = [trial.spent for trial in group if trial.spent is not None]
-    if not costs:
-        return "not known: no release"
-    most = max(costs, key=lambda cost: cost.epsilon)
-    least = min(cost.epsilon for cost in costs)
-    told = f"ε = {number(most.epsilon)} at δ = {number(most.delta)}"
-    if least < most.epsilon / SLACK:
-        told = f"ε = {number(least)} to {number(most.epsilon)} at δ = {number(most.delta)}"
-    told += f", ρ = {most.rho:.4g} (zCDP)" if math.isfinite(most.rho) else ""
-    return told + (f", μ = {most.mu:.4g} (Gaussian DP)" if most.mu is not None else "")
-
-
-def _grounds(group: Sequence[Trial], events: Events | None) -> str:
-    """Whether what was spent is proven, and how."""
-    if is_claimed(events):
-        return "a claim of third-party code on its own noise, not verified"
-    if (post := ex_post(group)) is not None:
-        return (
-            f"the guarantee of a filter; the noise drawn amounts to ε = {post:.4g} at most, as if it had been "
-            "fixed beforehand (ex post: no guarantee)"
-        )
-    if may_be_claimed(group, events):
-        return "a ledger that is not here: whether it holds noise that was drawn, or a claim, cannot be told"
-    return "the ledger of the noise that was drawn, composed by the accountant"
-
-
-def _part(kind: str, part: PartKey, register: Register) -> Term:
-    code = f", code {part.code}" if part.code else ""
-    return register.term(part.name, f"{kind}: {part.name}{_parameters(part.parameters)}{code}")
-
-
-def _parameters(values: Mapping[str, Any]) -> str:
-    told = ", ".join(
-        f"{name}={value if isinstance(value, str) else canonical(value)}"
-        for name, value in sorted(values.items())
-        if value is not None
-    )
-    return f" ({_redacted(told)})" if told else ""
-
-
-def _made(record: Mapping[str, Any], register: Register) -> Term:
-    """The commit that made a release or trial; with the processor and the versions of the libraries."""
-    commit = str(record["commit"] or "no checkout")
-    dirty = " with uncommitted changes" if record["dirty"] else ""
-    versions = [f"{name} {version}" for name, version in sorted(record["versions"].items())]
-    threads = f"{record['threads']} thread{'' if record['threads'] == 1 else 's'}"
-    told = [f"commit {commit}{dirty}", str(record["cpu"]), threads, *versions]
-    return register.term(f"{commit[:12]}{dirty}", f"Made by: {', '.join(told)}")
-
-
-def _failure(trial: Trial) -> str:
-    """The type of the error and, on public rows, its text: that of private rows may hold values of theirs."""
-    where = f" in {trial.phase}" if trial.phase else ""
-    text = trial.error.message if trial.error and trial.public else ""
-    kind = trial.error.type if trial.error else ""
-    told = f"{trial.status.replace('_', ' ')}{where}: {kind}"
-    return f"{told}: {_redacted(text)[:200]}" if text else told
-
-
-def _redacted(text: str) -> str:
-    """The text with the last name alone of each path: what lies above it is a reader's business nowhere.
-
-    >>> _redacted("cannot read /home/me/my.csv: no such file")
-    'cannot read my.csv: no such file'
-    """
-    return _PATH.sub(lambda found: re.split(r"[/\\]", found[0])[-1], text)
-
-
-def _events(events: Events) -> list[tuple[str, str]]:
-    """The draws of a ledger, equal ones together: what they told, and how."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for event in events:
-        drawn = {name: value for name, value in event.items() if name not in ("label", "kind")}
-        told = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in drawn.items())
-        groups[f"{str(event['kind']).replace('_', ' ')}: {told}"].append(str(event.get("label", "")))
-    lines: list[tuple[str, str]] = []
-    for how, labels in groups.items():
-        names = ", ".join(filter(None, dict.fromkeys(labels[:4]))) + (", ..." if len(labels) > 4 else "")
-        lines.append((names, f"{len(labels)} × {how}" if len(labels) > 1 else how))
-    more = len(lines) - EVENTS
-    return lines if more <= 0 else [*lines[:EVENTS], ("", f"and {more} more kinds of draws")]
-
-
-def _short(value: Any) -> str:
-    text = number(value) if isinstance(value, float) else value if isinstance(value, str) else canonical(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _sample(group: Sequence[Trial], each: int) -> list[Trial]:

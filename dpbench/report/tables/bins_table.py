@@ -35,21 +35,21 @@ def bins_table(
     for (dataset, x, _), cell in rows.groupby(["dataset", "x", "series_order"], sort=True):
         bins = cell["bins"].dropna()
         found = [bins.min(), bins.max(), bins.median()] if len(bins) else [np.nan] * 3
-        told = (published.get("rows") or {}).get(dataset, {}).get(x, [np.nan] * 3)
-        if not len(bins) and np.isnan(told[2]):
+        theirs = (published.get("rows") or {}).get(dataset, {}).get(x, [np.nan] * 3)
+        if not len(bins) and np.isnan(theirs[2]):
             continue
-        inside = "" if np.isnan(told[2]) or not len(bins) else "yes" if found[0] <= told[2] <= found[1] else "no"
-        lines.append([str(dataset), float(str(x)), cell["series"].iloc[0], len(bins), *found, *told, inside])
+        inside = "" if np.isnan(theirs[2]) or not len(bins) else "yes" if found[0] <= theirs[2] <= found[1] else "no"
+        lines.append([str(dataset), float(str(x)), cell["series"].iloc[0], len(bins), *found, *theirs, inside])
     columns = ["dataset", "x", "series", "count", *ENDS, *(f"{end}, paper" for end in ENDS), "median inside"]
     tidy = pd.DataFrame(lines, columns=columns)
     order = {name: place for place, name in enumerate(titles)}
     tidy = tidy.sort_values("dataset", key=lambda names: names.map(order), kind="stable", ignore_index=True)
     tidy["dataset"] = tidy["dataset"].replace(titles)
     texts = [[_text(value) for value in line] for line in tidy.to_numpy()]
-    told = sweep_footnotes(rows.assign(value=rows["bins"], dataset=rows["dataset"].replace(titles)), known)
-    told += [f"Paper: {published['where']}, over {published['repetitions']} repetitions"] if published else []
-    told.append("The last column: whether the published median lies within our smallest and largest number")
-    return TextTable(["", str(spec.get("xlabel", spec["x"])), *columns[2:]], texts, told, tidy)
+    below = sweep_footnotes(rows.assign(value=rows["bins"], dataset=rows["dataset"].replace(titles)), known)
+    below += [f"Paper: {published['where']}, over {published['repetitions']} repetitions"] if published else []
+    below.append("The last column: whether the published median lies within our smallest and largest number")
+    return TextTable(["", str(spec.get("xlabel", spec["x"])), *columns[2:]], texts, below, tidy)
 
 
 def _text(value: object) -> str:

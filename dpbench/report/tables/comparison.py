@@ -42,7 +42,7 @@ def comparison_table(
     - statistic: "mean" (the default), or "median" with quartiles, for errors with heavy tails
     - beside: {method: column of the paper}, for methods that stand beside a published number of another name
     - ranks: a list of {method, among: methods}, on how many data sets the method is the lowest and the second lowest
-    - ratios: pairs of methods, the ratio of whose means over the data sets is told.
+    - ratios: pairs of methods, the ratio of whose means over the data sets is a footnote.
 
     `published` may have rows (row -> {column: number}), repetitions and digit (a unit of the last published one).
     Where columns are settings, it has the `method` that it speaks of, or rows are {method: {setting: number}}. Without
@@ -74,10 +74,10 @@ def comparison_table(
     ]
     header = ["", *([""] if by_setting else []), *columns]
     tidy = cells.drop(columns="unconverged").assign(row=[titles.get(name, name) for name in cells["row"]])
-    told = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
-    told += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
-    told += _beside(cells, spec, published)
-    return TextTable(header, lines, told, tidy)
+    below = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
+    below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
+    below += _beside(cells, spec, published)
+    return TextTable(header, lines, below, tidy)
 
 
 def _place(column: str) -> float:

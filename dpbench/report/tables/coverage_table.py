@@ -63,9 +63,9 @@ def coverage_table(
         texts = {source: number(row[source].max()) if row[source].notna().any() else "" for source in shown}
         texts |= {str(cell["series"]): _text(cell) for _, cell in row.iterrows()}
         lines.append([*row[PLACE].iloc[0], *(texts.get(column, "not run") for column in columns)])
-    told = ["Cells: number ± standard error, that of an SD as if the estimates were normal"]
-    told += [*sweep_footnotes(marked, known), *_told(tidy, sources)]
-    return TextTable([str(spec.get("xlabel", spec["x"])), *PLACE[1:], *columns], lines, told, tidy)
+    below = ["Cells: number ± standard error, that of an SD as if the estimates were normal"]
+    below += [*sweep_footnotes(marked, known), *_told(tidy, sources)]
+    return TextTable([str(spec.get("xlabel", spec["x"])), *PLACE[1:], *columns], lines, below, tidy)
 
 
 def _cells(

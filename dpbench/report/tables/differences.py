@@ -38,14 +38,14 @@ def difference_table(
         for series in dict.fromkeys(here["series"]):
             texts = {row["x"]: _text(row) for _, row in here[here["series"] == series].iterrows()}
             lines.append([titles.get(name, name), series, *(texts.get(x, NOT_RUN) for x in columns)])
-    told = [
+    below = [
         "Cells: {metric} at {setting} = {0} less that at {1}, mean ± standard error of the paired differences "
         "(pairs)".format(*spec["values"], metric=spec["metric"], setting=spec["setting"]),
         *_summary(cells),
         *sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels)),
     ]
     tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
-    return TextTable(["", "", *map(number, columns)], lines, told, tidy)
+    return TextTable(["", "", *map(number, columns)], lines, below, tidy)
 
 
 def _cells(rows: pd.DataFrame, labels: Mapping[str, str], setting: str, values: list[Any]) -> pd.DataFrame:

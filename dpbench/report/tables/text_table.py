@@ -13,19 +13,19 @@ from dpbench.report.text import latex, latex_table, markdown, markdown_table
 
 
 class TextTable(NamedTuple):
-    """What is shown, the sentences below it, and `tidy`, the same with all digits, one row a number."""
+    """What is shown, the footnotes below it, and `tidy`, the same with all digits, one row a number."""
 
     header: list[str]
     rows: list[list[str]]
-    told: list[str]
+    footnotes: list[str]
     tidy: pd.DataFrame
 
 
 def write_text_table(table: TextTable, folder: Path, name: str, title: str) -> list[Path]:
     """Write `name`.csv, .md and .tex into `folder`; their paths."""
-    told = as_text(table.told)
-    text = f"# {markdown(title)}\n\n{markdown_table(table.header, table.rows)}\n\n{markdown(told)}\n"
-    tex = latex_table([latex(cell) for cell in table.header], table.rows, f"{title}. {told}")
+    below = as_text(table.footnotes)
+    text = f"# {markdown(title)}\n\n{markdown_table(table.header, table.rows)}\n\n{markdown(below)}\n"
+    tex = latex_table([latex(cell) for cell in table.header], table.rows, f"{title}. {below}")
     contents = {
         "csv": table.tidy.to_csv(index=False, lineterminator="\n"),
         "md": text,

@@ -1,6 +1,5 @@
 import pytest
 
-from dpbench.report.figures.style import COLOURS
 from dpbench.report.page.charts import chart_of
 from dpbench.report.page.looks import looks_of
 
@@ -10,15 +9,6 @@ from ..made_up import draw, make_grid
 @pytest.fixture(scope="module")
 def drawn():
     return draw([*make_grid(), *make_grid("taxi", seed=1)], panels={"taxi": "Taxi"})
-
-
-def test_series_look_as_in_the_figure(drawn):
-    looks = looks_of(drawn[0])
-    assert list(looks)[:3] == ["public", "SSP (tight)", "SSP (paper)"]
-    assert looks["public"].colour == COLOURS["black"] and not looks["public"].marker
-    tight, paper = looks["AdaSSP (tight)"], looks["AdaSSP (paper)"]
-    assert tight.colour == paper.colour == tight.fill and paper.fill == "#ffffff"
-    assert not tight.dashes and paper.dashes and tight.marker == paper.marker
 
 
 def test_a_chart_has_the_panels_axes_and_scales_of_its_figure(drawn):

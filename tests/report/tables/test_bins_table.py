@@ -35,4 +35,4 @@ def test_smallest_largest_and_median_by_data_set_and_setting_beside_the_publishe
         ["A", "-70", "BinAgg", "2", "20", "30", "25", "4", "24", "14", "no"],
         ["A", "0", "BinAgg", "3", "6", "9", "7", "5", "12", "7", "yes"],
     ]
-    assert any("BinAgg 1 of 7" in sentence for sentence in made.told), "a trial without an estimate is counted"
+    assert any("BinAgg 1 of 7" in sentence for sentence in made.footnotes), "a trial without an estimate is counted"

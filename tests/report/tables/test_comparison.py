@@ -84,8 +84,8 @@ def test_published_numbers_stand_beside_with_a_verdict_and_those_not_run_are_sai
     assert cell(made, "A", "BinAgg") == "0.4150 ± 0.0065 (4), paper 0.3: higher"
     assert cell(made, "A", "GAN") == "not run, paper 0.9"
     assert cell(made, "z", "BinAgg") == "not run, paper 0.7", "a data set that only the paper has"
-    assert "Of 3 comparisons with published numbers: higher 1, not run 2" in made.told
-    assert any(sentence.startswith("Verdicts: ") and "Student's" in sentence for sentence in made.told)
+    assert "Of 3 comparisons with published numbers: higher 1, not run 2" in made.footnotes
+    assert any(sentence.startswith("Verdicts: ") and "Student's" in sentence for sentence in made.footnotes)
 
 
 def test_calibrations_are_columns_and_both_stand_beside_the_paper():
@@ -107,7 +107,7 @@ def test_a_median_stands_with_its_quartiles_and_the_number_that_it_is_of():
     trials.append(trial(repetition=5, dataset="a", status="no_estimate"))
     made = table(trials, statistic="median")
     assert cell(made, "A", "BinAgg") == "0.3, 0.2 to 0.4 (5; 1 no estimate)"
-    assert made.told[0].startswith("Cells: median and quartiles")
+    assert made.footnotes[0].startswith("Cells: median and quartiles")
     assert "median" not in table(trials).tidy
     with pytest.raises(UserError, match="unknown statistic 'mode'"):
         table(trials, statistic="mode")
@@ -115,7 +115,7 @@ def test_a_median_stands_with_its_quartiles_and_the_number_that_it_is_of():
 
 def test_numbers_of_another_source_than_the_paper_are_called_by_its_name():
     made = table([trial(dataset="a")], {"source": "package", "where": "its commit", "rows": {"a": {"BinAgg": 0.31}}})
-    assert cell(made, "A", "BinAgg") == "0.3000 (1), package 0.31" and "Package: its commit" in made.told
+    assert cell(made, "A", "BinAgg") == "0.3000 (1), package 0.31" and "Package: its commit" in made.footnotes
 
 
 def test_settings_are_columns_and_the_paper_speaks_of_its_method_only():
@@ -163,8 +163,8 @@ def test_seconds_are_those_of_the_release_and_of_the_model_without_a_verdict():
     published = {"where": "Table 5", "rows": {"a": {"BinAgg": 0.1, "AIM": 40.0}}}
     made = table(trials, published, metric="seconds", ratios=[["AIM", "BinAgg"]])
     assert cell(made, "A", "BinAgg") == "0.7500 ± 0 (2), paper 0.1"
-    assert "AIM / BinAgg, means of 1 data sets: 200" in made.told
-    assert "AIM / BinAgg, published, means of 1 data sets: 400" in made.told
+    assert "AIM / BinAgg, means of 1 data sets: 200" in made.footnotes
+    assert "AIM / BinAgg, published, means of 1 data sets: 400" in made.footnotes
 
 
 def test_what_was_spent_is_that_of_the_ledgers_and_a_reference_spends_nothing():

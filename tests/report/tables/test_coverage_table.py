@@ -110,14 +110,14 @@ def test_the_authors_package_has_a_column_and_what_it_agrees_with_is_told():
     assert made.header[3:] == ["published", "authors' package", "BinAgg (authors)"]
     assert line[3:5] == ["0.6", "0.1: lower"] and line[5].endswith(": lower; package: within")
     assert next(line for line in made.rows if line[1:3] == ["bias", "x1"])[3:5] == ["0", ""]
-    told = " ".join(made.told)
+    told = " ".join(made.footnotes)
     assert "of the authors' package: BinAgg (authors) 1 of 1, the publication 0 of 1;" in told
     assert "The authors' package agrees (at least 90 %) with BinAgg (authors)" in told
     assert "The authors' package does not agree (at most 50 %) with the publication" in told
 
 
 def test_a_package_that_agrees_with_the_publication_and_not_with_ours_is_told_so():
-    told = " ".join(with_package(sd=0.6, published_sd=0.6).told)
+    told = " ".join(with_package(sd=0.6, published_sd=0.6).footnotes)
     assert "The authors' package agrees (at least 90 %) with the publication" in told
     assert "The authors' package does not agree (at most 50 %) with BinAgg (authors)" in told
 
@@ -126,4 +126,4 @@ def test_trials_without_an_estimate_are_counted_and_left_out():
     lost = trials_of("own", (0.0,), 0.2, status="no_estimate", start=4)
     made = table(TRIALS + lost)
     assert set(numbers(made, coefficient="x1").loc[["bias", "coverage"], "count"]) == {4}
-    assert any("No value (failed, no estimate or not finite): BinAgg 1 of 5" in text for text in made.told)
+    assert any("No value (failed, no estimate or not finite): BinAgg 1 of 5" in text for text in made.footnotes)

@@ -40,7 +40,7 @@ def test_differences_are_of_the_same_repetition():
     (cell,) = made.tidy.to_dict("records")
     assert (cell["mean"], cell["se"], cell["count"]) == (pytest.approx(0.2), pytest.approx(0.1), 2)
     assert made.header == ["", "", "1"] and made.rows == [["A", "AIM", "0.20 ± 0.10 (2)"]]
-    assert made.told[0].startswith("Cells: auc at release.split.protocol = authors less that at split")
+    assert made.footnotes[0].startswith("Cells: auc at release.split.protocol = authors less that at split")
 
 
 def test_data_sets_and_budgets_have_cells_of_their_own_and_a_gap_is_said():
@@ -53,9 +53,11 @@ def test_data_sets_and_budgets_have_cells_of_their_own_and_a_gap_is_said():
     made = table(given)
     assert made.header == ["", "", "1", "2"]
     assert [line[0] for line in made.rows] == ["B", "A"] and made.rows[1][3] == "not run"
-    assert "Mean of all 3 cells: 0.05; their Student's interval of 95 % lies above 0 in 1, below 0 in 0" in made.told
+    assert (
+        "Mean of all 3 cells: 0.05; their Student's interval of 95 % lies above 0 in 1, below 0 in 0" in made.footnotes
+    )
 
 
 def test_without_pairs_it_says_so():
     made = table(trials({"split": [0.5]}))
-    assert made.rows == [] and "No repetition has a value at both" in made.told
+    assert made.rows == [] and "No repetition has a value at both" in made.footnotes

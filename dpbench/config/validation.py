@@ -1,0 +1,107 @@
+"""What must hold of an experiment before a plan is made of it."""
+
+from __future__ import annotations
+
+from dpbench.config.registry import declared
+from dpbench.config.schema import Experiment, Part
+from dpbench.config.values import checked_type, listed
+from dpbench.errors import UserError, shown, unknown
+from dpbench.privacy.budget import CALIBRATIONS, RELATIONS, Budget
+
+
+def check_experiment(experiment: Experiment) -> None:
+    """Budget, relation, calibrations, rows, and a model for every mechanism. Raises `UserError`."""
+    if experiment.relation not in RELATIONS:
+        raise unknown("relation", experiment.relation, RELATIONS)
+    for epsilon in experiment.epsilons:
+        Budget(epsilon, experiment.delta, experiment.relation)
+    for calibration in experiment.calibrations:
+        if calibration not in CALIBRATIONS:
+            raise unknown("calibration", calibration, CALIBRATIONS)
+    for label, values in (("epsilon", experiment.epsilons), ("calibration", experiment.calibrations)):
+        if not values or len(set(values)) != len(values):
+            raise UserError(f"{label} must list at least one value, and none twice: {shown(list(values))}")
+    untested = [metric.name for metric in experiment.metrics if metric.test_rows]
+    if untested and not experiment.sample.test_rows:
+        raise UserError(
+            f"sample.test_rows=0 leaves {', '.join(untested)} without test rows; give some, or name other metrics"
+        )
+    _check_protocol(experiment)
+    _check_public(experiment)
+    for mechanism in experiment.mechanisms:
+        _check_relation(mechanism, experiment)
+        _check_calibration(mechanism, experiment)
+        _check_models(mechanism, experiment)
+
+
+def _check_protocol(experiment: Experiment) -> None:
+    """No reference is fitted to the rows that it is tested on."""
+    references = [mechanism.name for mechanism in experiment.mechanisms if not mechanism.private]
+    if references and experiment.sample.protocol == "authors":
+        raise UserError(
+            f"sample.protocol=authors gives mechanisms the test rows too, and {', '.join(references)} would release "
+            "them as they are: run a non-private reference under sample.protocol=split, on the same splits"
+        )
+
+
+def _check_calibration(mechanism: Part, experiment: Experiment) -> None:
+    chosen = "calibration" in mechanism.parameters or not mechanism.takes("calibration")
+    if not chosen and not set(mechanism.calibrations) & set(experiment.calibrations):
+        raise UserError(
+            f"mechanism {mechanism.name} has no calibration {', '.join(experiment.calibrations)}; it has "
+            f"{', '.join(mechanism.calibrations)}"
+        )
+
+
+def _check_public(experiment: Experiment) -> None:
+    """The public data of another data set are declared public, and over attributes that the private ones have."""
+    from dpbench.data.load import declared_domain, fingerprint, is_public
+    from dpbench.data.public import public_domain
+
+    public = experiment.dataset.get("public_data")
+    if public is None:
+        return
+    name = public.get("name")
+    checked_type("dataset.public_data.name", name, "str")
+    if experiment.sample.public_rows:
+        raise UserError(
+            f"public rows are those of dataset.public_data ({name}) or sample.public_rows of the private ones, not both"
+        )
+    if not is_public(public):
+        raise UserError(f"dataset.public_data: the rows of {name} are not public; set dataset.public_data.public=true")
+    public_domain(declared_domain(experiment.dataset), declared_domain(public))
+    rows = ("_target_", "sources", "parameters", "outside")
+    one, other = fingerprint(experiment.dataset), fingerprint(public)
+    if all(one[key] == other[key] for key in rows):
+        raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset['name']}")
+
+
+def _check_relation(mechanism: Part, experiment: Experiment) -> None:
+    """The mechanism proves its guarantee between neighbours of the experiment's relation."""
+    if experiment.relation in mechanism.relations:
+        return
+    nodes = declared("mechanism", experiment.config_dir)
+    proving = [
+        name
+        for name, node in sorted(nodes.items())
+        if node.get("_private_") is False or experiment.relation in listed(node.get("_relations_", RELATIONS[:1]))
+    ]
+    raise UserError(
+        f"{mechanism.name} is private under {' and '.join(mechanism.relations)}, and not proven to be under "
+        f"relation={experiment.relation}; mechanisms that are: {', '.join(proving)}"
+    )
+
+
+def _check_models(mechanism: Part, experiment: Experiment) -> None:
+    """Some model reads what the mechanism offers."""
+    if any(model.reads(mechanism.offers) for model in experiment.models):
+        return
+    needed = {kind for model in experiment.models for kind in model.needs}
+    nodes = declared("mechanism", experiment.config_dir)
+    fitting = [name for name, node in sorted(nodes.items()) if needed & set(listed(node.get("_offers_", ())))]
+    models = ", ".join(model.name for model in experiment.models)
+    raise UserError(
+        f"no model given ({models}) can read what {mechanism.name} "
+        f"offers ({', '.join(mechanism.offers)}); mechanisms that "
+        f"offer {' or '.join(sorted(needed))}: {', '.join(fitting)}"
+    )

@@ -1,0 +1,47 @@
+"""What a cell of the page says of its trials."""
+
+import pytest
+
+from dpbench.report.page.facts import EVENTS, Register, events_of, facts_of, marks_of, overspent
+
+from ..made_up import make_trial
+
+NOISE = {"kind": "gaussian", "label": "X'X", "sensitivity": 2.0, "multiplier": 11.5, "count": 1}
+CLAIM = {"kind": "claimed", "label": "its own", "epsilon": 1.0, "delta": 1e-5}
+
+
+def facts(trials, events=None):
+    return {name: " · ".join(term.text for term in terms) for name, terms in facts_of(trials, events, Register())}
+
+
+def test_what_a_reader_must_see_first():
+    fine, failed, over = make_trial(), make_trial(status="oom"), make_trial(epsilon=1, spent=1.6)
+    assert list(marks_of([fine], [NOISE])) == []
+    assert list(marks_of([fine, failed], [CLAIM])) == ["failures", "privacy claimed, not proven"]
+    assert list(marks_of([over], [NOISE])) == ["spent more than asked"]
+    assert overspent(over) == pytest.approx(1.6) and overspent(make_trial("exact", epsilon="inf")) == 0
+
+
+def test_what_was_asked_and_spent_and_by_which_proof():
+    found = facts([make_trial(epsilon=1, spent=0.5), make_trial(epsilon=1, spent=0.9, repetition=1)], [NOISE])
+    assert found["Asked"] == "ε = 1, δ = 1e-05, neighbours add/remove"
+    assert found["Spent"].startswith("ε = 0.5 to 0.9 at δ = 1e-05")
+    assert found["Rests on"] == "the ledger of the noise that was drawn, composed by the accountant"
+    assert facts([make_trial()], [CLAIM])["Rests on"].startswith("a claim of third-party code")
+    assert facts([make_trial("exact", epsilon="inf")])["Asked"] == "nothing: a reference that is not private"
+
+
+def test_failures_are_counted_and_no_folder_is_named():
+    lost = [make_trial(status="oom", repetition=one) for one in range(2)]
+    assert facts(lost)["Failures"] == "2 × oom in model: MemoryError: too big"
+    register = Register()
+    dict(facts_of([make_trial(parameters={"file": "/home/me/my.csv"})], None, register))
+    (mechanism,) = [text for text in register.places if text.startswith("Mechanism")]
+    assert "my.csv" in mechanism and "/home" not in mechanism
+
+
+def test_equal_draws_stand_together_and_a_long_ledger_is_cut():
+    (line,) = events_of([NOISE, {**NOISE, "label": "X'y"}])
+    assert line == ("X'X, X'y", "2 × gaussian: sensitivity 2, multiplier 11.5, count 1")
+    many = [{**NOISE, "multiplier": float(one)} for one in range(1, EVENTS + 4)]
+    assert events_of(many)[-1] == ("", "and 3 more kinds of draws")
