@@ -12,9 +12,11 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dpbench.config.labels import metric_label
+from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
+from dpbench.report.frames.audited import AUDITED, measured
 from dpbench.report.frames.frame import CELL, joined_frame
 from dpbench.report.frames.ledgers import Events, LedgerOf, ex_post, is_claimed, may_be_claimed
 from dpbench.report.frames.results import Results
@@ -94,8 +96,9 @@ def cells_of(results: Sequence[Results], filters: Filters, ledger_of: LedgerOf, 
     found = Cells(trials=sum(len(one.trials) for one in results))
     groups = [(one, group) for one in results if one.trials for group in _groups(one)]
     each = _share([len(group.trials) for _, group in groups], most)
+    audits = read_audits(results[0].experiment.results)
     for one, group in groups:
-        found.cells.append(_cell(one, group, filters, ledger_of, each, found.register))
+        found.cells.append(_cell(one, group, filters, ledger_of, audits, each, found.register))
         told = found.metrics.setdefault(one.experiment.name, [])
         told += [text for text in map(_metric, group.rows) if text not in told]
     return found
@@ -151,7 +154,15 @@ def _share(sizes: Sequence[int], most: int) -> int:
     return low
 
 
-def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, each: int, register: Register) -> Cell:
+def _cell(
+    one: Results,
+    made: _Group,
+    filters: Filters,
+    ledger_of: LedgerOf,
+    audits: Sequence[AuditRecord],
+    each: int,
+    register: Register,
+) -> Cell:
     (group, rows, code), experiment = made, one.experiment
     key = group[0].key
     dataset, epsilon = str(rows[0]["dataset"]), float(key.release.budget.epsilon)
@@ -173,7 +184,7 @@ def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, eac
         marks=[*([f"code {code}, not averaged with other code"] if code else []), *_marks(group, events)],
         facts=[
             ("Results", [Term(" · ".join(_result(found[metric]) for metric in order))]),
-            *_facts(group, events, register),
+            *_facts(group, events, audits, register),
         ],
         events=None if events is None else _events(events),
         trials=aligned(zip([*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each)), strict=True)),
@@ -226,8 +237,10 @@ def _overspent(trial: Trial) -> float:
     return trial.spent.epsilon / asked if trial.spent is not None and math.isfinite(asked) else 0.0
 
 
-def _facts(group: Sequence[Trial], events: Events | None, register: Register) -> Iterator[tuple[str, list[Term]]]:
-    """What was asked and spent, of which settings, by which code, on which machine."""
+def _facts(
+    group: Sequence[Trial], events: Events | None, audits: Sequence[AuditRecord], register: Register
+) -> Iterator[tuple[str, list[Term]]]:
+    """What was asked, spent and measured, of which settings, by which code, on which machine."""
     key = group[0].key
     release, budget = key.release, key.release.budget
     private = math.isfinite(budget.epsilon)
@@ -235,6 +248,7 @@ def _facts(group: Sequence[Trial], events: Events | None, register: Register) ->
         asked = f"ε = {number(budget.epsilon)}, δ = {number(budget.delta)}"
         yield "Asked", [Term(f"{asked}, neighbours {budget.relation.replace('_', '/')}")]
         yield "Spent", [Term(_spent(group))]
+        yield "Measured ε ≥", [register.term(measured(group, audits), AUDITED)]
         yield "Rests on", [Term(_grounds(group, events))]
     else:
         yield "Asked", [Term("nothing: a reference that is not private")]
