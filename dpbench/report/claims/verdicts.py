@@ -25,7 +25,7 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     labels: Mapping[str, str] = paper.report["labels"]
     sections, tables, counts = [], [], []
     for place, statement in enumerate(paper.published.get("statements") or [], start=1):
-        spec = {**figures[statement["figure"]], **{key: statement[key] for key in ("x",) if key in statement}}
+        spec = {**figures[statement["figure"]], **{key: statement[key] for key in ("x", "symbol") if key in statement}}
         chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
         metric, claim = str(spec["metric"]), str(statement["claim"])
         compared = compare(frame_of(chosen, spec), statement, metric, paper.published["margins"].get(metric, {}))
@@ -60,7 +60,8 @@ def _rule(paper: Paper, statement: Mapping[str, Any], metric: str) -> str:
     if relation == "better":
         return told
     margin = paper.published["margins"][metric]
-    return f"{told}. The margin is {margin['part']:g} of the {metric} of {labels[margin['of']]}: {margin['reason']}"
+    part = "" if "absolute" in margin else f"{margin['part']:g} of the {metric} of {labels[margin['of']]}"
+    return f"{told}. The margin is {part or margin['absolute']}: {margin['reason']}"
 
 
 def _counts(
