@@ -111,6 +111,7 @@ def test_a_claim_is_checked_on_the_experiments_that_it_speaks_of(written):
         text, rows = written(found, chosen)
         assert {row["panel"] for row in rows} == {"adult"} and "taxi" not in text
         assert "Experiments not run: " in text
+    assert {row["panel"] for row in written(found, {"except": ["taxi"]})[1]} == {"adult"}, "a panel of an experiment"
 
 
 def test_a_paper_without_claims_has_no_table_of_them(written):
