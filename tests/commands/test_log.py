@@ -1,5 +1,7 @@
 """`dpbench log`: what a trial printed, whoever printed it and however it ended."""
 
+import shutil
+
 import pytest
 
 from dpbench.cli import main
@@ -60,3 +62,14 @@ def test_what_a_trial_printed_is_shown_after_what_it_is(bench, own, capsys):
     assert "nothing was printed" in log(bench, capsys, ends["exact", "linear_statistics"]).out
     assert "0 trials in" in log(bench, capsys, "x", 2).err
     assert "4 trials in" in log(bench, capsys, "", 2).err
+
+
+def test_of_a_trial_that_is_in_an_export_alone_it_says_so(bench, capsys):
+    assert bench.run("mechanism=[exact]", "repetitions=1") == 0
+    (trial,) = (one["id"] for one in bench.trials().values())
+    assert main(["figures", "name=grid", f"results={bench.results}"]) == 0
+    shutil.rmtree(bench.results / "grid" / "trials")
+    out = log(bench, capsys, trial[:12]).out
+    assert out.startswith(f"trial:      {trial} of grid\n") and "status:     done" in out
+    assert f"it stands in {bench.results / 'grid' / 'trials.jsonl.xz'}, an export, which does not keep" in out
+    assert "0 trials in" in log(bench, capsys, "x", 2).err

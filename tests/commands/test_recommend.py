@@ -12,7 +12,7 @@ RESULTS = PACKAGE.parent / "results"
 
 @pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
 def test_methods_are_ranked_by_the_nearest_tables_and_the_choice_is_put_to_the_test(capsys):
-    assert main(["recommend", "dataset=adult_synth", "epsilon=[1]", f"results={RESULTS}"]) == 0
+    assert main(["recommend", "dataset=adult_synth", "epsilon=[1]", "sample.test_rows=0", f"results={RESULTS}"]) == 0
     out = capsys.readouterr().out
     assert "adult_synth: 48,842 rows, 15 columns, 101 coefficients. Error: mse in arena_regression" in out
     near, methods = (block.splitlines() for block in re.split(r"\n\n", out)[2::2][:2])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
     `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
     than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
     ends of Student's interval of `LEVEL`. A repetition counts where both have a finite value; with fewer than two the
-    verdict is "cannot tell", with no trial of either method "not run". The column `margin` is
+    verdict is "cannot tell", with no trial of either method "not run". The column `margin` is `margin["absolute"]`, or
     `margin["part"]` times the mean of the method `margin["of"]`, and 0 for the relation "better".
 
     Raises `UserError` for an unknown relation or if the trials of one method differ in their settings.
@@ -47,8 +47,8 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
     for panel, here in rows.groupby("panel", sort=True):
         sign = 1 if (here["direction"] == "higher").any() else -1
         for calibration in calibrations or [""]:
-            method = _values(here, statement["method"], calibration)
-            baseline = _values(here, statement["baseline"], calibration)
+            method = _values(here, statement["method"], calibration, places)
+            baseline = _values(here, statement["baseline"], calibration, places)
             differences = dict(list((sign * (method - baseline)).groupby(level="x")))
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
             for x in sorted(map(float, places)):
@@ -64,19 +64,28 @@ def _of_method(rows: pd.DataFrame, method: str) -> pd.DataFrame:
     return rows[(rows["mechanism"] == mechanism) & (rows["model"] == model)]
 
 
-def _values(rows: pd.DataFrame, method: str, calibration: str) -> pd.Series:
-    """The value at each x and repetition, under this calibration, or the method's only one, or the tight one."""
+def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[float]) -> pd.Series:
+    """The value at each x and repetition, under this calibration, or the method's only one, or the tight one.
+
+    One that has no finite x, a reference without epsilon or a method without the setting, has its values at all places.
+    """
     found = _of_method(rows, method)
     own = sorted(set(found["calibration"]))
     chosen = calibration if calibration in own else "tight" if len(own) > 1 else "".join(own)
     values = found[found["calibration"] == chosen].set_index(["x", "repetition"])["value"]
     if values.index.has_duplicates:
         raise UserError(f"{method} was run with several settings; its trials are no repetitions of each other")
+    if len(values) and not np.isfinite(values.index.get_level_values("x")).any():
+        values = pd.concat({float(x): values.droplevel("x") for x in places}, names=["x"])
     return values
 
 
 def _margin(rows: pd.DataFrame, margin: Mapping[str, Any], x: float) -> float:
-    """`part` of the mean of the method `of`, at this x if it was run there; NaN if it was not run at all."""
+    """The `absolute` margin, or `part` of the mean of the method `of`, at this x if it was run there; NaN if it was not
+    run at all.
+    """
+    if "absolute" in margin:
+        return float(margin["absolute"])
     found = _of_method(rows, margin["of"])
     here = found[found["x"] == x]
     return float(margin["part"]) * abs(float((here if len(here) else found)["value"].mean()))

@@ -19,16 +19,19 @@ from dpbench.report.text import markdown, markdown_table, mean_and_error, number
 def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:
     """Write the paper's claims with their verdicts: statements.md, and statements.csv with one row a comparison.
 
-    A claim is checked on the experiments of the figure that it speaks of, without `except`, or `only` some of them.
+    A claim is checked on the experiments of the figure that it speaks of, without `except`, or `only` some of them; of
+    an experiment with several panels `except` may name panels.
     """
     figures = {str(spec["name"]): spec for spec in paper.report["figures"]}
     labels: Mapping[str, str] = paper.report["labels"]
     sections, tables, counts = [], [], []
     for place, statement in enumerate(paper.published.get("statements") or [], start=1):
-        spec = {**figures[statement["figure"]], **{key: statement[key] for key in ("x",) if key in statement}}
+        spec = {**figures[statement["figure"]], **{key: statement[key] for key in ("x", "symbol") if key in statement}}
         chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
         metric, claim = str(spec["metric"]), str(statement["claim"])
-        compared = compare(frame_of(chosen, spec), statement, metric, paper.published["margins"].get(metric, {}))
+        frame = frame_of(chosen, spec)
+        frame = frame[~frame["panel"].isin(statement.get("except", []))]
+        compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}))
         told = [_rule(paper, statement, metric), *notes_on(chosen)]
         parts = [f"## {place}. {markdown(claim)}", markdown(as_text(told))]
         titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
@@ -60,7 +63,8 @@ def _rule(paper: Paper, statement: Mapping[str, Any], metric: str) -> str:
     if relation == "better":
         return told
     margin = paper.published["margins"][metric]
-    return f"{told}. The margin is {margin['part']:g} of the {metric} of {labels[margin['of']]}: {margin['reason']}"
+    part = "" if "absolute" in margin else f"{margin['part']:g} of the {metric} of {labels[margin['of']]}"
+    return f"{told}. The margin is {part or margin['absolute']}: {margin['reason']}"
 
 
 def _counts(

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dpbench.config.labels import metric_label
+from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
 from dpbench.report.frames.frame import CELL, joined_frame
 from dpbench.report.frames.ledgers import LedgerOf
@@ -72,8 +73,9 @@ def cells_of(results: Sequence[Results], filters: Filters, ledger_of: LedgerOf, 
     found = Cells(trials=sum(len(one.trials) for one in results))
     groups = [(one, group) for one in results if one.trials for group in _groups(one)]
     each = _share([len(group.trials) for _, group in groups], most)
+    audits = read_audits(results[0].experiment.results)
     for one, group in groups:
-        found.cells.append(_cell(one, group, filters, ledger_of, each, found.register))
+        found.cells.append(_cell(one, group, filters, ledger_of, audits, each, found.register))
         told = found.metrics.setdefault(one.experiment.name, [])
         told += [text for text in map(_metric, group.rows) if text not in told]
     return found
@@ -129,7 +131,15 @@ def _share(sizes: Sequence[int], most: int) -> int:
     return low
 
 
-def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, each: int, register: Register) -> Cell:
+def _cell(
+    one: Results,
+    made: _Group,
+    filters: Filters,
+    ledger_of: LedgerOf,
+    audits: Sequence[AuditRecord],
+    each: int,
+    register: Register,
+) -> Cell:
     (group, rows, code), experiment = made, one.experiment
     key = group[0].key
     dataset, epsilon = str(rows[0]["dataset"]), float(key.release.budget.epsilon)
@@ -151,7 +161,7 @@ def _cell(one: Results, made: _Group, filters: Filters, ledger_of: LedgerOf, eac
         marks=[*([f"code {code}, not averaged with other code"] if code else []), *marks_of(group, events)],
         facts=[
             ("Results", [Term(" · ".join(_result(found[metric]) for metric in order))]),
-            *facts_of(group, events, register),
+            *facts_of(group, events, audits, register),
         ],
         events=None if events is None else events_of(events),
         trials=aligned(zip([*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each)), strict=True)),

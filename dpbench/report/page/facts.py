@@ -8,9 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
+from dpbench.report.frames.audited import AUDITED, measured
 from dpbench.report.frames.ledgers import Events, ex_post, is_claimed, may_be_claimed
 from dpbench.report.text import number
 
@@ -54,8 +56,10 @@ def overspent(trial: Trial) -> float:
     return trial.spent.epsilon / asked if trial.spent is not None and math.isfinite(asked) else 0.0
 
 
-def facts_of(group: Sequence[Trial], events: Events | None, register: Register) -> Iterator[tuple[str, list[Term]]]:
-    """What was asked and spent, of which settings, by which code, on which machine."""
+def facts_of(
+    group: Sequence[Trial], events: Events | None, audits: Sequence[AuditRecord], register: Register
+) -> Iterator[tuple[str, list[Term]]]:
+    """What was asked, spent and measured, of which settings, by which code, on which machine."""
     key = group[0].key
     release, budget = key.release, key.release.budget
     private = math.isfinite(budget.epsilon)
@@ -63,6 +67,7 @@ def facts_of(group: Sequence[Trial], events: Events | None, register: Register) 
         asked = f"ε = {number(budget.epsilon)}, δ = {number(budget.delta)}"
         yield "Asked", [Term(f"{asked}, neighbours {budget.relation.replace('_', '/')}")]
         yield "Spent", [Term(_spent(group))]
+        yield "Measured ε ≥", [register.term(measured(group, audits), AUDITED)]
         yield "Rests on", [Term(_grounds(group, events))]
     else:
         yield "Asked", [Term("nothing: a reference that is not private")]

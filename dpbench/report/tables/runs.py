@@ -12,15 +12,10 @@ from dpbench.files import write_file
 from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import Trial
 from dpbench.privacy.accounting import Spent, together
+from dpbench.report.frames.audited import AUDITED, measured
 from dpbench.report.frames.ledgers import LedgerOf, ex_post, is_claimed, may_be_claimed, no_ledgers
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
-
-AUDITED = (
-    "Measured by `dpbench audit` on tables of its own, with the settings that its records hold; the largest of several "
-    "bounds, of 95 % confidence each. Where a cell names a budget, none was measured at the row's own: it tells how "
-    "much of what was spent there was measured."
-)
 
 
 def write_runs(
@@ -116,22 +111,4 @@ def _paid(group: list[Trial], audits: Sequence[AuditRecord], ledger_of: LedgerOf
     elif (drawn := ex_post(group)) is not None:
         told = f"proven by a filter; ex post {number(drawn)}"
     unpaid = ", inputs not paid for" if any(trial.nonprivate_inputs for trial in group) else ""
-    return [number(max(costs)), _measured(group, audits), told + unpaid]
-
-
-def _measured(group: list[Trial], audits: Sequence[AuditRecord]) -> str:
-    """The largest bound that holds for the budgets of all; if there is none, that of another budget which found the
-    largest part of what was spent there.
-    """
-    first, budgets = group[0].key, [trial.key.release.budget for trial in group]
-    epsilon, delta = budgets[0].epsilon, max(budget.delta for budget in budgets)
-    asked = {(first.release.mechanism.name, calibration_of(first), budget.relation) for budget in budgets}
-    own = [one for one in audits if (one.mechanism, one.calibration, one.relation) in asked]
-    if here := [one for one in own if one.epsilon == epsilon and one.delta >= delta]:
-        best = max(here, key=lambda one: one.measured)
-        return f"{best.measured:.3g} ({best.estimate})"
-    if not own:
-        return "not audited"
-    best = max(own, key=lambda one: one.measured / one.spent)
-    where = f"at ε = {number(best.epsilon)}, δ = {number(best.delta)}"
-    return f"{where}: {best.measured:.3g} of {best.spent:.3g} ({best.estimate})"
+    return [number(max(costs)), measured(group, audits), told + unpaid]

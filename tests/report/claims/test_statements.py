@@ -95,6 +95,16 @@ def test_a_margin_whose_reference_was_not_run_decides_nothing():
     assert math.isnan(row["margin"]) and row["verdict"] == "cannot tell"
 
 
+def test_a_reference_without_epsilon_is_held_against_each_and_a_margin_may_be_a_number():
+    trials = trials_of("exact/linear_statistics", [0] * 4, epsilon=math.inf)
+    trials += trials_of(BETTER["method"], [3, 2.9, 3.1, 3], epsilon=0.1)
+    trials += trials_of(BETTER["method"], [0.2, 0.1, 0.3, 0.2], epsilon=1)
+    changes = {"baseline": "exact/linear_statistics", "relation": "not_worse"}
+    rows = compare(trial_frame(trials), BETTER | changes, "mse", {"absolute": 0.5})
+    assert list(rows["x"]) == [0.1, 1.0] and list(rows["verdict"]) == ["disagrees", "agrees"]
+    assert list(rows["difference"]) == pytest.approx([-3, -0.2]) and set(rows["margin"]) == {0.5}
+
+
 def test_methods_with_several_settings_and_unknown_relations_are_refused():
     trials = trials_of(BETTER["method"], [0] * 2, parameters={"rounds": 1})
     trials += trials_of(BETTER["method"], [0] * 2, parameters={"rounds": 2}) + trials_of(BETTER["baseline"], [1] * 2)

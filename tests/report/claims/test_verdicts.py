@@ -85,12 +85,15 @@ def test_a_cell_has_verdict_difference_error_and_pairs_beside_its_margin(relatio
     assert f"| 1 | DD-SSP is better | figure1 | AdaSSP | {counts} |" in text
 
 
-def test_the_rule_and_the_margin_are_told_with_their_reason(written):
+def test_the_rule_and_the_margin_are_told_with_their_reason(written, monkeypatch):
     text, _ = written({"adult": trials_of()}, {}, {"relation": "similar", "claim": "They are alike"})
     assert "By how much the mse of DD-SSP is better than that of AdaSSP. The claim, better: agrees if" in text
     assert "The margin is 0.1 of the mse of public: a tenth is little." in text
     assert "## 1. DD-SSP is better" in text and "## 2. They are alike" in text
     assert "The 2 comparisons are not corrected for their number" in text
+    monkeypatch.setitem(MARGINS, "mse", {"absolute": 0.5, "reason": "half is little"})
+    text, _ = written({"adult": trials_of()}, {"relation": "similar", "symbol": "teachers"})
+    assert "The margin is 0.5: half is little." in text and "| margin | teachers = 1 |" in text
 
 
 def test_what_was_not_run_has_no_number_and_is_not_counted_as_a_comparison(written):
@@ -108,6 +111,7 @@ def test_a_claim_is_checked_on_the_experiments_that_it_speaks_of(written):
         text, rows = written(found, chosen)
         assert {row["panel"] for row in rows} == {"adult"} and "taxi" not in text
         assert "Experiments not run: " in text
+    assert {row["panel"] for row in written(found, {"except": ["taxi"]})[1]} == {"adult"}, "a panel of an experiment"
 
 
 def test_a_paper_without_claims_has_no_table_of_them(written):

@@ -11,7 +11,7 @@ CLAIM = {"kind": "claimed", "label": "its own", "epsilon": 1.0, "delta": 1e-5}
 
 
 def facts(trials, events=None):
-    return {name: " · ".join(term.text for term in terms) for name, terms in facts_of(trials, events, Register())}
+    return {name: " · ".join(term.text for term in terms) for name, terms in facts_of(trials, events, [], Register())}
 
 
 def test_what_a_reader_must_see_first():
@@ -35,7 +35,7 @@ def test_failures_are_counted_and_no_folder_is_named():
     lost = [make_trial(status="oom", repetition=one) for one in range(2)]
     assert facts(lost)["Failures"] == "2 × oom in model: MemoryError: too big"
     register = Register()
-    dict(facts_of([make_trial(parameters={"file": "/home/me/my.csv"})], None, register))
+    dict(facts_of([make_trial(parameters={"file": "/home/me/my.csv"})], None, [], register))
     (mechanism,) = [text for text in register.places if text.startswith("Mechanism")]
     assert "my.csv" in mechanism and "/home" not in mechanism
 

@@ -9,6 +9,7 @@ import pytest
 
 from dpbench.config import Paper, compose
 from dpbench.errors import UserError
+from dpbench.grid.audits import AuditRecord, store_audit
 from dpbench.grid.records import Failure
 from dpbench.report.frames.results import Results
 from dpbench.report.page import page
@@ -60,8 +61,14 @@ def no_bundle(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def experiment():
-    return replace(compose(["experiment=quickstart"]), report={**PAPER.report, "metrics": ["mse"], "figures": [FIGURE]})
+def experiment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    budget = {"relation": "add_remove", "epsilon": 0.05, "delta": 1e-5}
+    measured = {"spent": 0.05, "measured": 0.042, "estimate": "Gaussian DP", "confidence": 0.95}
+    made = {"runs": 400, "found": "", "parameters": {}, "command": "", "commit": None, "dirty": None}
+    store_audit(folder, AuditRecord("ssp", "tight", **budget, **measured, **made))
+    report = {**PAPER.report, "metrics": ["mse"], "figures": [FIGURE]}
+    return replace(compose(["experiment=quickstart"]), results=folder, report=report)
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +150,7 @@ def test_a_cell_has_its_budget_its_ledger_and_what_made_it(made):
     text, _ = made
     cell = plain(text[text.index('id="c1"') : text.index('id="c2"')])
     assert "Asked ε = 0.05, δ = 1e-05, neighbours add/remove" in cell and "Spent ε = 0.05 at δ = 1e-05" in cell
+    assert "Measured ε ≥ 0.042 (Gaussian DP)" in cell and "not audited" in plain(text[text.index('id="c2"') :])
     assert "X'X" in cell.replace("&#39;", "'") and "gaussian: sensitivity 2, multiplier 11.5" in cell
     assert "a claim of third-party code on its own noise, not verified" in cell
     assert "privacy claimed, not proven" in text and "Made by: commit abc, x, 1 thread" in text
