@@ -30,8 +30,7 @@ class Claims:
     def __init__(self, store: Store) -> None:
         self._folder = store.claims_folder
         self._file = self._folder / f"runner-{uuid.uuid4().hex}"
-        with store.writing(self._file):
-            self._file.write_text(json.dumps(_process(os.getpid())))
+        store.write_text(self._file, json.dumps(_process(os.getpid())))
         self._held: dict[str, int] = {}
         self._ended = threading.Event()
         threading.Thread(target=self._renew, daemon=True).start()

@@ -10,7 +10,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -92,8 +92,9 @@ class Store:
             ):
                 folder.mkdir(parents=True, exist_ok=True)
             for path in self._aside.iterdir():
-                if path.stat().st_mtime < time.time() - STALE_SECONDS:
-                    shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+                with suppress(FileNotFoundError):  # another runner has renamed it just now
+                    if path.stat().st_mtime < time.time() - STALE_SECONDS:
+                        shutil.rmtree(path) if path.is_dir() else path.unlink()
         self.write_text(self.folder / ".writable", "")
         (self.folder / ".writable").unlink(missing_ok=True)
 

@@ -1,5 +1,6 @@
 """Claims: each release is one runner's, and those of a runner that is gone are taken over."""
 
+import errno
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from dpbench.grid import claims as module
 from dpbench.grid.claims import Claims
-from dpbench.grid.store import Store
+from dpbench.grid.store import Store, StoreError
 
 
 @pytest.fixture
@@ -36,6 +37,16 @@ def test_a_release_is_one_runners_until_it_is_given_back(store):
     assert left(store) == []
 
 
+def test_a_runner_that_finds_the_disk_full_leaves_nothing(store, monkeypatch):
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match="No space left on device"):
+        Claims(store)
+    assert left(store) == []
+
+
 def test_of_many_who_ask_at_once_one_gets_it(store):
     runners = [Claims(store) for _ in range(16)]
     with ThreadPoolExecutor(16) as threads:
@@ -49,7 +60,7 @@ DIES = """
 import sys, time
 from pathlib import Path
 from dpbench.grid.claims import Claims
-from dpbench.grid.store import Store
+from dpbench.grid.store import Store, StoreError
 claims = Claims(Store(Path(sys.argv[1]), "grid"))
 print(claims.take("a"), flush=True)
 time.sleep(60)

@@ -23,6 +23,11 @@ def release_key(name):
     return ReleaseKey({"name": "csv"}, {"train_rows": 9}, 0, 0, PartKey(name, "m", {}, "1"), Budget(1.0))
 
 
+def test_what_another_runner_has_just_renamed_is_no_error(store):
+    (store.root / ".tmp" / "renamed").symlink_to("elsewhere")  # listed, but not there
+    store.prepare()
+
+
 def trial(identity, value=0.5):
     key = TrialKey(FitKey(release_key("ssp"), PartKey("linear", "m", {}, "1"), {}), ())
     vars(key)["id"] = identity
