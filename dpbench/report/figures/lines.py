@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import t
+from scipy.special import stdtrit
 
 from dpbench.errors import check_known
 from dpbench.report.figures.axes import mark_clipped, set_metric_axis, set_x_axis
@@ -110,7 +110,7 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     if statistic != "median":
         half = cells["se"].fillna(0.0)
         if statistic == "mean_95":
-            half *= t.ppf(0.975, (cells["count"] - 1).clip(lower=1))
+            half *= stdtrit((cells["count"] - 1).clip(lower=1), 0.975)
         cells = cells.assign(low=cells["mean"] - half, high=cells["mean"] + half)
     else:
         finite = rows["value"].where((rows["status"] == "done") & np.isfinite(rows["value"]))
