@@ -21,10 +21,12 @@ PLACE = 2  # bytes of the place of a call
 def forked(calls: Sequence[Callable[[], Made]]) -> list[Made]:
     """What the calls return, in their order; a process for each core makes one after another of those that are left.
 
-    Only what they return is sent back. Where processes cannot be forked safely, outside Linux, the calls are made here.
+    Only what they return is sent back. Where processes cannot be forked safely, outside Linux or once jax has started
+    its threads, the calls are made here.
     Raises what a call raises, and `UserError` if a process was killed.
     """
-    count = min(joblib.cpu_count(), len(calls)) if sys.platform == "linux" else 1
+    safe = sys.platform == "linux" and "jax" not in sys.modules
+    count = min(joblib.cpu_count(), len(calls)) if safe else 1
     if count < 2:
         return [call() for call in calls]
     context = multiprocessing.get_context("fork")

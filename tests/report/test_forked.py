@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from functools import partial
 
@@ -10,6 +11,16 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.report.forked import forked
+
+
+@pytest.fixture(autouse=True)
+def as_in_a_process_without_jax(monkeypatch):
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
+
+
+def test_once_jax_is_there_the_calls_are_made_in_this_process(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", object())
+    assert set(forked([os.getpid] * 3)) == {os.getpid()}
 
 
 def test_what_the_calls_return_comes_in_their_order_from_several_processes():
