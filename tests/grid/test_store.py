@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 
 import pytest
 
@@ -23,9 +24,14 @@ def release_key(name):
     return ReleaseKey({"name": "csv"}, {"train_rows": 9}, 0, 0, PartKey(name, "m", {}, "1"), Budget(1.0))
 
 
-def test_what_another_runner_has_just_renamed_is_no_error(store):
-    (store.root / ".tmp" / "renamed").symlink_to("elsewhere")  # listed, but not there
+def test_what_another_runner_has_just_renamed_keeps_no_leftover_from_being_dropped(store):
+    aside = store.root / ".tmp"
+    (aside / "renamed").symlink_to("elsewhere")  # listed, but not there
+    for name in "ab":
+        (aside / name).touch()
+        os.utime(aside / name, (0, 0))
     store.prepare()
+    assert [path.name for path in aside.iterdir()] == ["renamed"]
 
 
 def trial(identity, value=0.5):
