@@ -4,7 +4,7 @@ set -euo pipefail
 paper="queries_adult_reduced queries_adult queries_acs_reduced queries_acs queries_adult_star"
 public="queries_adult_public queries_adult_public_reduced queries_public_year queries_public_state
   queries_public_place"
-beyond="queries_regression queries_classification queries_conversion"
+beyond="queries_regression queries_classification queries_conversion queries_tuning"
 for experiment in $paper $public $beyond; do
   dpbench run "experiment=$experiment" "$@"
   dpbench figures "experiment=$experiment" "$@"

@@ -19,7 +19,8 @@ from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
-from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
+from dpbench.releases import Release, SyntheticRows
+from dpbench.releases.answers import answers_of
 from dpbench.releases.checks import check_plain, kind_of
 
 MOST_FITS = 8  # that a reference keeps: a fit may be a large one, of trees
@@ -172,23 +173,11 @@ class Evaluation:
     _answers: dict[tuple[Clique, ...], Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def answers(self, cliques: tuple[Clique, ...]) -> Floats:
-        """The release's answers (m,) to all cells of these marginals, as parts of one; found once for all metrics.
-
-        Those of its own marginals if it has all of these, else of its distribution, else of its rows.
-        """
+        """What `answers_of` has of the release (m,), found once for all metrics."""
         if cliques not in self._answers:
-            self._answers[cliques] = _read_only((self._found(cliques),))[0]
+            found = answers_of(self.release, cliques, len(self.reference.split.seen))
+            self._answers[cliques] = _read_only((found,))[0]
         return self._answers[cliques]
-
-    def _found(self, cliques: tuple[Clique, ...]) -> Floats:
-        released, sizes = self.release.get(Marginals), self.release.domain.sizes
-        if released is not None and all(clique in released.tables for clique in cliques):
-            n = len(self.reference.split.seen)
-            return np.concatenate([released.tables[clique].ravel() for clique in cliques]) / n
-        if (distribution := self.release.get(Distribution)) is not None:
-            tables = distribution.answer(cliques)
-            return np.concatenate([tables[clique].ravel() for clique in cliques]) / distribution.model.total
-        return QueryWorkload(sizes, cliques).of_rows(self.release[SyntheticRows].table.codes)
 
     @property
     def nonprivate(self) -> Fit:

@@ -17,7 +17,14 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.privacy.pure import bounded_range_mu, pure_mu
 
-POSITIVE = ("sensitivity", "multiplier", "epsilon", "count", "projections")  # fields of these names, in any event
+POSITIVE = (
+    "sensitivity",
+    "multiplier",
+    "epsilon",
+    "count",
+    "projections",
+    "limit",
+)  # fields of these names, in any event
 
 
 @dataclass(frozen=True)
@@ -253,6 +260,19 @@ class ExponentialMechanism(PermuteAndFlip):
     def mu(self) -> float:
         """`bounded_range_mu(eps)`."""
         return bounded_range_mu(1 / self.scale)
+
+
+@dataclass(frozen=True)
+class ZCDP(Event):
+    """Several draws, chosen as the run went, that are limit-zCDP as a whole."""
+
+    kind = "zcdp"
+    limit: float
+
+    @property
+    def rho(self) -> float:
+        """The limit."""
+        return self.limit
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 
 from dpbench.data.domain import Floats
-from dpbench.privacy.events import Event, Gaussian
+from dpbench.privacy.events import ZCDP, Event, Gaussian
 
 # Orders of the Renyi divergence. Whole numbers, for which the divergence of a sampled Gaussian is a finite sum; up to
 # more than 2 log(1/delta) / eps, where the conversion to (eps, delta) has its minimum, for eps = 0.005.
@@ -31,13 +31,13 @@ class RandomSearch(Event):
     kind, beside = "random_search", ()
     eta: float
     gamma: float
-    alternatives: tuple[tuple[Gaussian, ...], ...]
+    alternatives: tuple[tuple[Gaussian | ZCDP, ...], ...]
 
     def __post_init__(self) -> None:
         if not (self.eta > -1 and 0 < self.gamma < 1):
             raise ValueError(f"{self.label}: eta > -1 and 0 < gamma < 1 are needed, not {self.eta} and {self.gamma}")
-        if not all(isinstance(event, Gaussian) for events in self.alternatives for event in events):
-            raise ValueError(f"{self.label}: the noise of a run must be Gaussian")
+        if not all(isinstance(event, (Gaussian, ZCDP)) for events in self.alternatives for event in events):
+            raise ValueError(f"{self.label}: a run is Gaussian noise, or zCDP as a whole")
 
     @property
     def mean(self) -> float:
@@ -54,7 +54,10 @@ class RandomSearch(Event):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """What `to_dict` described."""
-        alternatives = tuple(tuple(map(Gaussian.from_dict, events)) for events in data["alternatives"])
+        kinds: dict[str, type[Gaussian | ZCDP]] = {Gaussian.kind: Gaussian, ZCDP.kind: ZCDP}
+        alternatives = tuple(
+            tuple(kinds[event["kind"]].from_dict(event) for event in events) for events in data["alternatives"]
+        )
         return cls(data["label"], data["eta"], data["gamma"], alternatives)
 
 

@@ -19,6 +19,7 @@ from dpbench.releases import Marginals, SyntheticRows
 SIZES = {"a": 2, "b": 3}
 QUERIES = QueryWorkload(SIZES, (("a", "b"), ("b",)))
 SMALL = {"rounds": 3, "components": 20, "latent": 3, "hidden": [5], "iterations": 10, "samples": 5, "pretraining": 1}
+SMALL["grid"] = {"rounds": [2, 3]}
 
 
 NAMES = sorted(name for name, node in declared("mechanism").items() if node.get("_relations_") == ["replace"])
@@ -59,6 +60,8 @@ def test_all_methods_are_there():
 def test_every_release_holds_all_pairs_and_rows_that_regressions_read(name, parts, small_table):
     part = parts[name]
     parameters = {**part.parameters, **{name: value for name, value in SMALL.items() if name in part.parameters}}
+    if "shared" in parameters:
+        parameters["shared"] = {name: SMALL.get(name, value) for name, value in parameters["shared"].items()}
     public = {"public": small_table.take(np.arange(50))} if part.takes("public") else {}
     budget, rng = Budget(1.0, 1e-7, "replace"), np.random.default_rng(0)
     release = part.function(small_table, budget, rng, **parameters, **public)

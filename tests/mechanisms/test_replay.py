@@ -3,6 +3,7 @@
 import copy
 import math
 from functools import partial
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert, privtree, snsynth, ssp
 from dpbench.mechanisms.dpsgd import dpsgd
+from dpbench.mechanisms.query_search import METHODS
 from dpbench.mechanisms.replay import check_replay, exemption, random_table
 from dpbench.privacy import noise
 from dpbench.privacy.accounting import spent
@@ -41,6 +43,7 @@ SMALL = {
     "latent": 3,
     "hidden": [5],
     "pretraining": 1,
+    "grid": {"rounds": [2, 3]},
 }
 DOMAINS = {
     "numeric": Domain(
@@ -67,6 +70,9 @@ def rows(kind: str, n: int = 150) -> Table:
 def maker(part: Part, kind: str, epsilon: float, *, relation: str | None = None, seed: int = 3, **change):
     """The mechanism as a function of the table alone, between the first of the neighbours that it states."""
     parameters = {**part.parameters, **{k: v for k, v in SMALL.items() if k in part.parameters}, **change}
+    if "shared" in parameters:  # by all runs of a search
+        of_method = {k for k in signature(METHODS[parameters["method"]]).parameters if k not in SMALL["grid"]}
+        parameters["shared"] = {**parameters["shared"], **{k: SMALL[k] for k in of_method & {*SMALL}}}
     if part.takes("design"):
         parameters["design"] = DESIGNS[kind]
     for other in filter(part.takes, ("public", "test")):

@@ -9,6 +9,7 @@ import pytest
 from dpbench.privacy.accounting import gaussian_epsilon, spent, zcdp_epsilon
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.events import (
+    ZCDP,
     Claimed,
     Exact,
     ExponentialMechanism,
@@ -30,11 +31,12 @@ EVERY = [
     PureDP("p", 0.3),
     ExponentialMechanism("e", 5.0, 0.5, 4),
     PermuteAndFlip("f", 5.0, 0.5),
+    ZCDP("z", 0.02),
     ObjectivePerturbation("o", 1.0, 2.0, 0.1),
     Projection("r", 1.0, 2.0, 30, 1e-6),
     Claimed("c", 1.5, 1e-5),
     Exact("x"),
-    RandomSearch("s", 1.0, 0.1, ((Gaussian("a", 1.0, 5.0), Gaussian("b", 1.0, 9.0)),)),
+    RandomSearch("s", 1.0, 0.1, ((Gaussian("a", 1.0, 5.0), Gaussian("b", 1.0, 9.0)), (ZCDP("c", 0.01),))),
     RenyiCurve("t", (2.0, 4.0), (0.1, 0.2)),
     BatchGaussian("b", 1.0, 4.0, 100, 10, True, 3),
     DiscreteGaussian.of("d", 2.0, 3.0, 5),

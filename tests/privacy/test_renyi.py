@@ -13,7 +13,7 @@ from scipy import stats
 from dpbench.errors import UserError
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.calibration import search_multipliers
-from dpbench.privacy.events import Exact, Gaussian
+from dpbench.privacy.events import ZCDP, Exact, Gaussian
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import number_of_runs
 from dpbench.privacy.renyi import ORDERS, RandomSearch, RenyiCurve, random_search_epsilon
@@ -87,6 +87,17 @@ def test_the_ledger_holds_the_law_before_k_is_drawn_and_never_k():
     assert ks[0] != ks[1]
     assert ledgers[0].to_list() == ledgers[1].to_list()
     assert Ledger.from_list(json.loads(json.dumps(ledgers[0].to_list()))).events == (search,)
+
+
+def test_a_run_that_is_zcdp_as_a_whole_costs_what_gaussian_noise_of_its_rho_does():
+    whole, noise = ((ZCDP("run", 0.5 / 9.0**2), gaussian(30.0)),), ((gaussian(9.0), gaussian(30.0)),)
+    costs = [spent(Ledger([RandomSearch("s", 1.0, 0.1, runs)]), DELTA).epsilon for runs in (whole, noise)]
+    assert costs[0] == pytest.approx(costs[1], rel=1e-12)
+
+
+def test_a_search_over_runs_of_another_kind_cannot_be_made():
+    with pytest.raises(ValueError, match="a run is Gaussian noise, or zCDP as a whole"):
+        RandomSearch("s", 1.0, 0.1, ((Exact("x"),),))
 
 
 def test_a_search_beside_other_events_has_no_known_cost():
