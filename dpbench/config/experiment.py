@@ -73,7 +73,7 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
 
 def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list[Any]]:
     """The sweep, setting -> values, without what the line itself sets."""
-    sweep = config.get("sweep")
+    sweep = config.get("sweep", {})  # a deleted one is told with the other settings
     if not isinstance(sweep, dict) or not all(isinstance(values, list) and values for values in sweep.values()):
         raise UserError(
             f"sweep must map settings to lists of values, such as {{sample.train_rows: [100, 1000]}}: {shown(sweep)}"

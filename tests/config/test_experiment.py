@@ -11,6 +11,11 @@ def test_a_setting_of_the_line_comes_over_the_sweep():
     assert compose(["+sweep={seed:[1,2,3]}", "seed=7"]).grids[0].seed == 7
 
 
+def test_a_deleted_sweep_is_told_as_any_deleted_setting():
+    with pytest.raises(UserError, match="the setting sweep is missing: it was deleted"):
+        compose(["experiment=bayes_calibration", "~sweep"])
+
+
 def test_the_tables_of_a_report_are_of_metrics_that_the_grid_has():
     assert compose(["metric=[r2,mse]", "report.metrics=[mse,rel_mse]"]).report["metrics"] == ["mse"]
     assert compose(["metric=[coverage,mse]"]).report["metrics"] == ["coverage", "mse"], "all, if none is named"
