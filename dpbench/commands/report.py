@@ -94,13 +94,14 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
 
 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
-    """The figures and tables of a paper, in the folder of its name, and its export if there are newly stored trials."""
+    """The figures, tables and manifest of a paper, in the folder of its name; its export if trials are newly stored."""
     folder = compose(overrides, config_dir).results / paper.name
     results, stored = results_of(paper, overrides, config_dir, other_code)
     paths = build_paper(paper, results, folder)
+    if any(one.trials for one in results):
+        paths.append(write_manifest(paper, results, folder))
     if stored:
         paths.append(add_to_export(stored, folder))
-        paths.append(write_manifest(paper, results, folder))
     _print(paths)
     _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
 
