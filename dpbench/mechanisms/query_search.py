@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from inspect import signature
 from itertools import product
 from typing import Any
 
 import numpy as np
 
+from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, check_known
 from dpbench.inference.queries import QueryWorkload
@@ -77,11 +79,10 @@ def query_search(
     settings = settings_of(grid)
     _check_parameters(method, grid, shared)
     rho_of("query_search", train, budget, "tight")  # refuses what no method can run on
+    runs = Runs(train, method, shared, workload)
     if tuning == "optimistic":
-        return _all_settings(train, budget, rng, method, settings, shared, workload)
-    return _random_search(
-        train, budget, rng, method, settings, shared, workload, eta=eta, gamma=gamma, score_share=score_share
-    )
+        return _all_settings(runs, budget, rng, settings)
+    return _random_search(runs, budget, rng, settings, eta=eta, gamma=gamma, score_share=score_share)
 
 
 def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
@@ -103,23 +104,45 @@ def _check_parameters(method: str, grid: Mapping[str, Any], shared: Mapping[str,
         raise UserError(f"query_search: {name} is {where}: leave it out of shared")
 
 
-def _all_settings(
-    train: Table,
-    budget: Budget,
-    rng: np.random.Generator,
-    method: str,
-    settings: Sequence[dict[str, Any]],
-    shared: Mapping[str, Any],
-    workload: Workload,
-) -> Release:
+@dataclass(frozen=True)
+class Runs:
+    """What all runs of a search share: the private rows, the method and its fixed parameters."""
+
+    train: Table
+    method: str
+    shared: Mapping[str, Any]
+    workload: Workload
+
+    def run(self, budget: Budget, rng: np.random.Generator, setting: Mapping[str, Any]) -> Release | None:
+        """A release with this setting; None if what was fitted diverged, which its noisy answers tell."""
+        try:
+            return METHODS[self.method](self.train, budget, rng, workload=self.workload, **self.shared, **setting)
+        except NoEstimateError:
+            return None
+
+    def max_error(self, release: Release) -> float:
+        """The largest error over the workload of the release's answers: one record changes it by 1/n at most."""
+        return float(np.abs(self._true - answers_of(release, self._cliques, len(self.train))).max())
+
+    @cached_property
+    def _cliques(self) -> tuple[Clique, ...]:
+        return cliques_of(self.train.domain, self.workload)
+
+    @cached_property
+    def _true(self) -> Floats:
+        return QueryWorkload(self.train.domain.sizes, self._cliques).of_rows(self.train.codes)
+
+
+def _all_settings(runs: Runs, budget: Budget, rng: np.random.Generator, settings: Sequence[dict[str, Any]]) -> Release:
+    """Each setting once; the best by its non-private error."""
     best, least, chosen = None, math.inf, settings[0]
     for setting, own in zip(settings, rng.spawn(len(settings)), strict=True):
-        release = _run(train, budget, own, method, setting, shared, workload)
-        error = math.inf if release is None else float(unpaid(_max_error(release, train, workload), label="max error"))
+        release = runs.run(budget, own, setting)
+        error = math.inf if release is None else float(unpaid(runs.max_error(release), label="max error"))
         if error < least:
             best, least, chosen = release, error, setting
     if best is None:
-        raise NoEstimateError(f"query_search: none of the {len(settings)} settings of {method} gave a distribution")
+        raise NoEstimateError(f"query_search: no setting of {runs.method} gave a distribution")
     taken = (
         f"the hyperparameters: chosen by the non-private max errors of {len(settings)} runs, of which all but the "
         "released one are unpaid"
@@ -129,13 +152,10 @@ def _all_settings(
 
 
 def _random_search(
-    train: Table,
+    runs: Runs,
     budget: Budget,
     rng: np.random.Generator,
-    method: str,
     settings: Sequence[dict[str, Any]],
-    shared: Mapping[str, Any],
-    workload: Workload,
     *,
     eta: float,
     gamma: float,
@@ -145,49 +165,24 @@ def _random_search(
     (run_multiplier,), score_multiplier = search_multipliers(
         budget.epsilon, budget.delta, ((1.0, 1),), eta=eta, gamma=gamma, score_share=score_share
     )
-    rho = 0.5 / run_multiplier**2
-    of_run = replace(budget, epsilon=zcdp_epsilon(rho, budget.delta))
-    score_event = Gaussian("score", 1 / len(train), score_multiplier)
-    alternatives = ((ZCDP(f"a run of {method}", rho), score_event),)
-    search, ledger = RandomSearch(f"runs of {method}", eta, gamma, alternatives), Ledger()
+    rho, n = 0.5 / run_multiplier**2, len(runs.train)
+    of_run = replace(budget, epsilon=zcdp_epsilon(rho, budget.delta))  # which the method turns into rho again
+    score_event = Gaussian("score", 1 / n, score_multiplier)
+    alternatives = ((ZCDP(f"a run of {runs.method}", rho), score_event),)
+    search, ledger = RandomSearch(f"runs of {runs.method}", eta, gamma, alternatives), Ledger()
     best, least, chosen = None, math.inf, settings[0]
     for _ in range(number_of_runs(rng, ledger, search)):
         setting, (own,) = settings[int(rng.integers(len(settings)))], rng.spawn(1)
-        release, of_score = _run(train, of_run, own, method, setting, shared, workload), Ledger()
+        release, of_score = runs.run(of_run, own, setting), Ledger()
         if release is None:
             continue
         assert spent(release.ledger, budget.delta).rho <= rho * (1 + ROUNDING)
-        error = _max_error(release, train, workload)
-        score = gaussian(
-            rng, of_score, error, sensitivity=1 / len(train), multiplier=score_multiplier, label=score_event.label
-        )
+        error = runs.max_error(release)
+        score = gaussian(rng, of_score, error, sensitivity=1 / n, multiplier=score_multiplier, label="score")
         assert of_score.events == (score_event,)
         if score < least:
             best, least, chosen = release, float(score), setting
     if best is None:
-        raise NoEstimateError(f"query_search: no run of {method} gave a distribution")
+        raise NoEstimateError(f"query_search: no run of {runs.method} gave a distribution")
     found = {"setting": chosen, "score": least}
-    return Release(train.domain, budget, ledger, best.parts, found, best.nonprivate_inputs)
-
-
-def _run(
-    train: Table,
-    budget: Budget,
-    rng: np.random.Generator,
-    method: str,
-    setting: Mapping[str, Any],
-    shared: Mapping[str, Any],
-    workload: Workload,
-) -> Release | None:
-    """A release of the method with this setting; None if what it fitted diverged, which its noisy answers tell."""
-    try:
-        return METHODS[method](train, budget, rng, workload=workload, **shared, **setting)
-    except NoEstimateError:
-        return None
-
-
-def _max_error(release: Release, train: Table, workload: Workload) -> float:
-    """The largest error over the workload of the release's answers."""
-    cliques = cliques_of(train.domain, workload)
-    true = QueryWorkload(train.domain.sizes, cliques).of_rows(train.codes)
-    return float(np.abs(true - answers_of(release, cliques, len(train))).max())
+    return Release(best.domain, budget, ledger, best.parts, found, best.nonprivate_inputs)

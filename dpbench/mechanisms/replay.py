@@ -193,12 +193,22 @@ def _of_ledger(release: Release, tape: Tape) -> Iterator[str]:
     held = Counter(release.ledger.events)
     searches = [event for event in held if isinstance(event, RandomSearch)]
     runs = {event for search in searches for events in search.alternatives for event in events}
-    bounded = any(isinstance(event, kinds.ZCDP) for event in runs)  # as a whole: their draws are in no ledger
-    for event in drawn - held:
-        if event not in runs and not (bounded and np.isfinite(event.rho)):
+    allowed = sum(entry.told * _rho_of_run(entry.event) for entry in tape if isinstance(entry.event, RandomSearch))
+    secret = 0.0  # the rho of what such runs drew
+    for event, times in (drawn - held).items():
+        if allowed and event not in runs and np.isfinite(event.rho):
+            secret += times * event.count * event.rho
+        elif event not in runs:
             yield f"draws noise that its ledger does not hold: {event}"
+    if secret > allowed * (1 + ROUNDING):
+        yield f"draws {secret:g}-zCDP in runs that may have {allowed:g}"
     for event in held - drawn:
         yield f"enters in its ledger what no function of privacy.noise has drawn: {event}"
+
+
+def _rho_of_run(search: RandomSearch) -> float:
+    """The zCDP that the search states of a run as a whole, whose draws no ledger holds."""
+    return max(sum(one.limit for one in run if isinstance(one, kinds.ZCDP)) for run in search.alternatives)
 
 
 def _shared_noise(tape: Tape) -> Iterator[str]:

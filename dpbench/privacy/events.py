@@ -17,14 +17,8 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.privacy.pure import bounded_range_mu, pure_mu
 
-POSITIVE = (
-    "sensitivity",
-    "multiplier",
-    "epsilon",
-    "count",
-    "projections",
-    "limit",
-)  # fields of these names, in any event
+# Fields of these names, in any event.
+POSITIVE = ("sensitivity", "multiplier", "epsilon", "count", "projections", "limit")
 
 
 @dataclass(frozen=True)

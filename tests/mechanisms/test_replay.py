@@ -2,7 +2,7 @@
 
 import copy
 import math
-from functools import partial
+from functools import partial, wraps
 from inspect import signature
 
 import numpy as np
@@ -12,8 +12,9 @@ from dpbench.config import Part, choices, part_of
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert, privtree, snsynth, ssp
+from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert, privtree, query_search, snsynth, ssp
 from dpbench.mechanisms.dpsgd import dpsgd
+from dpbench.mechanisms.pep import pep
 from dpbench.mechanisms.query_search import METHODS
 from dpbench.mechanisms.replay import check_replay, exemption, random_table
 from dpbench.privacy import noise
@@ -185,6 +186,13 @@ def recorded_only(function, label):
     return draw
 
 
+@wraps(pep)
+def made_twice(train, budget, rng, **settings):
+    """A release of which the first try is in no ledger."""
+    pep(train, budget, rng.spawn(1)[0], **settings)
+    return pep(train, budget, rng, **settings)
+
+
 def repeated(rng, ledger, value, **settings):
     """The noise of the first draw once more."""
     return noise.gaussian(copy.deepcopy(rng) if settings["label"] == "X'y" else rng, ledger, value, **settings)
@@ -239,6 +247,14 @@ PLANTED = {  # module and function that is broken, mechanism and parameters, wha
     ),
     "the score of a search without noise": (
         *(dpsgd_search, "gaussian", recorded_only(noise.gaussian, "score"), "dpsgd_random", {}),
+        NOISELESS,
+    ),
+    "a run of a search that is made twice": (
+        *(query_search, "METHODS", {"pep": made_twice}, "pep_search", {"gamma": 0.5}),
+        "-zCDP in runs that may have",
+    ),
+    "the score of a search over queries without noise": (
+        *(query_search, "gaussian", recorded_only(noise.gaussian, "score"), "pep_search", {"gamma": 0.5}),
         NOISELESS,
     ),
     "the scores of all runs, not named": (

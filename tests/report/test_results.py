@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from dpbench.commands.report import notes_of
+from dpbench.commands.report import notes_of, results_of
 from dpbench.commands.stored import stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.report.frames.results import Results
+from dpbench.report.manifest import write_manifest
 from dpbench.report.paper import build_paper
 
 RESULTS = Path(__file__).parents[2] / "results"
@@ -32,6 +33,22 @@ def test_a_figure_of_each_paper_is_drawn_again_to_the_byte(name, figure, tmp_pat
     for path in paths:
         committed = RESULTS / name / path.relative_to(tmp_path)
         assert path.suffix == ".tex" or path.read_bytes() == committed.read_bytes(), path.name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bayesian_glm",
+        "query_release",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("arena", "binagg", "dd_ssp", "excess_risk")),
+    ],
+)
+def test_the_manifest_of_a_paper_tells_what_its_export_holds(name, tmp_path):
+    paper = paper_of(name)
+    results, stored = results_of(paper, [f"results={RESULTS}"], None, False)
+    assert not stored
+    path = write_manifest(paper, results, tmp_path)
+    assert path.read_bytes() == (RESULTS / name / "manifest.json").read_bytes()
 
 
 @pytest.mark.parametrize("name", ["dd_ssp", "binagg"])
