@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from dpbench.config import Paper
 from dpbench.files import write_file
+from dpbench.grid.records import Trial
 from dpbench.report.claims.published import EQUAL, protocol_table
+from dpbench.report.export import Exported
 from dpbench.report.frames.results import Results
 
 
@@ -26,16 +28,29 @@ def write_manifest(paper: Paper, results: Sequence[Results], folder: Path) -> Pa
 def _entry(paper: Paper, one: Results) -> dict[str, Any]:
     protocol = protocol_table(paper.published.get("protocol") or [], [one.experiment])
     differs = protocol[protocol["verdict"] != EQUAL]
-    releases = {trial.release_id: trial.release_provenance or trial.provenance for trial in one.trials}
+    origins = list(_origins(one.trials))
     return {
         "run": f"dpbench run experiment={one.experiment.name}",
         "trials": len(one.trials),
-        "releases by commit": _commits(list(releases.values())),
-        "trials by commit": _commits([trial.provenance for trial in one.trials]),
+        "releases by commit": _counted({release: commit for release, commit, _ in origins}.values()),
+        "trials by commit": _counted(commit for *_, commit in origins),
         "notes": list(one.notes),
         "differs": [f"{row.fact}: {row.ours}, paper {row.paper}" for row in differs.itertuples()],
     }
 
 
-def _commits(records: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    return dict(sorted(Counter(str(record["commit"]) for record in records).items()))
+def _origins(trials: Sequence[Trial]) -> Iterator[tuple[str, str, str]]:
+    """Of each trial its release, and the commits of both; a trial of an export is not made for it."""
+    if isinstance(trials, Exported):
+        for cell, places in trials.parts:
+            made, releases = cell.shared["provenance"], cell.column("release_id")
+            commit, of_release = str(made["commit"]), str((cell.shared["release_provenance"] or made)["commit"])
+            yield from ((releases[place], of_release, commit) for place in places)
+        return
+    for trial in trials:
+        of_release = str((trial.release_provenance or trial.provenance)["commit"])
+        yield trial.release_id, of_release, str(trial.provenance["commit"])
+
+
+def _counted(commits: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(commits).items()))
