@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from dpbench.data.encode import Design
     from dpbench.data.simulate import Simulation
-    from dpbench.report.tables.text_table import TextTable
 
 # --- protocols -----------------------------------------------------------------------------------------------------
 
@@ -84,6 +83,15 @@ class FigureKind(Protocol):
         self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str
     ) -> tuple[Figure, pd.DataFrame]:
         """Draw the figure; write no file."""
+
+
+class TextTable(NamedTuple):
+    """What is shown, the footnotes below it, and `tidy`, the same with all digits, one row a number."""
+
+    header: list[str]
+    rows: list[list[str]]
+    footnotes: list[str]
+    tidy: pd.DataFrame
 
 
 class TableKind(Protocol):

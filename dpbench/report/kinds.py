@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from dpbench.config.reports import kind_of
+from dpbench.contracts import TextTable
 from dpbench.errors import ContractError
-from dpbench.report.tables.text_table import TextTable
 
 
 def is_table(spec: Mapping[str, Any]) -> bool:

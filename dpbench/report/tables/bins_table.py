@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.contracts import TextTable
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.tables.text_table import TextTable
 from dpbench.report.text import number
 
 BINS = "notes.bins"  # the model's note of how many bins it used

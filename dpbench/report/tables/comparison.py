@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.contracts import TextTable
 from dpbench.errors import check_known
 from dpbench.report.claims.agreement import RULE, counted, verdict
 from dpbench.report.claims.statements import NOT_RUN
@@ -19,7 +20,6 @@ from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import NOT_FAILED
 from dpbench.report.tables.ranks import mean_ratios, ranks
-from dpbench.report.tables.text_table import TextTable
 from dpbench.report.text import mean_and_error, number, span
 
 ROUNDING = 1e-12  # of a mean: a smaller standard error is that of the order of sums, and shown as 0

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from dpbench.config.values import listed
+from dpbench.contracts import TextTable
 from dpbench.data.domain import Floats
 from dpbench.report.claims.agreement import RULE, WITHIN, counted, verdict
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.tables.text_table import TextTable
 from dpbench.report.text import mean_and_error, number
 
 LEVEL = "model.parameters.level"  # of the intervals

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from dpbench.contracts import TextTable
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
-from dpbench.report.tables.text_table import TextTable
 from dpbench.report.text import mean_and_error, number
 
 

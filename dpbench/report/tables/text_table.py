@@ -1,24 +1,13 @@
-"""A table of text with its numbers and footnotes, written as Markdown, LaTeX and CSV."""
+"""A `TextTable` written as Markdown, LaTeX and CSV."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
 
-import pandas as pd
-
+from dpbench.contracts import TextTable
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text
 from dpbench.report.text import latex, latex_table, markdown, markdown_table
-
-
-class TextTable(NamedTuple):
-    """What is shown, the footnotes below it, and `tidy`, the same with all digits, one row a number."""
-
-    header: list[str]
-    rows: list[list[str]]
-    footnotes: list[str]
-    tidy: pd.DataFrame
 
 
 def write_text_table(table: TextTable, folder: Path, name: str, title: str) -> list[Path]:

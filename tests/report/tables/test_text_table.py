@@ -3,7 +3,8 @@
 import pandas as pd
 import pytest
 
-from dpbench.report.tables.text_table import TextTable, write_text_table
+from dpbench.contracts import TextTable
+from dpbench.report.tables.text_table import write_text_table
 
 
 @pytest.fixture
