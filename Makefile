@@ -88,6 +88,7 @@ smoke: $(STAMP)
 bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.harness
 	$(THREADS) $(BIN)/python -m benchmarks.engine
+	$(THREADS) $(BIN)/python -m benchmarks.sums
 	$(THREADS) $(BIN)/python -m benchmarks.aim_speed --limit 300
 	$(THREADS) $(BIN)/python -m benchmarks.aim_degree4 --limit 300
 	$(THREADS) $(BIN)/python -m benchmarks.dpsgd

@@ -134,7 +134,7 @@ def notes_of(experiment: Experiment, found: Stored) -> list[str]:
     if found.other_code:
         notes.append(f"{found.other_code} trials are results of other code than is installed here (--other-code)")
     if mixed := mixed_code(found.keys):
-        notes.append(f"more than one version of the code made the results of {', '.join(mixed)}")
+        notes.append(f"More than one version of the code made the results of {', '.join(mixed)}")
     return notes
 
 

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from .measurements import Array
+from .sums import Addition, Summation
 from .trees import bits, cells
 
 # Faces hold weights exp(CUT) to exp(PEAK), or 0: a product of three neither overflows nor becomes subnormal (which is
@@ -47,19 +48,19 @@ class Dense:
         self.scope, self.shape = scope, shape
         self.buffer = np.empty([shape[i] for i in layout], dtype=np.float64)
         self.table = self.buffer.transpose([layout.index(i) for i in axes])
-        self.inputs: list[Array] = []
-        self.outputs: list[tuple[tuple[int, ...], Array]] = []
+        self.logs = Addition(self.buffer, layout, shape)
+        self.marginals = Summation(self.buffer, layout, shape)
         self.summed: tuple[int, ...] = tuple(range(len(axes)))
         self.message: Array = np.empty(())
         self.marginal: Array = np.empty(())
 
     def attach(self, mask: int, logs: Array) -> None:
         """Add a table of logarithms over `mask` to the product."""
-        self.inputs.append(spread(logs, mask, self.scope))
+        self.logs.attach(mask, logs)
 
     def emit(self, mask: int, out: Array) -> None:
         """Write the marginal over `mask` to `out` at every sweep."""
-        self.outputs.append((summed_axes(self.scope, mask), out))
+        self.marginals.emit(mask, out)
 
     def link(self, separator: int, message: Array, marginal: Array) -> None:
         """Where the logarithm of the sum onto `separator` goes, and where its marginal will come from."""
@@ -67,18 +68,9 @@ class Dense:
         self.message = spread(message, separator, self.scope)
         self.marginal = spread(marginal, separator, self.scope)
 
-    def add(self) -> None:
-        """Fill the table with the sum of its inputs."""
-        if len(self.inputs) < 2:
-            np.copyto(self.table, self.inputs[0] if self.inputs else 0.0)
-            return
-        np.add(self.inputs[0], self.inputs[1], out=self.table)
-        for logs in self.inputs[2:]:
-            np.add(self.table, logs, out=self.table)
-
     def collect(self) -> None:
         """The sweep up: multiply the inputs and send the sum onto the separator."""
-        self.add()
+        self.logs.fill()
         peaks = np.maximum.reduce(self.table, axis=self.summed, keepdims=True)
         np.subtract(self.table, peaks, out=self.table)
         np.exp(self.buffer, out=self.buffer)
@@ -91,7 +83,7 @@ class Dense:
     def distribute(self) -> bool:
         """The sweep down: bring in the separator's marginal and write the outputs."""
         np.multiply(self.table, self.marginal, out=self.table)
-        self.write(self.table)
+        self.marginals.write()
         return True
 
     def reset(self) -> None:
@@ -99,14 +91,6 @@ class Dense:
 
     def fill(self) -> None:
         """It is filled."""
-
-    def write(self, table: Array) -> None:
-        """Sum `table` onto every output."""
-        for axes, out in self.outputs:
-            if axes:
-                np.add.reduce(table, axis=axes, out=out)
-            else:
-                np.copyto(out, table)
 
     def belief(self) -> Array:
         """The whole table, axes ascending."""
@@ -144,9 +128,10 @@ class Triple:
         ]
         x, y, z = (f.buffer for f in self.faces)
         self.x, self.y, self.z = x.reshape(nr, na, nb), y.reshape(nr, na, nc), z.reshape(nr, nb, nc)
-        self.marginals = [np.empty_like(f.buffer) for f in self.faces]
-        self.products = [m.reshape(t.shape) for m, t in zip(self.marginals, (self.x, self.y, self.z), strict=True)]
-        self.seen = [m.transpose([o.index(i) for i in sorted(o)]) for m, o in zip(self.marginals, layouts, strict=True)]
+        buffers = [np.empty_like(f.buffer) for f in self.faces]
+        self.products = [m.reshape(t.shape) for m, t in zip(buffers, (self.x, self.y, self.z), strict=True)]
+        self.seen = [m.transpose([o.index(i) for i in sorted(o)]) for m, o in zip(buffers, layouts, strict=True)]
+        self.marginals = [Summation(m, o, shape) for m, o in zip(buffers, layouts, strict=True)]
         self.at_up = 0
         self.sums: Array = np.empty(())
         self.fresh = [False] * 3
@@ -163,7 +148,7 @@ class Triple:
     def emit(self, mask: int, out: Array) -> None:
         """Write the marginal over `mask` to `out` at every sweep."""
         self._outputs.append((mask, out))
-        self.faces[self._face(mask)].emit(mask, out)
+        self.marginals[self._face(mask)].emit(mask, out)
 
     def link(self, separator: int, message: Array, marginal: Array) -> None:
         """As `Dense.link`."""
@@ -233,7 +218,7 @@ class Triple:
         if self._filled is not None:
             return self._filled.collect()
         for face in self.faces:
-            face.add()
+            face.logs.fill()
         constant = self._weights()
         self._marginal(self.at_up)
         up = self.faces[self.at_up]
@@ -254,12 +239,12 @@ class Triple:
         np.putmask(up.buffer, up.buffer < SLIGHT, 0.0)
         np.multiply(self.seen[self.at_up], ratio, out=self.seen[self.at_up])
         self.fresh = [k == self.at_up for k in range(3)]
-        for k, face in enumerate(self.faces):
-            if face.outputs:
+        for k, marginals in enumerate(self.marginals):
+            if marginals.outputs:
                 if k != self.at_up:
                     self._marginal(k)
                     self.fresh[k] = True
-                face.write(self.seen[k])
+                marginals.write()
         return True
 
     def belief(self) -> Array:

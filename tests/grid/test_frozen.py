@@ -157,7 +157,7 @@ def test_status_names_results_of_other_code_and_an_option_accepts_them(bench, ow
     assert main(["figures", *settings[:-1], "name=grid", "--other-code"]) == 0
     tables = "".join(path.read_text() for path in (bench.results / "grid" / "tables").glob("*.md"))
     assert "2 trials are results of other code" in tables
-    assert "more than one version of the code" in tables
+    assert "More than one version of the code" in tables
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"id": 1}', "\0" * 500])

@@ -213,8 +213,8 @@ def test_results_of_other_code_stand_in_cells_of_their_own(experiment, tmp_path)
 
     trials = [coded(make_trial(repetition=place, mse=0.1), "old") for place in range(2)]
     trials += [coded(make_trial(repetition=place, mse=0.3), "new") for place in range(2, 4)]
-    text = of_experiment(experiment, trials, tmp_path, "more than one version of the code made the results of ssp")
-    assert "more than one version of the code made the results of ssp" in text
+    text = of_experiment(experiment, trials, tmp_path, "More than one version of the code made the results of ssp")
+    assert "More than one version of the code made the results of ssp" in text
     assert "code old, not averaged with other code" in text and "code new, not averaged with other code" in text
     assert "mse 0.1000 ± 0 (2)" in text and "mse 0.3000 ± 0 (2)" in text
 
