@@ -112,9 +112,13 @@ class ReleaseKey:
         """The same, whatever code made it."""
         return replace(self, mechanism=self.mechanism.uncoded())
 
-    def noise_seed(self) -> dict[str, Any]:
-        """What the noise is derived from: the same settings draw the same noise, whichever code runs them."""
-        return {**self.to_dict(), "mechanism": _seed_of(self.mechanism)}
+    def noise_seed(self, *, public: bool = True) -> dict[str, Any]:
+        """What the noise is derived from: on public rows the settings alone, whichever code runs them.
+
+        On other rows each version of the code draws its own: two releases of the same rows with the same noise, at
+        scales that a change of the code made different, would give the rows away.
+        """
+        return {**self.to_dict(), "mechanism": _seed_of(self.mechanism)} if public else self.to_dict()
 
 
 @dataclass(frozen=True)

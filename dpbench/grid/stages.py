@@ -77,7 +77,7 @@ def make_release(request: Message, work: Work) -> None:
                 told = shared_rows(train, public, counted=open_data)
         if _takes(function, "test"):
             parameters["test"] = rows.test
-        rng = noise_generator(key.noise_seed(), public=open_data)
+        rng = noise_generator(key.noise_seed(public=open_data), public=open_data)
     with work.phase("release", limited=True):
         made = function(train, key.budget, rng, **parameters)
         peak = peak_memory_mb()

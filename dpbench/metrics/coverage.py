@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from dpbench.data.domain import Floats
 from dpbench.metrics.evaluation import Evaluation, Reference, Score
-from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, solve
+from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, solve, units
 
 NULL_SPACE = 1e-6  # of a unit vector's length: less is the rounding of eigenvectors
 
@@ -74,7 +74,9 @@ def _intervals(evaluation: Evaluation) -> tuple[Floats, NDArray[np.bool_]]:
         raise ValueError("this model has no intervals; leave the metrics of intervals out")
     if evaluation.reference.truth is not None:
         return evaluation.fit.intervals, np.ones(len(evaluation.fit.intervals), dtype=bool)
-    values, vectors = np.linalg.eigh(evaluation.reference.all_moments[0])
+    xtx = evaluation.reference.all_moments[0]
+    unit = units(xtx, evaluation.reference.design.scaled)
+    values, vectors = np.linalg.eigh(xtx / np.outer(unit, unit))
     null = vectors[:, values <= RELATIVE_RANK_TOLERANCE * values[-1]]
     kept = np.linalg.norm(null, axis=1) < NULL_SPACE
     return evaluation.fit.intervals[kept], kept

@@ -13,7 +13,7 @@ from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design, marginal
 from dpbench.errors import UserError, check_positive
 from dpbench.models.fit import Fit
-from dpbench.models.linear import RELATIVE_RANK_TOLERANCE
+from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, units
 from dpbench.models.logistic import check_labels, phi
 from dpbench.models.polynomials import polynomial_coefficients
 from dpbench.releases import Marginals, Release
@@ -61,12 +61,13 @@ def logistic_marginals_degree4(
     _check_size(len(design.columns), max_moments_mb)
     xtx, xty = design.moments(marginals)
     n = float(marginal(marginals, ()))
-    values, vectors = np.linalg.eigh(xtx / n)
+    unit = units(xtx, design.scaled)
+    values, vectors = np.linalg.eigh(xtx / n / np.outer(unit, unit))
     kept = values > RELATIVE_RANK_TOLERANCE * max(values[-1], 0.0)
     if not kept.any():
         raise ValueError("X'X has no positive eigenvalue: the noise is larger than all of the signal")
     # theta = V u makes the mean of (x'theta)^2 equal to u'u
-    V = vectors[:, kept] / np.sqrt(values[kept])
+    V = vectors[:, kept] / np.sqrt(values[kept]) / unit[:, None]
     h, K = V.T @ xty / n, fourth_moments(design, marginals) / n
     for _ in range(4):
         K = np.tensordot(K, V, axes=(0, 0))

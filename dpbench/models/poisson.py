@@ -58,7 +58,8 @@ def poisson_marginals(
     or an unknown construction.
     """
     check_counts(design)
-    return _maximiser(*design.moments(release[Marginals].tables), 0.0, design, radius, center, construction)
+    xtx, xty = design.moments(release[Marginals].tables)
+    return _maximiser(xtx, xty, 0.0, design, radius, center, construction, scaled=design.scaled)
 
 
 def poisson_statistics(
@@ -72,11 +73,20 @@ def poisson_statistics(
     """`poisson_marginals` from released sufficient statistics: (X'X + ridge I)^-1 in place of (X'X)^-1."""
     check_counts(design)
     given = release[SufficientStatistics]
-    return _maximiser(given.xtx, given.xty, given.ridge, design, radius, center, construction)
+    scaled = design.scaled or given.xtx_sd > 0  # as in `models.linear.linear_statistics`
+    return _maximiser(given.xtx, given.xty, given.ridge, design, radius, center, construction, scaled=scaled)
 
 
 def _maximiser(
-    xtx: Floats, xty: Floats, ridge: float, design: Design, radius: float, center: float | None, construction: str
+    xtx: Floats,
+    xty: Floats,
+    ridge: float,
+    design: Design,
+    radius: float,
+    center: float | None,
+    construction: str,
+    *,
+    scaled: bool,
 ) -> Fit:
     if not design.intercept:
         raise UserError("poisson_marginals and poisson_statistics need design.intercept=true: they read X'1 off X'X")
@@ -88,7 +98,8 @@ def _maximiser(
     mean = float(counts[-1] / ones[-1])
     if center is None:
         center = math.log(mean) if 0 < mean <= max(design.domain[design.target].values) else 0.0
-    fit = solve(xtx, (math.exp(-center) * counts - b[1] * ones) / (2 * b[2]), ridge=ridge)
+    right = (math.exp(-center) * counts - b[1] * ones) / (2 * b[2])
+    fit = solve(xtx, right, ridge=ridge, scaled=scaled)
     theta = fit.coefficients.copy()
     theta[-1] += center
     chosen = {"construction": construction, "radius": radius, "center": center, "mean": mean, "b": b.tolist()}
@@ -152,5 +163,6 @@ def check_counts(design: Design) -> None:
 
 
 def _middle(design: Design) -> float:
+    """The count that y = 0 stands for."""
     lower, upper = design.domain[design.target].bounds or (-1.0, 1.0)
-    return (lower + upper) / 2
+    return (lower + upper) / 2 if design.scaled else 0.0

@@ -16,7 +16,7 @@ from dpbench.report.claims.statements import LEVEL
 from dpbench.report.frames.frame import TrialRows, rows_of
 from dpbench.report.frames.settings import leaves_of, series_group, variants
 
-EQUAL, GONE, DIFFERS = "equal", "no value in the second", "differs"
+EQUAL, GONE, DIFFERS = "equal", "values missing in the second", "differs"
 HELD, BROKEN, IMPRECISE = "within the tolerance", "beyond the tolerance", "not precise enough"
 VERDICTS = (GONE, BROKEN, IMPRECISE, DIFFERS, HELD, EQUAL)  # in the order in which they are shown
 _SCORE = ["cell", "metric"]
@@ -42,7 +42,8 @@ def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: f
     and repetition are in both, trials saw the same split, and the interval is that of their paired differences
     (Student's t); cells of two seeds have no pairs, and Welch's interval. A trial without a finite score has no value.
 
-    The verdict is `EQUAL` where all pairs are, and `GONE` where the second has no value at all. With a `tolerance`, a
+    The verdict is `EQUAL` where all pairs are, and `GONE` where the second lacks a value that the first has in
+    the same pair, or has none at all. With a `tolerance`, a
     part of the first mean, it says of the others whether the interval lies within it or beyond it.
 
     Raises `UserError` if no cell is in both.
@@ -94,19 +95,21 @@ def _values(rows: TrialRows, names: Sequence[str], kept: set[str]) -> pd.DataFra
 def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """A row for each score of a cell: means, their difference with its interval, the pairs (0: no trial is in both).
 
-    `equal`: whether all pairs are; `gone`: whether the first has values and the second none.
+    `equal`: whether all pairs are; `gone`: whether the second lacks values that the first has.
     """
     pairs = first.merge(second, on=[*_SCORE, "seed", "repetition"], suffixes=("_first", "_second"))
     values = pairs[["value_first", "value_second"]].set_axis(["first", "second"], axis=1)
     whole = values.where(values.notna().all(axis=1))  # of both, or of neither
     same = values["first"].eq(values["second"]) | values.isna().all(axis=1)
-    marked = pairs[_SCORE].join(whole).assign(difference=whole["second"] - whole["first"], equal=same)
+    lost = values["first"].notna() & values["second"].isna()
+    marked = pairs[_SCORE].join(whole).assign(difference=whole["second"] - whole["first"], equal=same, lost=lost)
     of_pairs = marked.groupby(_SCORE).agg(
         first=("first", "mean"),
         second=("second", "mean"),
         error=("difference", "sem"),
         pairs=("difference", "count"),
         equal=("equal", "all"),
+        lost=("lost", "any"),
     )
     one, other = (frame.groupby(_SCORE)["value"].agg(["mean", "sem", "count"]) for frame in (first, second))
     found = one.add_suffix("_first").join(other.add_suffix("_second"), how="inner").join(of_pairs)
@@ -117,7 +120,8 @@ def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     second_mean = found["second"].where(paired, found["mean_second"])
     error = found["error"].where(paired, np.sqrt(parts[0] + parts[1]))
     freedom = (found["pairs"] - 1).where(paired, (parts[0] + parts[1]) ** 2 / spread)
-    half, difference = stdtrit(freedom, (1 + LEVEL) / 2) * error, second_mean - first_mean
+    half = (stdtrit(freedom, (1 + LEVEL) / 2) * error).where(error != 0, 0.0)  # no spread, no degrees of freedom
+    difference = second_mean - first_mean
     cells = pd.DataFrame(
         {
             "first": first_mean,
@@ -127,7 +131,7 @@ def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
             "high": difference + half,
             "pairs": found["pairs"].fillna(0).astype("int64"),
             "equal": found["equal"].eq(True),
-            "gone": (found["count_first"] > 0) & (found["count_second"] == 0),
+            "gone": found["lost"].eq(True) | ((found["count_first"] > 0) & (found["count_second"] == 0)),
         }
     )
     return cells.reset_index()

@@ -120,7 +120,8 @@ def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[Exported, in
 def write_export(trials: Iterable[Trial], folder: Path) -> Path:
     """Write `NAME` into `folder`; its path. A file with the same trials stays as it is.
 
-    Every field is kept, but of an error on private rows its type alone: its text may hold values of theirs.
+    Every field is kept, but on private rows the text of an error, which may hold values of theirs, and the details of
+    the scores, which hold statistics of theirs without noise.
     """
     cells: dict[str, list[dict[str, Any]]] = {}
     texts: dict[object, str] = {}
@@ -160,9 +161,11 @@ def add_to_export(trials: Sequence[Trial], folder: Path) -> Path:
 
 
 def _publishable(trial: Trial) -> Trial:
-    if trial.public or trial.error is None:
+    if trial.public:
         return trial
-    return replace(trial, error=replace(trial.error, message="(left out: the rows are private)", traceback=""))
+    scores = tuple(replace(score, detail=None) for score in trial.scores)
+    error = trial.error and replace(trial.error, message="(left out: the rows are private)", traceback="")
+    return replace(trial, scores=scores, error=error)
 
 
 def _packed(values: Sequence[Any]) -> dict[str, Any]:

@@ -52,8 +52,9 @@ def nearest(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Floats) -> pd.
 
 
 def ratios_of(errors: pd.DataFrame) -> pd.DataFrame:
-    """Errors as multiples of the lowest at the place."""
-    return errors.div(errors.min(axis=1), axis=0)
+    """Errors as multiples of the lowest at the place: 1 for the lowest, 0 and inf too, inf beside a lowest of 0."""
+    lowest = errors.min(axis=1)
+    return errors.div(lowest, axis=0).where(errors.ne(lowest, axis=0), 1.0).where(errors.notna())
 
 
 def ranked(errors: pd.DataFrame) -> pd.DataFrame:

@@ -43,6 +43,14 @@ def test_figures_are_drawn_from_trials_and_again_from_the_export_alone(results, 
     assert drawn(tmp_path) == from_trials
 
 
+def test_scores_on_rows_that_are_not_public_are_said_to_be_unprotected(bench):
+    for public in ("true", "false"):
+        assert bench.run(f"dataset.public={public}", "repetitions=1") == 0
+        assert main(["figures", *bench.settings(f"dataset.public={public}", "repetitions=1", "name=grid")]) == 0
+        tables = "".join(path.read_text() for path in bench.results.rglob("*.md"))
+        assert ("no budget protects them" in tables) == (public == "false")
+
+
 def test_other_settings_do_not_mix_with_what_is_stored(results, capsys):
     assert main(["figures", *SETTINGS, "delta=1e-6", f"results={results}"]) == 2
     assert "holds no trial of this plan" in capsys.readouterr().err

@@ -47,15 +47,19 @@ def run(bench, own, *more):
     return bench.run("--config-dir", str(own), "mechanism=[mine]", *more)
 
 
-def release_of(bench, mechanism):
-    """The record and the arrays of the first stored release of a mechanism."""
+def releases_of(bench, mechanism):
+    """The record and the arrays of each stored release of a mechanism."""
     store = Store(bench.results, "grid")
     for identity, entry in sorted(store.releases.scan().items()):
         stored = read_release(store, identity, entry.place)
         if stored.record["key"]["mechanism"]["name"] == mechanism:
             data, arrays = stored.release.to_parts()
-            return {**stored.record, "release": data}, arrays
-    raise AssertionError(mechanism)
+            yield {**stored.record, "release": data}, arrays
+
+
+def release_of(bench, mechanism):
+    """The first of them."""
+    return next(releases_of(bench, mechanism))
 
 
 def recovered(bench, generator, record, arrays):
@@ -85,11 +89,27 @@ def test_the_noise_of_a_private_release_cannot_be_subtracted(bench, public):
     who lacks the salt."""
     assert bench.run("mechanism=[adassp]", f"dataset.public={str(public).lower()}", "repetitions=1") == 0
     record, arrays = release_of(bench, "adassp")
-    seed = ReleaseKey.from_dict(record["key"]).noise_seed()
+    seed = ReleaseKey.from_dict(record["key"]).noise_seed(public=public)
     attacked = recovered(bench, seeds.noise_generator(seed, public=True), record, arrays)
     assert np.allclose(attacked, true_moments(bench, record), atol=1e-6) == public
     mine = recovered(bench, seeds.noise_generator(seed, public=public), record, arrays)
     assert np.allclose(mine, true_moments(bench, record), atol=1e-6)  # the attack is right, the salt is what it lacks
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_two_versions_of_the_code_share_their_noise_on_public_rows_alone(bench, own, public):
+    """Who has the same noise at two scales has the statistics without any."""
+    settings = (f"dataset.public={str(public).lower()}", "repetitions=1")
+    assert run(bench, own, *settings) == 0
+    edit(own)  # the statistic more leaves less of the budget to the others
+    assert run(bench, own, *settings) == 0
+    records, arrays = zip(*releases_of(bench, "mine"), strict=True)
+    (one, other), (s, t) = (
+        [array["statistics.xtx"] for array in arrays],
+        [r["release"]["statistics"]["xtx_sd"] for r in records],
+    )
+    assert s != t
+    assert np.allclose((t * one - s * other) / (t - s), true_moments(bench, records[0]), atol=1e-6) == public
 
 
 def test_nothing_stored_holds_the_salt_or_the_plain_checksum_of_private_rows(bench):

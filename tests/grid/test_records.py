@@ -76,6 +76,7 @@ def test_code_belongs_to_the_identity_but_not_to_the_question_or_the_seeds():
     assert one.id != two.id
     assert one.uncoded().id == two.uncoded().id != trial_key("1", seed=1).uncoded().id
     assert one.release.noise_seed() == two.release.noise_seed()
+    assert one.release.noise_seed(public=False) != two.release.noise_seed(public=False)
     assert one.fit.sampler_seed() == two.fit.sampler_seed()
 
 

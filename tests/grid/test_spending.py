@@ -9,14 +9,15 @@ from dpbench.grid.records import PartKey, ReleaseKey
 from dpbench.grid.releases import find_release, read_release, write_release
 from dpbench.grid.spending import OverspentError, check_cost, cost_of, holds
 from dpbench.grid.store import Store
+from dpbench.privacy.accounting import gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, unperturbed
 from dpbench.releases import Release, SufficientStatistics
 
 
-def key_of(epsilon=1.0, **parameters):
-    return ReleaseKey({}, {}, 0, 0, PartKey("m", "m.m", parameters), Budget(epsilon))
+def key_of(epsilon=1.0, delta=1e-5, **parameters):
+    return ReleaseKey({}, {}, 0, 0, PartKey("m", "m.m", parameters), Budget(epsilon, delta))
 
 
 @pytest.fixture
@@ -34,6 +35,18 @@ def test_what_a_release_spent_must_not_exceed_what_was_asked(release):
     with pytest.raises(OverspentError, match=r"the budget was 0\.1"):
         check_cost(cost, key_of(0.1))
     check_cost(cost, key_of(0.1, calibration="paper"))  # published constants: the record shows both numbers
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-10, 1e-13, 1e-20])
+def test_the_least_noise_for_a_tiny_epsilon_is_not_refused(small_domain, delta):
+    ledger, key = Ledger(), key_of(1e-6, delta=delta)
+    mu = gaussian_mu(1e-6, delta)
+    for share in (0.5, 0.5):
+        scale = {"sensitivity": 1.0, "multiplier": share**-0.5 / mu}
+        gaussian(np.random.default_rng(0), ledger, np.zeros(2), label="sums", **scale)
+    statistics = SufficientStatistics(np.eye(2), np.ones(2), 1.0, 1.0)
+    release = Release(small_domain, key.budget, ledger, (statistics,))
+    check_cost(cost_of(release, key), key)
 
 
 def test_a_private_release_has_noise_and_nothing_without_noise(release):

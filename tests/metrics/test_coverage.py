@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design, second_moments
-from dpbench.data.table import Split
+from dpbench.data.table import Split, Table
 from dpbench.metrics.coverage import coverage, interval_score, interval_width
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
@@ -52,6 +53,13 @@ def test_coefficients_of_collinear_columns_are_left_out(small_table, small_domai
     assert coverage(made).value == 1
     assert coverage(made).detail["columns"] == ["age"]
     assert interval_width(made).value == pytest.approx(3)
+
+
+def test_a_column_in_a_small_unit_is_identified():
+    domain = Domain((Attribute.binned("tiny", 0, 1e-6, 4), Attribute.binned("y", 0, 1, 4)))
+    table = Table(domain, np.random.default_rng(0).integers(0, 4, (1000, 2)))
+    made = evaluation(table, Design(domain, "y", scaled=False), 1e9, 1e9)
+    assert coverage(made).detail["columns"] == ["tiny", "(intercept)"]
 
 
 def test_a_fit_without_intervals_says_so(small_table, small_domain):

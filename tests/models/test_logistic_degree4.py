@@ -195,3 +195,15 @@ def test_what_is_refused(small_table, small_domain):
         logistic_marginals_degree4(release_of(table, list(combinations(DOMAIN.names, 2))), design=design)
     with pytest.raises(UserError, match="'grade' is numeric, of 5 bins"):
         logistic_marginals_degree4(release_of(small_table), design=Design(small_domain, "grade"))
+
+
+def test_a_column_in_a_large_unit_counts_as_in_a_small_one():
+    table, scores = table_of(1.0), []
+    for largest in (8, 8e6):
+        wide = Domain((Attribute.binned("a", 0, largest, 4), *DOMAIN.attributes[1:]))
+        design = Design(wide, "y", scaled=False)
+        rows = Table(wide, table.codes)
+        fit = logistic_marginals_degree4(release_of(rows), design=design)
+        assert fit.notes["rank"] == 8
+        scores.append(design.encode(rows)[0] @ fit.coefficients)
+    np.testing.assert_allclose(scores[1], scores[0], rtol=0, atol=1e-4)

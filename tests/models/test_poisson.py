@@ -109,6 +109,24 @@ def test_a_released_mean_that_no_count_has_gives_the_published_center(design, me
     assert np.isfinite(fit.coefficients).all()
 
 
+@pytest.mark.parametrize("largest", [8, 8e6])
+def test_the_fitted_means_do_not_depend_on_the_units_of_the_design(table, largest):
+    """Counts that are not scaled are counts already; a column in a large unit still counts."""
+    wide = Domain((Attribute.binned("a", 0, largest, 4), *DOMAIN.attributes[1:]))
+    rows, means = Table(wide, table.codes), []
+    for design in (Design(wide, "y", scaled=False), Design(wide, "y")):
+        X = design.encode(rows)[0]
+        for model, mechanism, given in (
+            (poisson_marginals, exact_table, {}),
+            (poisson_statistics, exact, {"design": design}),
+        ):
+            fit = model(made(mechanism, rows, **given), design=design)
+            assert fit.notes["rank"] == 4
+            means.append(np.exp(X @ fit.coefficients))
+    for other in means[1:]:
+        np.testing.assert_allclose(other, means[0], rtol=1e-6)
+
+
 def test_a_ridge_pulls_towards_the_center(table, design):
     statistics = made(exact, table, design=design)[SufficientStatistics]
     wide = SufficientStatistics(statistics.xtx, statistics.xty, 0.0, 0.0, ridge=1e9)

@@ -36,14 +36,15 @@ def test_differences_of_the_same_repetitions_are_paired():
     assert (cell["dataset"], cell["mechanism"], cell["epsilon"]) == ("adult", "ssp", 0.1)
 
 
-def test_those_of_two_seeds_are_not():
-    def seeded(trial):
-        key = trial.key
-        other = replace(key, fit=replace(key.fit, release=replace(key.release, seed=1)))
-        return replace(trial, key=other, id=other.id)
+def seeded(values):
+    """Trials of another seed."""
+    keys = [replace(one.key, fit=replace(one.key.fit, release=replace(one.key.release, seed=1))) for one in values]
+    return [replace(one, key=key, id=key.id) for one, key in zip(values, keys, strict=True)]
 
+
+def test_those_of_two_seeds_are_not():
     second = RNG.normal(1.0, 0.2, 6)
-    cell = only(compare_trials(trials(FIRST), list(map(seeded, trials(second)))))
+    cell = only(compare_trials(trials(FIRST), seeded(trials(second))))
     interval = ttest_ind(second, FIRST, equal_var=False).confidence_interval(0.95)
     assert (cell["low"], cell["high"]) == pytest.approx((interval.low, interval.high)) and cell["pairs"] == 0
 
@@ -65,6 +66,15 @@ def test_what_is_the_same_is_equal_and_failures_are_no_difference():
 )
 def test_a_tolerance_is_held_or_broken_by_the_whole_interval(second, verdict):
     assert only(compare_trials(trials(FIRST), trials(second), 0.05))["verdict"] == verdict
+
+
+def test_values_without_spread_are_compared_as_they_are():
+    assert only(compare_trials(trials([1.0] * 5), seeded(trials([1.2] * 5)), 0.05))["verdict"] == BROKEN
+
+
+def test_a_cell_that_lost_values_is_named_however_well_the_others_agree():
+    cell = only(compare_trials(trials(FIRST), [*trials(FIRST[:2]), *FAILED[2:]], 0.05))
+    assert cell["verdict"] == GONE and cell["pairs"] == 2
 
 
 def test_a_cell_that_lost_all_its_values_is_named():

@@ -9,6 +9,7 @@ from dpbench.config import compose
 from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import Failure
+from dpbench.metrics.evaluation import Score
 from dpbench.report.export import FORMAT, add_to_export, answers, load_export, write_export
 
 from .made_up import make_grid, make_score, make_trial
@@ -68,6 +69,14 @@ def test_trials_of_one_cell_and_release_share_their_keys(tmp_path):
     assert [trial.key.release.repetition for trial in cell.trials] == [0, 1, 2]
     assert len({id(trial.key.fit.model) for trial in cell.trials}) == 1
     assert rows.key.release is cell.key.release
+
+
+def test_what_a_score_says_of_private_rows_beside_its_value_is_left_out(tmp_path):
+    score = Score("coverage", 0.5, "", "none", {"population": [0.515506]})
+    made = [make_trial(repetition=k, scores=[score], metrics=["coverage"]) for k in (0, 1)]
+    trials = [replace(trial, public=k > 0) for k, trial in enumerate(made)]
+    private, public = sorted(loaded(write_export(trials, tmp_path)), key=lambda trial: trial.public)
+    assert private.scores == (replace(score, detail=None),) and public.scores == (score,)
 
 
 def test_the_text_of_an_error_on_private_rows_is_left_out(tmp_path):

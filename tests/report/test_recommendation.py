@@ -57,6 +57,12 @@ def test_methods_are_ranked_by_their_multiples_of_the_lowest_error():
     assert found.loc["wild", "ratio"] == pytest.approx(10**0.25)
 
 
+def test_a_method_without_any_error_is_the_best():
+    found = ranked(places(none=[0.0, 0.0, 1.0, 0.0], some=[0.1, 0.0, 1.0, 0.2]))
+    assert found.index.tolist() == ["none", "some"]
+    assert found.loc["none", "ratio"] == 1 and found.loc["some", "ratio"] == INF and (found["run"] == 4).all()
+
+
 def test_where_large_and_small_tables_differ_the_nearest_choose_right_and_one_method_for_all_does_not():
     names = [f"small{place}" for place in range(6)] + [f"large{place}" for place in range(6)]
     sizes = {name: Size(100 if name.startswith("small") else 10**6, 5, 5) for name in names}

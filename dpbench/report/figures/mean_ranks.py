@@ -19,6 +19,7 @@ from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import Series, mark_series, series_of
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
+BLOCK = ["dataset", "delta"]
 TOLD = (
     "Mean over the data sets of the rank of the method's mean score, 1 the best; a method that lacks a value in a "
     f"repetition ranks last. Where bars do not overlap, methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % "
@@ -31,7 +32,8 @@ def mean_ranks(
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
 
-    A data set counts if every series was run on it: Friedman's and Nemenyi's tests need whole rows. The metric's
+    A data set, at each of its deltas, counts if every series was run on it: Friedman's and Nemenyi's tests need whole
+    rows. The metric's
     direction says whether low or high is best. Returns the figure and its points: mean rank, its bar, on how many data
     sets the series is the best one, how many there are, and the p-value of Friedman's test that all are alike.
     """
@@ -53,7 +55,7 @@ def mean_ranks(
 def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
     """The mean rank of each series, in the order of the series, with its bar and the tests."""
     whole = (rows["status"] == "done") & np.isfinite(rows["value"])
-    cells = rows.assign(value=rows["value"].where(whole, math.nan)).groupby(["dataset", "series_order"])["value"]
+    cells = rows.assign(value=rows["value"].where(whole, math.nan)).groupby([*BLOCK, "series_order"])["value"]
     means = cells.agg(lambda values: values.mean(skipna=False)).unstack()
     run = cells.size().unstack().notna().all(axis=1)  # else a series was not run on the data set
     sign = -1.0 if (rows["direction"] == "higher").any() else 1.0

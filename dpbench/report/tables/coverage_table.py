@@ -63,8 +63,8 @@ def coverage_table(
         texts = {source: number(row[source].max()) if row[source].notna().any() else "" for source in shown}
         texts |= {str(cell["series"]): _text(cell) for _, cell in row.iterrows()}
         lines.append([*row[PLACE].iloc[0], *(texts.get(column, "not run") for column in columns)])
-    below = ["Cells: number ± standard error, that of an SD as if the estimates were normal"]
-    below += [*sweep_footnotes(marked, known), *_told(tidy, sources)]
+    errors = "of an SD as if the estimates were normal, of a coverage as if two more held and two more did not"
+    below = [f"Cells: number ± standard error, {errors}", *sweep_footnotes(marked, known), *_told(tidy, sources)]
     return TextTable([str(spec.get("xlabel", spec["x"])), *PLACE[1:], *columns], lines, below, tidy)
 
 
@@ -128,11 +128,12 @@ def _numbers(rows: pd.DataFrame) -> Numbers:
     half = (upper - lower) / 2 / NormalDist().inv_cdf((1 + float(rows[LEVEL].iloc[0])) / 2)
     sd = (estimate - truth).std(axis=0, ddof=1)
     held = ((lower <= truth) & (truth <= upper)).mean(axis=0)
+    likely = (n * held + 2) / (n + 4)  # Agresti and Coull (1998): where all hold, the next one may not
     return {
         "bias": (n, (estimate - truth).mean(axis=0), sd / math.sqrt(n)),
         "empirical SD": (n, sd, sd / math.sqrt(2 * (n - 1))),
         "theoretical SD": (n, half.mean(axis=0), half.std(axis=0, ddof=1) / math.sqrt(n)),
-        "coverage": (n, held, np.sqrt(held * (1 - held) / n)),
+        "coverage": (n, held, np.sqrt(likely * (1 - likely) / n)),
     }
 
 

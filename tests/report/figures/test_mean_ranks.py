@@ -53,6 +53,12 @@ def test_a_method_that_fails_once_ranks_last_and_one_that_was_not_run_drops_the_
     assert set(points["datasets"]) == {3} and "ε = 0.1: 3 data sets" in figure.get_supxlabel()
 
 
+def test_scores_at_two_deltas_are_ranked_apart():
+    other = {name: values[::-1] for name, values in MSE.items()}
+    _, points = drawn([*trials(), *trials(other, delta=1e-9)])
+    assert points["mean_rank"].tolist() == pytest.approx([2.125, 1.75, 2.125]) and set(points["datasets"]) == {8}
+
+
 def test_each_epsilon_has_a_panel_and_references_have_no_rank():
     stored = [*trials(), *trials(epsilon=2.0), make_trial("exact", epsilon=math.inf, dataset="adult", mse=0.0)]
     figure, points = drawn(stored)

@@ -69,6 +69,7 @@ def test_each_number_is_that_of_the_stored_intervals():
     assert rows.loc["theoretical SD", "value"] == pytest.approx(0.2 / 1.959964)
     assert rows.loc["naive theoretical SD", "value"] == pytest.approx(0.05 / 1.959964)
     assert rows.loc["coverage", "value"] == 1.0
+    assert rows.loc["coverage", "se"] == pytest.approx(math.sqrt(0.75 * 0.25 / 4)), "the next of so few may miss"
     assert rows.loc["naive coverage", "value"] == 0.5 and rows.loc["naive coverage", "se"] == pytest.approx(0.25)
 
 
