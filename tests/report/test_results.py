@@ -9,6 +9,7 @@ from dpbench.commands.report import notes_of, results_of
 from dpbench.commands.stored import stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.report.frames.results import Results
+from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
 from dpbench.report.paper import build_paper
 
@@ -49,6 +50,14 @@ def test_the_manifest_of_a_paper_tells_what_its_export_holds(name, tmp_path):
     assert not stored
     path = write_manifest(paper, results, tmp_path)
     assert path.read_bytes() == (RESULTS / name / "manifest.json").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path.parent for path in RESULTS.glob("*/manifest.json")), ids=lambda f: f.name
+)
+def test_every_committed_figure_is_one_that_the_paper_declares(folder):
+    declared = {str(spec["name"]) for spec in paper_of(folder.name).report["figures"] if not is_table(spec)}
+    assert {path.stem for path in (folder / "figures").iterdir()} <= declared
 
 
 @pytest.mark.parametrize("name", ["dd_ssp", "binagg"])
