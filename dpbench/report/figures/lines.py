@@ -204,21 +204,20 @@ def _draw_references(axes: Axes, cells: pd.DataFrame) -> None:
 
 
 def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str, Any]) -> None:
-    """Points with their bars; cells without a finite value leave a hole in the line."""
+    """Points with their bars; a cell without a finite value, or with few, leaves a hole in the line."""
     if not len(cells):
         return
     cells = cells.sort_values("x")
-    value = cells["value"].to_numpy()
-    axes.errorbar(
-        cells["place"].to_numpy(),
-        value,
-        yerr=[value - cells["low"].to_numpy(), cells["high"].to_numpy() - value],
-        capsize=2.0,
-        elinewidth=look.get("linewidth", 0.9),
-        zorder=3,
-        label=label,
-        **look,
-    )
+    few = _has_few(cells)
+
+    def draw(value: pd.Series, **own: str) -> None:
+        ends = [(value - cells["low"]).to_numpy(), (cells["high"] - value).to_numpy()]
+        wide = {"capsize": 2.0, "elinewidth": look.get("linewidth", 0.9), "zorder": 3}
+        axes.errorbar(cells["place"].to_numpy(), value.to_numpy(), yerr=ends, **{**wide, **look, **own})
+
+    draw(cells["value"].mask(few), label=label)
+    if few.any():
+        draw(cells["value"].where(few), linestyle="none")
 
 
 def _number_survivors(axes: Axes, points: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
@@ -242,12 +241,20 @@ def _has_lost(points: pd.DataFrame) -> pd.Series:
     return (points["failed"] + points["nonfinite"] > 0) & points["value"].notna()
 
 
+def _has_few(points: pd.DataFrame) -> pd.Series:
+    """Which cells have a value of fewer than half of their repetitions: those may be the easy ones."""
+    return _has_lost(points) & (points["count"] < points["failed"] + points["nonfinite"])
+
+
 def _marks(panels: Sequence[Panel]) -> list[str]:
     """What a reader must know of how the points are drawn."""
     told = []
     cells = pd.concat([panel.cells for panel in panels])
-    if _has_lost(cells[cells["kind"] == "point"]).any():
+    points = cells[cells["kind"] == "point"]
+    if _has_lost(points).any():
         told.append("A number at a point: the repetitions with a value, where some have none")
+    if _has_few(points).any():
+        told.append("No line leads to a point with a value in fewer than half of the repetitions")
     if cells.loc[cells["kind"] == "point", "series_order"].nunique() > 1:
         told.append("Points are moved sideways so that none hides another")
     if (cells["clipped"] != "").any():

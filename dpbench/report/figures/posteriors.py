@@ -80,7 +80,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, column: str, known: Sequence[Ser
             axes.fill_betweenx(
                 points["level"], points["low"], points["high"], color=looks[label]["color"], alpha=0.15, linewidth=0
             )
-    axes.set(xlabel=column, ylabel="distribution function", ylim=(0, 1))
+    axes.set(xlabel="coefficient", ylabel="distribution function", ylim=(0, 1))
     return drawn
 
 

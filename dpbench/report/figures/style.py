@@ -44,7 +44,7 @@ LINES: tuple[Any, ...] = (
 )
 REFERENCE_COLOUR = "#000000"
 
-TITLE_WIDTH = 45  # characters of a line above one panel, beside which the legend begins
+TITLE_WIDTH = 40  # characters of a line above one panel, beside which the legend begins
 SHORT_LEGEND = 8  # entries with names that leave a title its room
 PANEL = (5.2, 3.6)  # inches, without the legend
 LEGEND_WIDTH = 1.5  # inches

@@ -79,3 +79,16 @@ def test_a_mean_of_the_repetitions_with_a_value_tells_how_many_these_are():
 def test_a_band_without_one_of_its_lines_is_left_out():
     figure, _ = draw([make_trial()], bands=[{"between": ["ssp/linear_statistics", "aim/linear_rows"], "label": "band"}])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SSP"]
+
+
+def test_no_line_leads_to_a_point_of_the_minority_that_has_a_value():
+    whole = [make_trial(epsilon=epsilon, repetition=k) for epsilon in (0.1, 0.5, 2.0) for k in range(3)]
+    lost = [make_trial(epsilon=1.0, status="no_estimate", repetition=k) for k in (1, 2)]
+    figure, drawn = draw([*whole, make_trial(epsilon=1.0, mse=0.07), *lost])
+    (line,) = (line for line in figure.axes[0].lines if line.get_linestyle() == "-")
+    assert np.isnan(line.get_ydata()).tolist() == [False, False, True, False]
+    alone = [
+        one for one in figure.axes[0].lines if one.get_linestyle() == "None" and one.get_marker() == line.get_marker()
+    ]
+    assert 0.07 in alone[0].get_ydata() and "No line leads to a point" in figure.get_supxlabel().replace("\n", " ")
+    assert 0.07 in drawn["mean"].to_list()

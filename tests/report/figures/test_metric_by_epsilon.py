@@ -51,5 +51,5 @@ def test_declared_panels_give_titles_and_order_also_to_a_single_one():
     figure, _ = draw(
         trials[:1], panels=titles, title="A title that is too long to stand above a single panel and a legend"
     )
-    above = ["A title that is too long to stand above a", "single panel and a legend", "Adult"]
+    above = ["A title that is too long to stand above", "a single panel and a legend", "Adult"]
     assert (figure.axes[0].get_title().split("\n"), figure.get_suptitle()) == (above, "")
