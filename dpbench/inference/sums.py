@@ -30,7 +30,7 @@ Output = tuple[int, Array]
 
 
 class Summation:
-    """Sums of `source`, an array whose axes are the attributes `order`, onto the outputs."""
+    """Sums of `source`, a contiguous array whose axes are the attributes `order`, onto the outputs."""
 
     def __init__(self, source: Array, order: Sequence[int], shape: tuple[int, ...]) -> None:
         self.shape, self.order = shape, [i for i in order if shape[i] > 1]
@@ -123,7 +123,7 @@ class Term:
 
 
 class Addition:
-    """`target`, an array whose axes are the attributes `order`, as the sum of the inputs."""
+    """`target`, a contiguous array whose axes are the attributes `order`, as the sum of the inputs."""
 
     def __init__(self, target: Array, order: Sequence[int], shape: tuple[int, ...]) -> None:
         self.shape, self.order = shape, [i for i in order if shape[i] > 1]
