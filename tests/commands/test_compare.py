@@ -9,6 +9,7 @@ import pytest
 from dpbench.cli import main
 from dpbench.grid.store import Store
 from dpbench.report.export import write_export
+from tests.report.made_up import make_trial
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +42,14 @@ def test_a_difference_is_shown_and_breaks_a_tolerance(stored, capsys):
     (line,) = (line for line in out.splitlines() if " mse " in line)
     assert line.split()[:4] == ["csv", "adassp", "(tight)/linear_statistics", "1"] and "beyond the tolerance" in line
     assert main(["compare", str(stored.results), str(other)]) == 0  # there is no tolerance to break
+
+
+def test_scores_that_were_lost_break_a_tolerance(tmp_path, capsys):
+    for name, status in (("first", "done"), ("second", "failed")):
+        write_export([make_trial(repetition=k, status=status) for k in range(4)], tmp_path / name)
+    line = ["compare", str(tmp_path / "first"), str(tmp_path / "second")]
+    assert main([*line, "--tolerance", "0.05"]) == 1 and main(line) == 0
+    assert "values missing in the second" in capsys.readouterr().out
 
 
 def test_a_commit_is_read_from_the_repository(stored, capsys, monkeypatch):

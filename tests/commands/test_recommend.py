@@ -22,6 +22,14 @@ def test_methods_are_ranked_by_the_nearest_tables_and_the_choice_is_put_to_the_t
 
 
 @pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
+def test_a_table_of_the_arena_is_no_evidence_for_itself(capsys):
+    line = ["recommend", "dataset=adult_regression", "epsilon=[1]", "sample.test_rows=0", f"results={RESULTS}"]
+    assert main(line) == 0
+    near = re.split(r"\n\n", capsys.readouterr().out)[2].splitlines()
+    assert len(near) == 6 and not any(row.startswith("adult_regression ") for row in near)
+
+
+@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
 def test_a_target_of_two_levels_is_for_the_arena_of_classification(tmp_path, capsys):
     (tmp_path / "my.yaml").write_text("age: {bounds: [0, 100], bins: 10}\nsick: {levels: ['no', 'yes']}\n")
     (tmp_path / "my.csv").write_text("age,sick\n" + "30,no\n60,yes\n" * 500)

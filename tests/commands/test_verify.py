@@ -87,6 +87,15 @@ def test_a_trial_under_another_budget_than_its_identity_says_is_found(stored, ca
     assert "2 trials are not what their identity says" in verify(stored, capsys, 1)
 
 
+def test_a_trial_that_names_another_release_is_found(stored, capsys):
+    def moved(record):
+        if "release_id" in record:
+            record["release_id"] = "0" * 16
+
+    edited(next((stored.results / "grid" / "trials").iterdir()), moved)
+    assert "2 trials are not what their identity says" in verify(stored, capsys, 1)
+
+
 def test_nothing_to_verify_is_told(bench, capsys):
     assert main(["verify", f"results={bench.results}"]) == 2
     assert "holds no results" in capsys.readouterr().err

@@ -194,6 +194,15 @@ def test_californias_persons_are_counted(node, state):
     assert len(load_dataset(config)) == 3
 
 
+@pytest.mark.parametrize("persons", [1, 3])
+def test_more_or_fewer_persons_than_published_are_refused(node, state, persons):
+    config = node("acsincome", "states=[CA]")
+    config["sources"]["rows"]["2018/1-Year/CA"] = 2
+    state(config, "CA", packed(*[{}] * persons, member="psam_p06.csv"), pinned=False)
+    with pytest.raises(UserError, match=f"has {persons} persons, not 2 as published"):
+        load_dataset(config)
+
+
 # --- files whose checksum nobody knows -------------------------------------------------------------------
 
 

@@ -111,6 +111,14 @@ def test_identity_holds_all_that_changes_the_rows_and_no_path(node):
     assert fingerprint({**adult, "drop": ["sex", "race"]}) == fingerprint({**adult, "drop": ["race", "sex"]})
 
 
+def test_what_happens_to_values_outside_their_domain_is_part_of_the_identity():
+    unsaid, error, clip, drop = (
+        fingerprint({**TOY, **change}) for change in ({}, *({"outside": name} for name in ("error", "clip", "drop")))
+    )
+    assert error == unsaid
+    assert clip != unsaid and drop != unsaid and clip != drop
+
+
 def test_cards(node):
     text = card(node("adult"))
     for part in (

@@ -2,8 +2,10 @@
 
 import os
 import time
+from pathlib import Path
 
 import numpy as np
+import pytest
 
 from dpbench.grid import limits
 from dpbench.grid.guard import Process
@@ -17,6 +19,12 @@ def test_the_peak_counts_from_its_last_reset():
     del kept
     reset_peak_memory()
     assert peak_memory_mb() < high - 150
+
+
+def test_the_peak_is_in_units_of_2_to_the_20_bytes():
+    """Linux counts in KiB."""
+    (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:"))
+    assert peak_memory_mb() == pytest.approx(int(line.split()[1]) / 2**10, rel=1e-3)
 
 
 def test_a_process_above_its_limit_is_seen_from_outside():

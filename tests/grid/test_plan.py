@@ -56,6 +56,22 @@ def test_a_release_that_takes_no_design_is_shared_by_targets():
     assert not one & two
 
 
+def test_what_the_parameters_of_a_mechanism_took_from_a_data_set_is_named_on_that_data_set():
+    named = {}
+    for dataset in ("adult", "fire"):
+        settings = [
+            f"dataset={dataset}",
+            "mechanism=[dpsgd,adassp]",
+            "model=[released_coefficients,linear_statistics]",
+            "epsilon=[1]",
+            "repetitions=1",
+        ]
+        for item in make_plan(compose(settings)).releases:
+            named[dataset, item.key.mechanism.name] = item.nonprivate_inputs
+    assert "chosen on adult_synth" in named.pop(("adult", "dpsgd"))[0]
+    assert set(named.values()) == {()}
+
+
 def test_what_changes_a_result_changes_the_identity_and_nothing_else_does():
     base = set(plan().trial_ids)
     for same in ("jobs=2", "results=elsewhere", "limits.seconds=7", "title=other", "shards=3"):

@@ -32,6 +32,14 @@ def test_what_is_stored_does_not_run_again_and_failures_only_if_asked(bench):
     assert missing(plan, store, force=True) == list(plan.releases)
 
 
+@pytest.mark.parametrize("status", ["no_estimate", "unconverged"])
+def test_what_another_run_would_give_again_is_no_failure_to_retry(status, bench):
+    plan, store = plan_and_store(bench)
+    one = plan.releases[0].trials[0]
+    store.write_trial(Trial(one.id, one.release.id, one, "grid", status, error=Failure("E", "no")))
+    assert missing(plan, store, retry_failed=True) == list(plan.releases[1:])
+
+
 DIES = """
 import os, sys
 from pathlib import Path

@@ -9,7 +9,7 @@ from dpbench.grid.records import PartKey, ReleaseKey
 from dpbench.grid.releases import find_release, read_release, write_release
 from dpbench.grid.spending import OverspentError, check_cost, cost_of, holds
 from dpbench.grid.store import Store
-from dpbench.privacy.accounting import gaussian_mu
+from dpbench.privacy.accounting import Spent, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, unperturbed
@@ -35,6 +35,12 @@ def test_what_a_release_spent_must_not_exceed_what_was_asked(release):
     with pytest.raises(OverspentError, match=r"the budget was 0\.1"):
         check_cost(cost, key_of(0.1))
     check_cost(cost, key_of(0.1, calibration="paper"))  # published constants: the record shows both numbers
+
+
+def test_a_thousandth_more_than_was_asked_is_too_much_and_rounding_is_not():
+    check_cost(Spent(1.0 + 1e-12, 1e-5, 0.1, None), key_of(1.0))
+    with pytest.raises(OverspentError, match="the budget was 1"):
+        check_cost(Spent(1.001, 1e-5, 0.1, None), key_of(1.0))
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-10, 1e-13, 1e-20])

@@ -11,6 +11,7 @@ from dpbench.errors import UserError
 from dpbench.grid import stages
 from dpbench.grid.plan import make_plan
 from dpbench.grid.releases import find_release, read_release
+from dpbench.grid.seeds import canonical, generator
 from dpbench.grid.store import Store
 from dpbench.releases import SufficientStatistics
 
@@ -226,9 +227,30 @@ def test_each_draw_is_another_set_of_rows_and_the_first_is_the_release(desk):
     assert again["value"] == values[2]
 
 
+def test_the_rows_of_a_draw_are_drawn_anew_for_each_release(desk, monkeypatch):
+    seeds = []
+
+    def recorded(axis, value):
+        seeds.append((axis, canonical(value)))
+        return generator(axis, value)
+
+    monkeypatch.setattr(stages, "generator", recorded)
+    settings = ("mechanism=[mst]", "model=[linear_rows]", "metric=[mse]", "epsilon=5", "draws=3", "repetitions=2")
+    for item in desk.plan(*settings).releases:
+        desk.release(item)
+        for trial in item.trials:
+            desk.fit(trial.fit)
+    assert len({seed for axis, seed in seeds if axis == "rows"}) == 2 * 2
+
+
 def test_draws_are_for_models_of_rows_that_can_be_drawn_again(desk):
     made = desk.plan("mechanism=[mst,adassp,exact_table]", "draws=2")
     fits = [trial.fit for item in made.releases for trial in item.trials]
     assert {(fit.release.mechanism.name, fit.model.name) for fit in fits if fit.draw} == {("mst", "linear_rows")}
     with pytest.raises(UserError, match="draws"):
         desk.plan("draws=0")
+
+
+def test_rows_of_bins_can_be_drawn_again_too(desk):
+    (item,) = desk.plan("mechanism=[binagg]", "model=[linear_rows]", "draws=3", "calibration=[tight]").releases
+    assert [trial.fit.draw for trial in item.trials] == [0, 1, 2]

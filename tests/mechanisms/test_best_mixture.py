@@ -78,6 +78,15 @@ def test_after_so_many_programmes_it_is_the_best_law_so_far(small_table):
     assert 0 < found[0]["bound"] <= found[1]["bound"] <= least + 1e-6
 
 
+def test_a_worse_law_takes_the_place_of_no_better_one(small_table, monkeypatch):
+    """With one query more in each programme, its solution is mostly worse than the public rows' own law."""
+    monkeypatch.setattr(module, "ADDED", 1)
+    public = small_table.take(np.arange(15))
+    start = np.abs(queries_of(public).of_rows(public.codes) - queries_of(small_table).of_rows(small_table.codes)).max()
+    errors = [start, *(error(small_table, made(small_table, public, programmes=k)) for k in range(1, 9))]
+    assert np.all(np.diff(errors) <= 1e-12)
+
+
 @pytest.mark.parametrize(
     ("columns", "settings", "message"),
     [

@@ -194,6 +194,17 @@ def test_the_noise_is_of_the_size_that_the_release_states():
         assert np.sqrt(np.mean(np.square(residuals), axis=0)) == pytest.approx(np.ones(4), abs=4 * 0.018)
 
 
+@pytest.mark.parametrize("calibration", ["tight", "paper"])
+@pytest.mark.parametrize("allocation", ALLOCATIONS)
+def test_the_deviations_of_the_sums_are_those_of_the_ledger(calibration, allocation):
+    """An event's noise is in units of Delta_i of the bin: the reach of its sums, or half of its sides."""
+    made = release_of(uniform_rows(500), calibration=calibration, allocation=allocation)
+    bins = made[BinSums]
+    event = next(one for one in made.ledger.events if one.label == "sums of features")
+    reach = (bins.upper - bins.lower) / 2 if allocation == "centred" else np.maximum(abs(bins.lower), abs(bins.upper))
+    assert bins.sums_sd == pytest.approx(event.multiplier * event.sensitivity * reach)
+
+
 @pytest.mark.parametrize("allocation", ALLOCATIONS)
 def test_without_noise_the_sums_are_those_of_the_rows_in_the_bins(allocation):
     rows = uniform_rows(800)

@@ -60,6 +60,15 @@ def test_it_starts_from_uniform_records():
     assert np.abs(one.answers(one.initial())[:6] - 1 / 6).max() < 0.08
 
 
+def test_searches_that_were_ended_are_counted_over_all_rounds(monkeypatch):
+    monkeypatch.setattr(Search, "best", lambda self, sizes, *rest: (np.zeros(len(sizes), dtype=np.int64), False))
+    one = Fem(QUERIES, 3, 1.0, Search(), np.random.default_rng(0))
+    D = Records(np.zeros((3, 2), dtype=np.int64))
+    for _ in range(4):
+        D = one.update(D, asked([7], [1]))
+    assert D.unfinished == 12
+
+
 def test_almost_without_privacy_the_error_is_far_below_that_of_the_start(small_table):
     """Its own precision: that of T averages of s records. The uniform law's error is 0.14."""
     rows = made(small_table, 1e6, rounds=100, samples=30)[SyntheticRows].table

@@ -73,6 +73,15 @@ def test_a_round_ends_as_soon_as_all_errors_are_half_of_the_largest(resample):
     assert np.abs(told.answers - last.answers(short)[[5, 6]]).max() >= before.max() / 2
 
 
+def test_measurements_beyond_0_and_1_are_those_ends():
+    found = set()
+    for answers in ([1.7, -0.3], [1.0, 0.0]):
+        one = family()
+        D = one.update(one.initial(), asked([5, 6], answers))
+        found.add((D.largest, D.steps, D.logits.tobytes()))
+    assert len(found) == 1
+
+
 def test_the_threshold_is_a_moving_average_of_the_largest_errors():
     one = family(rounds=9)
     first = one.update(one.initial(), asked([5], [0.5]))

@@ -13,6 +13,7 @@ from dpbench.models.linear import linear_statistics
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.projections import projection_delta
+from dpbench.privacy.tape import record
 from dpbench.releases import SufficientStatistics
 
 DELTA = 1e-5
@@ -56,6 +57,20 @@ def test_published_constants_in_either_branch(epsilon, altered, small_table, des
         published * projection.sensitivity**2 if altered else 0.0
     )
     assert spent(release.ledger, DELTA).epsilon < epsilon
+
+
+def test_the_published_test_is_passed_beyond_its_margin_only(small_table, design):
+    """R A is drawn where sigma_min(A)^2 is above w^2 + Z + 4 B^2 log(1/delta) / eps."""
+    answers = {True: [], False: []}
+    for epsilon in np.geomspace(1.0, 100.0, 60):
+        with record() as tape:
+            made = run(small_table, design, float(epsilon), calibration="paper", ratio=0.01)
+        event = made.ledger.events[1]
+        squared = event.sensitivity**2
+        limit = (event.multiplier**2 + 1) * squared + 4 * squared * math.log(1 / DELTA) / epsilon
+        assert made.diagnostics["altered"] == (float(tape[0].told) <= limit)
+        answers[made.diagnostics["altered"]].append(epsilon)
+    assert answers[True] and answers[False]
 
 
 def test_unaltered_rows_pay_for_a_neighbour_whose_smallest_value_is_lower():

@@ -161,6 +161,13 @@ def test_the_cost_on_given_votes_is_below_the_theorem_and_the_bound_for_all_vote
         assert exact[0] < 1e-6 < ORDERS[0] / sigma**2
 
 
+def test_the_cost_of_votes_is_that_of_as_many_votes_for_the_other_class():
+    """Which of the two neighbours tells more depends on the side of the tie that the votes are on."""
+    for votes in (0.0, 35.0, 110.0, 124.0):
+        one, other = (votes_rdp(np.array([v]), 250, 14.0, ORDERS) for v in (votes, 250 - votes))
+        assert one == pytest.approx(other, rel=1e-9)
+
+
 def test_the_cost_on_the_very_votes_is_named_as_private_and_left_out_unless_asked_for(table, design):
     plain, told = (release(table, design, data_dependent=asked) for asked in (False, True))
     assert plain.diagnostics == {}

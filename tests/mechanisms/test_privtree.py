@@ -117,6 +117,14 @@ def test_with_discrete_noise_no_path_costs_more_than_epsilon(monkeypatch, grid, 
     assert 0.5 * epsilon < cost <= epsilon
 
 
+@pytest.mark.parametrize("epsilon", [0.01, 0.75, 1.5, 3.0, 24.0, 192.0])
+def test_the_multiples_on_the_grid_are_within_the_budget(epsilon):
+    """The bound of the proof, (1 + 2 / q) / lambda, also where 3 / epsilon is a multiple of the spacing itself."""
+    scale, delta, _, spacing = module._on_grid(epsilon, 0.0)
+    assert (1 + 2 * math.exp(spacing / scale)) / scale <= epsilon
+    assert delta >= scale * math.log(2)
+
+
 def test_the_chance_of_a_split_is_the_same_with_discrete_noise():
     """As in `test_chance_of_a_split`, from fewer trees."""
     splits = [len(grow(np.zeros((10, 1)), [0], [1], seed, epsilon=0.3, noise="discrete")[0]) > 1 for seed in range(300)]

@@ -99,6 +99,17 @@ def test_almost_without_noise_the_workload_is_recovered_on_rows_that_can(small_t
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_the_start_that_is_asked_for_is_that_of_the_release(method, small_table):
+    """Almost nothing is learned from one round at a tiny epsilon."""
+    public = small_table.take(np.arange(100))
+    laws = {
+        start: made(method, small_table, public, 1e-6, rounds=1, start=start)[Distribution].model.law
+        for start in ("public", "uniform")
+    }
+    assert not np.allclose(laws["public"], laws["uniform"])
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_the_budget_is_kept_and_the_public_rows_are_named(small_table, method):
     public = small_table.take(np.arange(40))
     for calibration in ("tight", "paper"):

@@ -55,6 +55,13 @@ def test_coefficients_of_collinear_columns_are_left_out(small_table, small_domai
     assert interval_width(made).value == pytest.approx(3)
 
 
+def test_the_detail_has_the_identified_coefficients_alone(small_table, small_domain):
+    design = Design(small_domain, "grade", categorical="one_hot")
+    detail = coverage(evaluation(small_table, design, 1.0, 2.0)).detail
+    assert detail["columns"] == ["age"] and {len(numbers) for numbers in detail.values()} == {1}
+    assert np.subtract(detail["upper"], detail["coefficients"]) == pytest.approx([2.0])
+
+
 def test_a_column_in_a_small_unit_is_identified():
     domain = Domain((Attribute.binned("tiny", 0, 1e-6, 4), Attribute.binned("y", 0, 1, 4)))
     table = Table(domain, np.random.default_rng(0).integers(0, 4, (1000, 2)))

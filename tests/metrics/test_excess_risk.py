@@ -86,6 +86,15 @@ def test_every_step_of_a_bound_is_above_what_it_bounds(bound, degree, rows, sign
     assert steps["risks"] >= steps["measured"] - 1e-9
 
 
+def test_a_fit_that_minimises_its_own_loss_adds_nothing_to_the_bound_and_another_what_it_lacks():
+    made = run(table(400, 0), table(90, 1, signal=-1.0))
+    score = risk_bound_logistic(made)
+    assert score.detail["optimisation"] == 0
+    assert score.value == score.detail["approximation"] + score.detail["marginal"]
+    worse = risk_bound_logistic(replace(made, fit=Fit(-10 * made.fit.coefficients))).detail
+    assert worse["optimisation"] > 0
+
+
 def test_the_same_rows_leave_the_approximation_alone():
     train = table(400, 0)
     score = risk_bound_logistic(run(train, train))

@@ -98,6 +98,12 @@ def test_of_real_rows_the_population_is_the_whole_table():
     assert posterior.coverage_95(replace(real, fit=drawn(centre + 0.5))).value == 0
 
 
+def test_the_non_private_posterior_is_that_of_the_prior_of_the_fit():
+    reference = evaluated(Fit(np.zeros(2)), rows=20).reference
+    wide, narrow = (np.linalg.norm(reference.posterior("logistic", norm).draws, axis=1).max() for norm in (3.0, 1.5))
+    assert narrow <= 1.5 + 1e-6 < wide
+
+
 def test_ranks_count_the_draws_below_the_truth():
     truth = evaluated(Fit(np.zeros(2))).reference.truth
     found = posterior.sbc_rank(evaluated(drawn(truth + np.array([1.0, -1.0]))))

@@ -82,3 +82,12 @@ def test_errors_are_of_the_rows_that_the_mechanism_saw(small_table):
     release = Release(both.domain, Budget(math.inf), Ledger(), (marginals,))
     leaked = Reference(Split(train, test, protocol="authors"), Design(both.domain, "grade"))
     assert queries.workload_error_max(Evaluation(Fit(np.zeros(1)), release, leaked)).value == 0
+
+
+def test_errors_of_marginals_are_parts_of_the_rows_that_the_mechanism_saw(small_table):
+    train, test = small_table.take(np.arange(1000)), small_table.take(np.arange(1000, 1250))
+    nothing = Marginals({clique: 0 * train.marginal(clique) for clique in pairs(train.domain)})
+    release = Release(train.domain, Budget(math.inf), Ledger(), (nothing,))
+    for protocol in ("split", "authors"):
+        reference = Reference(Split(train, test, protocol=protocol), Design(train.domain, "grade"))
+        assert queries.workload_error_mean(Evaluation(Fit(np.zeros(1)), release, reference)).value == pytest.approx(1)

@@ -83,6 +83,18 @@ def test_a_private_number_of_rows_is_its_noisy_one():
         bayesian_statistics(release, design=found.reference.design, rng=np.random.default_rng(0))
 
 
+def test_the_naive_posterior_takes_the_noisy_number_of_rows_for_the_true_one():
+    found = evaluated(1e9, relation="add_remove")
+    statistics, means = found.release[GlmStatistics], {}
+    for noise in ("aware", "naive"):
+        for sd in (0.0, 0.3 * statistics.rows):
+            release = replace(found.release, parts=(replace(statistics, rows_sd=sd),))
+            settings = {"rng": np.random.default_rng(0), "sampler": "laplace", "noise": noise}
+            fit = bayesian_statistics(release, design=found.reference.design, **settings)
+            means.setdefault(noise, set()).add(fit.coefficients.tobytes())
+    assert (len(means["aware"]), len(means["naive"])) == (2, 1)
+
+
 RNG = np.random.default_rng(0)
 ONE = RNG.uniform(-1, 1, 500)
 ANSWER = np.where(RNG.random(500) < 1 / (1 + np.exp(-2 * ONE)), 1.0, -1.0)

@@ -16,7 +16,7 @@ from dpbench.grid.store import Store
 from dpbench.mechanisms.exact import exact_table
 from dpbench.mechanisms.mst import mst
 from dpbench.mechanisms.ssp import ssp
-from dpbench.models.bootstrap import linear_marginals_bootstrap
+from dpbench.models.bootstrap import _intervals, linear_marginals_bootstrap
 from dpbench.models.linear import linear_marginals, solve
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import Gaussian
@@ -146,6 +146,14 @@ def test_pivotal_mirrors_percentile_and_normal_is_about_the_estimate():
     normal = fitted(made, method="normal")
     assert np.allclose(normal.intervals.mean(axis=1), normal.coefficients)
     assert width(normal) == pytest.approx(width(fitted(made)), rel=0.25)
+
+
+def test_the_quantiles_of_19_replicates_at_level_0_9_are_the_least_and_the_largest():
+    """The (B + 1) q-th smallest: 20 * 0.05 = 1 and 20 * 0.95 = 19."""
+    theta_b = np.random.default_rng(0).permutation(19.0 + np.arange(19))[:, None]
+    theta, centre = np.array([30.0]), np.array([27.0])
+    assert _intervals(theta, centre, theta_b, 0.9, "percentile").tolist() == [[19.0, 37.0]]
+    assert _intervals(theta, centre, theta_b, 0.9, "pivotal").tolist() == [[20.0, 38.0]]
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,16 @@ def test_the_density_is_the_prior_times_the_normal_law_of_the_noisy_statistics(f
     assert one - two == pytest.approx(wanted - wanted_two)
 
 
+def test_a_private_number_of_rows_is_a_parameter_in_units_of_its_noise():
+    """500 rows + 1.5 * 40 have the density of 560 rows that are known, but for the flat prior's noise."""
+    rng = np.random.default_rng(1)
+    values, variances, rows, _, *rest = simulated(rng, 500, 20.0, np.array([0.4, -0.2]), np.eye(2))
+    density = prepared_jax().jit(statistics_density("logistic", 2, "quadrature"))
+    point = np.append(rng.normal(size=5) / 4, 1.5)
+    private, known = (float(density(point, values, variances, *of, *rest)) for of in ((rows, 40.0), (rows + 60, 0.0)))
+    assert private == pytest.approx(known)
+
+
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_theta_keeps_within_its_bound(d):
     w = np.random.default_rng(0).normal(size=(100, d)) * 1e3

@@ -66,6 +66,14 @@ def test_without_noise_the_interval_is_the_classical_one():
     check(shares)
 
 
+def test_the_variance_of_the_errors_is_unbiased_on_few_rows():
+    table = simulate(12, np.random.default_rng(0))
+    X, y = DESIGN.encode(table)
+    release = exact(table, Budget(math.inf), np.random.default_rng(0), design=DESIGN)
+    fit = linear_statistics_intervals(release, design=DESIGN, expected_rows=12)
+    assert fit.notes["sigma2"] == pytest.approx(np.sum((y - X @ fit.coefficients) ** 2) / (12 - 3))
+
+
 def test_ssp_estimates_the_variance_of_the_errors():
     """Noise of y'y: 0.5% of n sigma^2; sampling: 0.7%."""
     rng = np.random.default_rng(4)

@@ -53,6 +53,18 @@ def test_coefficients_are_those_of_least_squares_and_the_level_widens(small_tabl
     np.testing.assert_allclose(ratio, 1.644854 / 0.674490, rtol=1e-5)
 
 
+def test_the_unit_of_a_feature_that_is_not_scaled_scales_its_interval():
+    rng, fits = np.random.default_rng(0), []
+    codes = rng.integers(0, 4, (200, 3))
+    for unit in (1.0, 1e6):
+        domain = Domain(
+            (Attribute.binned("a", 0, 4 * unit, 4), Attribute.binned("b", 0, 4, 4), Attribute.binned("y", 0, 4, 4))
+        )
+        release = Release(domain, Budget(math.inf), Ledger(), (SyntheticRows(Table(domain, codes)),))
+        fits.append(linear_rows_sandwich(release, design=Design(domain, "y", scaled=False), rng=rng).intervals)
+    np.testing.assert_allclose(fits[1], fits[0] / np.array([1e6, 1.0, 1.0])[:, None], rtol=1e-6)
+
+
 @pytest.mark.parametrize("level", [-1, 0, 1])
 def test_a_level_out_of_range_is_refused(level):
     with pytest.raises(UserError, match="level must lie"):

@@ -152,6 +152,14 @@ def test_releases_together_cost_what_their_noise_does_in_one_ledger():
     assert mixed.rho == pytest.approx(1 / 32 + 0.1) and mixed.epsilon == pytest.approx(zcdp_epsilon(mixed.rho, DELTA))
 
 
+def test_releases_of_several_deltas_hold_together_at_the_largest():
+    """mu^2 adds up to 2; at the least delta the guarantee would be another one."""
+    costs = [Spent(gaussian_epsilon(1.0, delta), delta, 0.5, 1.0) for delta in (1e-6, 1e-4)]
+    cost = together(costs)
+    assert cost.delta == 1e-4
+    assert cost.epsilon == pytest.approx(gaussian_epsilon(2**0.5, 1e-4))
+
+
 def test_what_has_no_rho_adds_its_epsilon_and_delta():
     claimed = spent(Ledger([Claimed("network", 0.5, 1e-6)]), DELTA)
     cost = together([spent(gaussians(4.0), DELTA), claimed, claimed])

@@ -68,6 +68,12 @@ def test_a_tolerance_is_held_or_broken_by_the_whole_interval(second, verdict):
     assert only(compare_trials(trials(FIRST), trials(second), 0.05))["verdict"] == verdict
 
 
+@pytest.mark.parametrize(("factor", "verdict"), [(1.001, HELD), (1.5, BROKEN), (0.5, BROKEN)])
+def test_a_tolerance_is_a_part_of_the_size_of_a_negative_mean(factor, verdict):
+    """An R^2 may be below 0."""
+    assert only(compare_trials(trials(-FIRST), trials(-FIRST * factor), 0.05))["verdict"] == verdict
+
+
 def test_values_without_spread_are_compared_as_they_are():
     assert only(compare_trials(trials([1.0] * 5), seeded(trials([1.2] * 5)), 0.05))["verdict"] == BROKEN
 
@@ -75,6 +81,13 @@ def test_values_without_spread_are_compared_as_they_are():
 def test_a_cell_that_lost_values_is_named_however_well_the_others_agree():
     cell = only(compare_trials(trials(FIRST), [*trials(FIRST[:2]), *FAILED[2:]], 0.05))
     assert cell["verdict"] == GONE and cell["pairs"] == 2
+
+
+def test_a_score_that_is_not_finite_is_no_value():
+    lost = np.where(np.arange(8) < 2, math.inf, FIRST)
+    assert only(compare_trials(trials(lost), trials(lost), 0.05))["verdict"] == EQUAL
+    cell = only(compare_trials(trials(FIRST), trials(lost), 0.05))
+    assert cell["pairs"] == 6 and cell["difference"] == 0 and cell["verdict"] == GONE
 
 
 def test_a_cell_that_lost_all_its_values_is_named():

@@ -128,3 +128,18 @@ def test_an_experiment_is_answered_by_its_cells_whatever_code_made_them(tmp_path
     fewer, _ = answers(cells, compose([*small, "repetitions=2"]))
     assert {trial.key.release.repetition for trial in fewer} == {0, 1}
     assert not answers(cells, compose([*small, "repetitions=3", "seed=1"]))[0]
+
+
+def test_what_two_experiments_have_answers_once_and_by_the_trials_of_its_own(tmp_path):
+    small = ["experiment=quickstart", "epsilon=[0.5]", "mechanism=[exact,ssp]", "model=[linear_statistics]"]
+    experiment = compose([*small, "repetitions=3"])
+    keys = [trial for item in make_plan(experiment).releases for trial in item.trials]
+    trials = [
+        replace(make_trial(), key=key, id=key.id, release_id=key.release.id, experiment=name)
+        for name in ("another", experiment.name, "yet_another")
+        for key in keys
+    ]
+    write_export(trials, tmp_path)
+    found, asked = answers(load_export(tmp_path / "trials.jsonl.xz"), experiment)
+    assert len(found) == asked == len(keys)
+    assert {trial.experiment for trial in found} == {experiment.name}

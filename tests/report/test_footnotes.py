@@ -91,6 +91,11 @@ def test_a_sweep_tells_ranges_in_place_of_lists_and_counts_what_is_lost():
     ]
 
 
+def test_a_sweep_counts_scores_that_are_not_finite_as_lost():
+    trials = [make_trial(repetition=place, mse=None if place else 0.1) for place in range(3)]
+    assert "No value (failed, no estimate or not finite): SSP 2 of 3" in told(trials, sweep_footnotes)
+
+
 def test_sentences_become_one_paragraph():
     assert as_text(["One", "", "Two."]) == "One. Two." and as_text([]) == ""
 

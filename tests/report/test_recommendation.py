@@ -50,6 +50,13 @@ def test_the_nearest_have_as_much_data_for_the_noise():
     assert near.index.get_level_values("dataset").tolist() == ["c", "d", "b", "a"]
 
 
+def test_the_nearest_have_as_many_columns_and_coefficients():
+    """Of as many rows: wide tables by their columns, and of these by their levels."""
+    sizes = {"a": Size(1000, 10, 10), "b": Size(1000, 10, 90), "c": Size(1000, 10, 100), "d": Size(1000, 80, 100)}
+    near = nearest(places(one=[1.0, 2.0, 3.0, 4.0]), sizes, Size(1000, 10, 100).at(1.0))
+    assert near.index.get_level_values("dataset").tolist() == ["c", "b", "d", "a"]
+
+
 def test_methods_are_ranked_by_their_multiples_of_the_lowest_error():
     found = ranked(places(steady=[1.0, 1.0, 2.0, 2.0], wild=[10.0, 0.9, 1.9, 1.9], part=[NAN, 0.9, 1.9, 1.9], no=INF))
     assert found.index.tolist() == ["steady", "wild", "no", "part"]  # what was not run everywhere is not put first

@@ -105,6 +105,16 @@ def test_a_reference_without_epsilon_is_held_against_each_and_a_margin_may_be_a_
     assert list(rows["difference"]) == pytest.approx([-3, -0.2]) and set(rows["margin"]) == {0.5}
 
 
+def test_a_margin_is_a_part_of_the_method_where_it_stands_and_of_its_mean_where_it_was_not_run():
+    trials = []
+    for epsilon, level in ((0.1, 20.0), (0.5, 16.0), (1.0, 10.0)):
+        for method in (BETTER["method"], BETTER["baseline"]):
+            trials += trials_of(method, [0] * 5, epsilon=epsilon)
+        if epsilon != 0.5:
+            trials += trials_of(MARGIN["of"], [-1] * 5, level=level, epsilon=epsilon)
+    assert [round(margin, 9) for margin in verdicts(trials, relation="similar")["margin"]] == [2.0, 1.5, 1.0]
+
+
 def test_methods_with_several_settings_and_unknown_relations_are_refused():
     trials = trials_of(BETTER["method"], [0] * 2, parameters={"rounds": 1})
     trials += trials_of(BETTER["method"], [0] * 2, parameters={"rounds": 2}) + trials_of(BETTER["baseline"], [1] * 2)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.report.frames.frame import COLUMNS, trial_frame
+from dpbench.report.frames.frame import COLUMNS, joined_frame, rows_of, trial_frame
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
 
@@ -69,6 +69,12 @@ def test_duplicates_are_dropped_and_contradictions_refused():
     other = replace(trial, scores=(replace(trial.scores[0], value=0.5),))
     with pytest.raises(UserError, match=f"{trial.id} is stored twice"):
         trial_frame([trial, other])
+
+
+def test_a_trial_of_two_experiments_counts_once():
+    trials = [make_trial(repetition=k, mse=0.1 * k) for k in range(4)]
+    both = joined_frame([rows_of(trials[:3]), rows_of(trials[1:])])
+    assert summarise(both)["count"].tolist() == summarise(trial_frame(trials))["count"].tolist() == [4, 4]
 
 
 def test_reference_has_epsilon_inf():

@@ -123,6 +123,14 @@ def test_a_package_that_agrees_with_the_publication_and_not_with_ours_is_told_so
     assert "The authors' package does not agree (at most 50 %) with BinAgg (authors)" in told
 
 
+def test_the_spread_of_the_package_is_ours_over_its_own_number_of_repetitions():
+    """Ours are 120 and the package's 4, so that its standard error is sqrt(120 / 4) times as large."""
+    tidy = with_package(sd=0.1, published_sd=0.6).tidy
+    rows = tidy[(tidy["quantity"] == "empirical SD") & (tidy["coefficient"] == "x1")].set_index("series")
+    assert rows["count"].to_dict() == {"BinAgg (authors)": 120, PACKAGE: 4}
+    assert rows.loc[PACKAGE, "se"] == pytest.approx(rows.loc["BinAgg (authors)", "se"] * math.sqrt(30))
+
+
 def test_trials_without_an_estimate_are_counted_and_left_out():
     lost = trials_of("own", (0.0,), 0.2, status="no_estimate", start=4)
     made = table(TRIALS + lost)

@@ -43,6 +43,13 @@ def test_differences_are_of_the_same_repetition():
     assert made.footnotes[0].startswith("Cells: auc at release.split.protocol = authors less that at split")
 
 
+def test_the_interval_of_three_pairs_is_students_with_two_degrees_of_freedom():
+    """4.30 standard errors: means of 3.3 and of 5.2 of them."""
+    for values, above in (([0.60, 0.65, 0.78], 0), ([0.60, 0.65, 0.70], 1)):
+        made = table(trials({"split": [0.5] * 3, "authors": values}, dataset="a"))
+        assert any(f"lies above 0 in {above}, below 0 in 0" in text for text in made.footnotes)
+
+
 def test_data_sets_and_budgets_have_cells_of_their_own_and_a_gap_is_said():
     given = [
         *trials({"split": [0.5, 0.6], "authors": [0.7, 0.8001]}, dataset="a"),

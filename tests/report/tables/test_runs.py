@@ -23,6 +23,12 @@ def test_what_all_releases_together_cost_is_told_by_data_set(tmp_path):
     assert "all 6 private releases of adult together: ε = 0.6 at δ = 6e-05" in text
 
 
+def test_a_release_with_several_trials_is_paid_for_once(tmp_path):
+    trials = [make_trial(repetition=k, model=model) for k in range(3) for model in ("linear_rows", "svr")]
+    text = write_runs(trials, tmp_path, "linreg_adult").read_text()
+    assert "all 3 private releases of adult together: ε = 0.3 at δ = 3e-05" in text
+
+
 CLAIM, DRAWN = [{"kind": "claimed"}], [{"kind": "gaussian"}]
 
 
