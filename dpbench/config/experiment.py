@@ -57,6 +57,8 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     """
     base = merged(overrides, config_dir)
     config = resolved(base, {}, overrides, config_dir)
+    if config["mu"] is not None and any(override.startswith("epsilon=") for override in overrides):
+        raise UserError("mu is set, and gives the budgets in place of epsilon: leave epsilon out, or set mu=null too")
     axes = _axes(config, overrides)
     if not axes:
         experiment = _experiment(config, config_dir)

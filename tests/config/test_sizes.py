@@ -39,6 +39,13 @@ def test_a_split_is_fresh_or_fixed():
         compose(["sample.split=fix"])
 
 
+@pytest.mark.parametrize("line", [["mu=[1]"], ["experiment=binagg_table2"]])
+def test_an_epsilon_that_mu_would_overrule_is_refused(line):
+    with pytest.raises(UserError, match="mu is set"):
+        compose([*line, "epsilon=[1]"])
+    assert compose([*line, "epsilon=[1]", "mu=null"]).epsilons == (1.0,)
+
+
 def test_mu_is_converted_to_the_epsilon_that_it_has_at_delta():
     made = compose(["mu=[0.5,1]", "delta=1e-6"])
     assert made.epsilons == pytest.approx([gaussian_epsilon(mu, 1e-6) for mu in (0.5, 1)])

@@ -122,9 +122,9 @@ def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec
 
 
 def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> None:
-    """One legend right of the panels, in the order of `names`; beside a long one the title moves to the left.
+    """One legend right of the panels, in the order of `names`.
 
-    A title that would meet the legend has two lines.
+    A title beside a long one, or one that would meet it, moves to the left; what is too long even there has two lines.
     """
     handles: dict[str, Any] = {}
     for axes in grid:
@@ -134,10 +134,13 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
     if not named:
         return
     legend = figure.legend([handles[name] for name in named], named, loc="outside right upper", handlelength=2.6)
-    if len(named) > SHORT_LEGEND and (text := figure.get_suptitle()):
+    if not (text := figure.get_suptitle()):
+        return
+    title = figure.suptitle(text)
+    room, width = 0.97 * figure.bbox.width - legend.get_window_extent().width, title.get_window_extent().width
+    if len(named) > SHORT_LEGEND or (figure.bbox.width + width) / 2 > room:
         title = figure.suptitle(text, x=0.012, ha="left")
-        room = 0.97 * figure.bbox.width - legend.get_window_extent().width
-        if title.get_window_extent().width > room:
+        if width > room:
             title.set_text("\n".join(textwrap.wrap(text, math.ceil(0.6 * len(text)))))
 
 
