@@ -35,7 +35,11 @@ def figures(arguments: argparse.Namespace) -> int:
     if papers and single:
         raise UserError("give either paper=... or an experiment; a paper draws its own experiments")
     if single:
-        _draw(compose(overrides, config_dir), config_dir, arguments.other_code)
+        experiment = compose(overrides, config_dir)
+        found = stored_trials(experiment, config_dir, other_code=arguments.other_code)
+        if not found.trials:
+            raise UserError(_no_trial(experiment))
+        _draw(experiment, found)
     elif not papers:
         papers = _draw_all(overrides, config_dir, arguments.other_code)
     for name in papers:
@@ -66,7 +70,12 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
     if not drawn:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     for name in drawn:
-        _draw(compose([*overrides, f"experiment={name}"], config_dir), config_dir, other_code)
+        experiment = compose([*overrides, f"experiment={name}"], config_dir)
+        found = stored_trials(experiment, config_dir, other_code=other_code)
+        if found.trials:
+            _draw(experiment, found)
+        else:
+            print(f"{name} is not drawn: {_no_trial(experiment)}")
     return [name for name in choices("paper", config_dir) if set(drawn) & set(_experiments(name, config_dir))]
 
 
@@ -76,13 +85,13 @@ def _experiments(paper: str, config_dir: Path | None) -> list[str]:
     return sorted({*paper_of(paper, config_dir).experiments, *found})
 
 
-def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> None:
-    found = stored_trials(experiment, config_dir, other_code=other_code)
-    if not found.trials:
-        raise UserError(
-            f"{experiment.results / experiment.name} holds no trial of this plan; run it first: dpbench run with the "
-            "same settings"
-        )
+def _no_trial(experiment: Experiment) -> str:
+    folder = experiment.results / experiment.name
+    other = f"; `dpbench figures {folder}` draws the run that it holds" if (folder / "trials").is_dir() else ""
+    return f"{folder} holds no trial of this plan; run it first: dpbench run with the same settings{other}"
+
+
+def _draw(experiment: Experiment, found: Stored) -> None:
     results = Results(experiment, found.trials, notes_of(experiment, found))
     folder = experiment.results / experiment.name
     ledger_of = ledgers(Store(experiment.results, experiment.name))
@@ -92,6 +101,10 @@ def _draw(experiment: Experiment, config_dir: Path | None, other_code: bool) -> 
     paths = list(chain(*forked(calls)))
     _print(paths)
     _print_not_drawn(experiment.report, paths, "no stored trial has its metric; report.figures names others")
+    if exported := len(found.trials) - found.stored:
+        print(f"{exported:,} of the {len(found.trials):,} trials drawn are those of an export")
+        if not found.stored and (folder / "trials").is_dir():
+            print(f"{folder} holds a run with other settings: `dpbench figures {folder}` draws it")
 
 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:

@@ -148,11 +148,12 @@ def dry_run(arguments: argparse.Namespace) -> int:
     if to_run:
         known = durations(experiment, plan, store, arguments.config_dir)
         seconds, unknown = known.total(to_run)
-        print(f"hours:    {seconds / 3600:.2f} on one core, by the mean seconds of stored and exported trials")
+        told = f"{seconds / 3600:.2f} on one core, by the mean seconds of stored and exported trials"
+        print(f"hours:    {told if seconds else 'not known: no trial like these is stored or exported'}")
         if known.exported:
             rest, _ = known.total(replace(plan, releases=tuple(to_run)).without(known.exported).releases)
             print(f"  {rest / 3600:.2f} of them for what the export does not answer")
-        if unknown:
+        if unknown and seconds:
             print(f"  {unknown} releases and fits are not in them: no seconds of theirs are stored")
     return 0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.releases import stored_release
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
-from dpbench.report.export import NAME, Cell, Exported, answers, load_export
+from dpbench.report.export import NAME, Cell, Exported, answers, load_export, question_of
 from dpbench.report.frames.ledgers import Events, LedgerOf
 
 
@@ -39,7 +39,7 @@ class Stored:
 def stored_trials(
     experiment: Experiment, config_dir: Path | None = None, *, paper: str = "", other_code: bool = False
 ) -> Stored:
-    """The trials of this very plan that are stored; of mechanisms of which none is, those that an export has.
+    """The trials of this very plan that are stored; of cells of which none is, those that an export has (`_beside`).
 
     Exports are those of the experiment and of its paper: that in whose folder its config stands, if none is named. An
     export may have been made by other code: it names the commit. With `other_code`, so may stored trials. An experiment
@@ -57,10 +57,21 @@ def stored_trials(
     trials = [*{**accepted, **own}.values()]
     stored = len(trials)
     if stored < len(plan.trial_ids):
-        known = {_mechanism(trial.key) for trial in trials}
         exported, _ = answers(exported_cells(experiment, config_dir, paper), experiment)
-        trials += [trial for trial in exported if _mechanism(trial.key) not in known]
+        trials += _beside(trials, exported)
     return Stored(trials, len(plan.trial_ids), stored, len(accepted))
+
+
+def _beside(stored: Iterable[Trial], exported: Exported) -> Iterator[Trial]:
+    """The exported trials of cells of which no repetition is stored; but of a mechanism that is stored by another
+    version of its code none, so that a line of a figure is of one version.
+    """
+    keys = list({trial.key.setting: trial.key for trial in stored}.values())
+    asked, codes = {question_of(key) for key in keys}, {_mechanism(key): key.release.mechanism.code for key in keys}
+    for cell, places in exported.parts:
+        code = cell.key.release.mechanism.code
+        if cell.question not in asked and codes.get(_mechanism(cell.key), code) == code:
+            yield from (cell.trials[place] for place in places)
 
 
 def ledgers(store: Store) -> LedgerOf:

@@ -150,14 +150,19 @@ def add_to_export(trials: Sequence[Trial], folder: Path) -> Path:
     for trial in trials:
         setting = trial.key.setting
         if setting not in questions:
-            first = replace(trial.key.fit, release=replace(trial.key.release, repetition=0))
-            questions[setting] = TrialKey(first, trial.key.metrics).uncoded().id
+            questions[setting] = question_of(trial.key)
         new.add((trial.experiment, questions[setting], trial.key.release.repetition))
     kept = []
     for cell in load_export(path) if path.exists() else []:
         asked = enumerate(cell.column("repetition"))
         kept.append((cell, [k for k, one in asked if (cell.experiment, cell.question, one) not in new]))
     return write_export([*Exported(kept), *trials], folder)
+
+
+def question_of(key: TrialKey) -> str:
+    """What all repetitions of a cell ask, whatever code answers (`Cell.question`)."""
+    first = replace(key.fit, release=replace(key.release, repetition=0))
+    return TrialKey(first, key.metrics).uncoded().id
 
 
 def _publishable(trial: Trial) -> Trial:

@@ -39,8 +39,10 @@ def test_figures_are_drawn_from_trials_and_again_from_the_export_alone(results, 
     assert "sample: smoke. limits: smoke" in from_trials["tables/quickstart.md"].decode()
     (tmp_path / "quickstart").mkdir()
     shutil.copy(results / "quickstart" / "trials.jsonl.xz", tmp_path / "quickstart")
+    capsys.readouterr()
     assert main(["figures", *SETTINGS, f"results={tmp_path}"]) == 0
     assert drawn(tmp_path) == from_trials
+    assert "trials drawn are those of an export" in capsys.readouterr().out
 
 
 def test_scores_on_rows_that_are_not_public_are_said_to_be_unprotected(bench):
@@ -54,6 +56,13 @@ def test_scores_on_rows_that_are_not_public_are_said_to_be_unprotected(bench):
 def test_other_settings_do_not_mix_with_what_is_stored(results, capsys):
     assert main(["figures", *SETTINGS, "delta=1e-6", f"results={results}"]) == 2
     assert "holds no trial of this plan" in capsys.readouterr().err
+
+
+def test_where_all_experiments_are_drawn_one_with_other_settings_is_told_and_left_out(results, tmp_path, capsys):
+    shutil.copytree(results, tmp_path / "all")
+    assert main(["figures", f"results={tmp_path}/all"]) == 0
+    told = capsys.readouterr().out
+    assert "quickstart is not drawn" in told and f"`dpbench figures {tmp_path}/all/quickstart` draws the run" in told
 
 
 def test_an_unfinished_plan_is_labelled(results, tmp_path):

@@ -69,12 +69,23 @@ def test_an_experiment_of_which_only_others_ran_some_cells_was_not_run(experimen
     assert not stored_trials(experiment).trials
 
 
-def test_a_mechanism_that_is_stored_is_not_mixed_with_its_export(experiment, store, trials):
-    write_export(trials, experiment.results / experiment.name)
-    mine = [trial for trial in trials if trial.key.release.mechanism.name == "adassp"][:1]
-    store.write_trial(mine[0])
-    found = stored_trials(experiment)
-    kept = [trial for trial in found.trials if trial.key.release.mechanism.name == "adassp"]
-    parameters = mine[0].key.release.mechanism.parameters
-    assert [trial.id for trial in kept if trial.key.release.mechanism.parameters == parameters] == [mine[0].id]
-    assert any(trial.key.release.mechanism.name == "exact" for trial in found.trials)
+@pytest.mark.parametrize("code", ["same", "other"])
+def test_what_is_stored_is_mixed_with_the_export_in_no_cell_and_with_other_code_in_no_line(
+    experiment, store, trials, code
+):
+    def recoded(trial):
+        release = replace(trial.key.release, mechanism=replace(trial.key.release.mechanism, code="x"))
+        key = replace(trial.key, fit=replace(trial.key.fit, release=release))
+        return replace(trial, id=key.id, release_id=release.id, key=key)
+
+    exported = trials if code == "same" else [recoded(trial) for trial in trials]
+    write_export(exported, experiment.results / experiment.name)
+    mine = next(trial for trial in trials if trial.key.release.mechanism.name == "adassp")
+    store.write_trial(mine)
+    found = stored_trials(experiment).trials
+    parameters, epsilon = mine.key.release.mechanism.parameters, mine.key.release.budget.epsilon
+    line = [trial for trial in found if trial.key.release.mechanism.parameters == parameters]
+    assert [trial.id for trial in line if trial.key.release.budget.epsilon == epsilon] == [mine.id]
+    others = {trial.key.release.budget.epsilon for trial in line} - {epsilon}
+    assert others == (set(experiment.epsilons) - {epsilon} if code == "same" else set())
+    assert any(trial.key.release.mechanism.name == "exact" for trial in found)
