@@ -29,7 +29,8 @@ def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) 
 
 
 def recall(arguments: argparse.Namespace) -> None:
-    """Let the settings of a line that gives a run by its name or folder, and nothing else of it, be those of the run.
+    """Let the settings of a line that gives a run by its folder, or by its name and nothing else of it, be those of the
+    run, with what else the line sets.
 
     A folder becomes the settings `results` and `name`; one that has an export alone, `results` and the paper or the
     experiment of its name. Raises `UserError` if there is none, or the record of the run cannot be read.
@@ -46,7 +47,7 @@ def recall(arguments: argparse.Namespace) -> None:
     root = folders[0].parent if folders else Path(given.get("results", "results").strip("'\""))
     path = root / given.get("name", "").strip("'\"") / FILE
     alone = {name.lstrip("+").partition(".")[0] for name in given} <= ALONE
-    if "name" in given and alone and path.is_file():
+    if "name" in given and (alone or folders) and path.is_file():
         try:
             stored = yaml.safe_load(path.read_text())
             kept = [item for item in stored["settings"] if item.split("=", 1)[0] not in given]

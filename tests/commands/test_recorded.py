@@ -78,6 +78,12 @@ def test_other_settings_beside_the_name_are_a_run_of_their_own(folder, capsys):
     assert "4 planned" not in capsys.readouterr().out
 
 
+def test_other_settings_beside_the_folder_are_those_of_the_run_but_for_them(folder, capsys):
+    assert main(["run", str(folder), "repetitions=3", "--dry-run"]) == 0
+    assert "6 planned, 4 stored" in capsys.readouterr().out
+    assert main(["figures", str(folder), "seed=0"]) == 0
+
+
 def test_a_folder_with_a_name_or_another_folder_is_refused(folder, capsys):
     assert main(["status", str(folder), "name=other"]) == 2
     assert main(["status", str(folder), str(folder.parent)]) == 2
