@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Collection, Iterable
+from pathlib import Path
 
 from dpbench.commands.recorded import recall
 from dpbench.config import compose
@@ -22,23 +23,38 @@ def status(arguments: argparse.Namespace) -> int:
     SLURM and are not stored, it says what became of their tasks.
     """
     recall(arguments)
+    if any(item.startswith("paper=") for item in arguments.overrides):
+        raise UserError(
+            "a paper's folder holds an export and no run: dpbench figures and dpbench report show what is in it"
+        )
     experiment = compose(arguments.overrides, arguments.config_dir)
     root, one = experiment.results, any(item.startswith(("name=", "experiment=")) for item in arguments.overrides)
     plans = sorted(root.glob(f"{experiment.name if one else '*'}/plan.jsonl"))
     if not plans:
         print(f"nothing was run in {root / experiment.name if one else root} yet")
     for path in plans:
-        plan = read_plan(path)
-        store = Store(root, plan.name)
-        stored, planned = store.trials.scan(), plan.trial_ids
-        counts = Counter(str(stored[identity].status) for identity in planned if identity in stored)
-        states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
-        left = [identity for identity in planned if identity not in stored]
-        print(f"{plan.name}: {len(planned)} trials planned (limits {plan.limits}), {states}, {len(left)} left")
-        if other := of_other_code(plan, store):
-            print(f"  {len(other)} of those left are stored as results of other code; --other-code accepts them")
-        _print_tasks(store, left)
+        try:
+            _print_status(root, path)
+        except UserError as error:
+            if one:
+                raise
+            print(
+                f"{path.parent.name}: {error}; the same line as before runs what is missing, and writes the plan again"
+            )
     return 0
+
+
+def _print_status(root: Path, path: Path) -> None:
+    plan = read_plan(path)
+    store = Store(root, plan.name)
+    stored, planned = store.trials.scan(), plan.trial_ids
+    counts = Counter(str(stored[identity].status) for identity in planned if identity in stored)
+    states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
+    left = [identity for identity in planned if identity not in stored]
+    print(f"{plan.name}: {len(planned)} trials planned (limits {plan.limits}), {states}, {len(left)} left")
+    if other := of_other_code(plan, store):
+        print(f"  {len(other)} of those left are stored as results of other code; --other-code accepts them")
+    _print_tasks(store, left)
 
 
 def _print_tasks(store: Store, left: Collection[str]) -> None:

@@ -9,3 +9,19 @@ def test_status_says_what_is_stored(bench, capsys):
     bench.run()
     assert main(["status", f"results={bench.results}"]) == 0
     assert "grid: 6 trials planned (limits full), 6 done, 0 left" in capsys.readouterr().out
+
+
+def test_a_plan_that_cannot_be_read_hides_no_other_run(bench, capsys):
+    bench.run()
+    damaged = bench.results / "another"
+    damaged.mkdir()
+    (damaged / "plan.jsonl").write_text("garbage\n")
+    assert main(["status", f"results={bench.results}"]) == 0
+    told = capsys.readouterr().out
+    assert "another: " in told and "cannot be read as a plan" in told and "grid: 6 trials planned" in told
+    assert main(["status", f"results={bench.results}", "name=another"]) == 2
+
+
+def test_the_folder_of_a_paper_has_no_run(capsys):
+    assert main(["status", "paper=arena"]) == 2
+    assert "dpbench figures and dpbench report show" in capsys.readouterr().err
