@@ -51,7 +51,9 @@ def recommend(arguments: argparse.Namespace) -> int:
         print(f"\nε = {number(epsilon)}. The nearest tables by n ε, columns and coefficients:\n")
         print(_places(near, sizes))
         print("\nMethods by their error there, in multiples of the lowest at each:\n")
-        print(_methods(found, len(near)))
+        print(_methods(found))
+        if lacking := [str(name) for name in near if near[name].isna().any()]:
+            print(f"\nNot run at all {len(near)}, so that they stand last or are left out: {', '.join(lacking)}")
     print("\n" + _trust(left_out(errors, sizes)))
     return 0
 
@@ -61,7 +63,10 @@ def _composed(overrides: Sequence[str], config_dir: Path | None) -> tuple[Experi
     with the epsilons of the arena where these give none.
     """
     if not any(item.startswith("dataset=") for item in overrides):
-        raise UserError("name a table, such as dataset=my_table (README: your own table)")
+        raise UserError(
+            "name a table: dataset=csv with dataset.path, dataset.domain and dataset.target, or one of `dpbench list "
+            "datasets`"
+        )
     named = [item for item in overrides if item.startswith("experiment=")]
     own = compose([UNTESTED, *(item for item in overrides if item not in named)], config_dir)
     design = _design(own)
@@ -99,7 +104,7 @@ def _places(near: pd.DataFrame, sizes: dict[str, Size]) -> str:
     return aligned(zip(["table", "", "", "lowest error"], *rows, strict=True))
 
 
-def _methods(found: pd.DataFrame, places: int) -> str:
+def _methods(found: pd.DataFrame) -> str:
     rows = [
         [name, f"{row['ratio']:.3g}", f"{row['worst']:.3g}", f"{row['close']:.0f} of {row['run']:.0f}"]
         for name, row in found.head(SHOWN).iterrows()

@@ -30,6 +30,13 @@ def test_a_table_of_the_arena_is_no_evidence_for_itself(capsys):
 
 
 @pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
+def test_methods_that_were_not_run_at_all_places_are_named(capsys):
+    line = ["recommend", "dataset=adult_synth", "epsilon=[100]", "sample.test_rows=0", f"results={RESULTS}"]
+    assert main(line) == 0
+    assert re.search(r"Not run at all 5, so that they stand last or are left out: .*DD-SSP", capsys.readouterr().out)
+
+
+@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
 def test_a_target_of_two_levels_is_for_the_arena_of_classification(tmp_path, capsys):
     (tmp_path / "my.yaml").write_text("age: {bounds: [0, 100], bins: 10}\nsick: {levels: ['no', 'yes']}\n")
     (tmp_path / "my.csv").write_text("age,sick\n" + "30,no\n60,yes\n" * 500)
