@@ -10,26 +10,16 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import time
-from collections.abc import Callable
 
 import numpy as np
+
+from benchmarks.noise import seconds
 
 CLIQUES = {  # name -> sizes, scopes
     "Dutch, nine attributes": ((2, 12, 8, 2, 3, 6, 12, 4, 2), 26),
     "Dutch, six attributes": ((2, 12, 8, 3, 4, 2), 8),
     "Adult, three attributes": ((32, 15, 42), 3),
 }
-
-
-def milliseconds(run: Callable[[], object], times: int) -> float:
-    """Of the fastest of so many runs."""
-    found = []
-    for _ in range(times):
-        start = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - start)
-    return 1e3 * min(found)
 
 
 def row(name: str, shape: tuple[int, ...], scopes: int, times: int) -> None:
@@ -64,7 +54,7 @@ def row(name: str, shape: tuple[int, ...], scopes: int, times: int) -> None:
 
     for what, plain, shared in (("sums onto", sums, summation.write), ("sum of", adds, addition.fill)):
         shared()
-        before, now = milliseconds(plain, times), milliseconds(shared, times)
+        before, now = 1e3 * seconds(plain, times), 1e3 * seconds(shared, times)
         print(f"{name:<26}{table.size:>9,}{what:>12}{len(masks):>4}{before:>10.3f}{now:>10.3f}{before / now:>8.1f}")
 
 
