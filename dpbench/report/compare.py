@@ -42,9 +42,9 @@ def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: f
     and repetition are in both, trials saw the same split, and the interval is that of their paired differences
     (Student's t); cells of two seeds have no pairs, and Welch's interval. A trial without a finite score has no value.
 
-    The verdict is `EQUAL` where all pairs are, and `GONE` where the second lacks a value that the first has in
-    the same pair, or has none at all. With a `tolerance`, a
-    part of the first mean, it says of the others whether the interval lies within it or beyond it.
+    The verdict is `EQUAL` where all pairs are, and `GONE` where the second lacks a value that the first has in the
+    same pair, or has none at all. With a `tolerance`, a part of the first mean, it says of the others whether the
+    interval lies within it or beyond it.
 
     Raises `UserError` if no cell is in both.
     """

@@ -19,7 +19,7 @@ from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import Series, mark_series, series_of
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
-BLOCK = ["dataset", "delta"]
+BLOCK = ["dataset", "delta"]  # what counts once
 TOLD = (
     "Mean over the data sets of the rank of the method's mean score, 1 the best; a method that lacks a value in a "
     f"repetition ranks last. Where bars do not overlap, methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % "
@@ -33,8 +33,7 @@ def mean_ranks(
     """Draw the mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
 
     A data set, at each of its deltas, counts if every series was run on it: Friedman's and Nemenyi's tests need whole
-    rows. The metric's
-    direction says whether low or high is best. Returns the figure and its points: mean rank, its bar, on how many data
+    rows. The metric's direction says whether low or high is best. Returns the figure and its points: mean rank, its bar, on how many data
     sets the series is the best one, how many there are, and the p-value of Friedman's test that all are alike.
     """
     rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
@@ -48,6 +47,8 @@ def mean_ranks(
         set_titles(figure, grid, [f"ε = {points['epsilon'].iloc[0]:g}" for points in drawn] or [""], spec)
         titles = declared_titles(spec)
         told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+        if (rows.groupby("dataset")["delta"].nunique() > 1).any():
+            told = ["A data set counts once for each of its δ", *told]
         add_footnote(figure, as_text([TOLD, *map(_told, drawn), *told, notes]))
     return figure, pd.concat(drawn)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
 

@@ -55,7 +55,8 @@ def test_a_method_that_fails_once_ranks_last_and_one_that_was_not_run_drops_the_
 
 def test_scores_at_two_deltas_are_ranked_apart():
     other = {name: values[::-1] for name, values in MSE.items()}
-    _, points = drawn([*trials(), *trials(other, delta=1e-9)])
+    figure, points = drawn([*trials(), *trials(other, delta=1e-9)])
+    assert "A data set counts once for each of its δ" in figure.get_supxlabel().replace("\n", " ")
     assert points["mean_rank"].tolist() == pytest.approx([2.125, 1.75, 2.125]) and set(points["datasets"]) == {8}
 
 
