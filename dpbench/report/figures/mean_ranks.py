@@ -33,8 +33,9 @@ def mean_ranks(
     """Draw the mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
 
     A data set, at each of its deltas, counts if every series was run on it: Friedman's and Nemenyi's tests need whole
-    rows. The metric's direction says whether low or high is best. Returns the figure and its points: mean rank, its bar, on how many data
-    sets the series is the best one, how many there are, and the p-value of Friedman's test that all are alike.
+    rows. The metric's direction says whether low or high is best. Returns the figure and its points: mean rank, its
+    bar, on how many data sets the series is the best one, how many there are, and the p-value of Friedman's test that
+    all are alike.
     """
     rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
     known = series_of(rows, labels)
