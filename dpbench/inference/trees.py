@@ -19,6 +19,10 @@ from .measurements import Clique, canonical
 
 BYTES_PER_MB = 2**20
 BYTES_PER_CELL = 8
+WORD = 16  # attributes in a word of a mask
+TOGETHER = 4096  # graphs triangulated at once
+
+Words = npt.NDArray[np.uint16]
 
 
 @dataclass(frozen=True)
@@ -91,12 +95,7 @@ def _triangulated(neighbours: tuple[int, ...], shape: tuple[int, ...]) -> tuple[
     if _is_tree(neighbours):
         edges = [(1 << i) | (1 << j) for i in range(width) for j in bits(neighbours[i]) if i < j]
         return tuple(edges)
-    return _greedy(neighbours, list(range(width)), shape)
-
-
-def _greedy(neighbours: Sequence[int], left: list[int], shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Maximal cliques among the attributes `left`, which have no neighbours elsewhere, by greedy elimination."""
-    around = list(neighbours)
+    around, left = list(neighbours), list(range(width))
     cost = {i: cells(around[i], shape) for i in left}
     found: list[int] = []
     while left:
@@ -119,31 +118,61 @@ def _greedy(neighbours: Sequence[int], left: list[int], shape: tuple[int, ...]) 
     return tuple(found)
 
 
-@lru_cache(maxsize=20_000)
-def _model_cells(neighbours: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    """Cells of all of `_triangulated`, part by part: a part met before costs nothing."""
-    every = (1 << len(shape)) - 1
-    total, left = 0, every
-    while left:
-        part = reached = left & -left
-        while reached:
-            grown = part
-            for i in bits(reached):
-                grown |= neighbours[i]
-            part, reached = grown, grown & ~part
-        if part == every:
-            return sum([cells(mask, shape) for mask in _triangulated(neighbours, shape)])
-        total += _part_cells(part, tuple([neighbours[i] for i in bits(part)]), shape)
-        left &= ~part
+def _triangulated_cells(neighbours: Words, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """Cells of `_triangulated` for many graphs at once, where none is a tree.
+
+    **Shapes**: neighbours (graphs, len(shape), words), result (graphs,).
+    """
+    graphs, width, words = neighbours.shape
+    around, single, every = neighbours.copy(), _words([1 << i for i in range(width)], width), np.arange(graphs)
+    tables = _cells_of_words(shape)
+    cost, total = _cells(around, tables), np.zeros(graphs)
+    others = np.full((graphs, width, words), ~np.uint16(0))  # what the cliques found do not have
+    for step in range(width):
+        out = cost.argmin(axis=1)
+        clique = around[every, out]
+        maximal = (clique[:, None] & others[:, :step]).any(axis=2).all(axis=1)
+        total[maximal] += _cells(clique[maximal], tables)
+        others[:, step] = ~clique
+        cost[every, out] = np.inf
+        rest, gone = clique & ~single[out], ~single[out]
+        graph, i = np.nonzero(_holds(rest, width))
+        merged = (around[graph, i] | rest[graph]) & gone[graph]
+        around[graph, i] = merged
+        cost[graph, i] = _cells(merged, tables)
     return total
 
 
-@lru_cache(maxsize=20_000)
-def _part_cells(part: int, neighbours: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    around = [0] * len(shape)
-    for i, mask in zip(bits(part), neighbours, strict=True):
-        around[i] = mask
-    return sum([cells(mask, shape) for mask in _greedy(around, list(bits(part)), shape)])
+def _holds(masks: Words, width: int) -> npt.NDArray[np.bool_]:
+    """Whether each mask has each attribute: (masks, width)."""
+    i = np.arange(width)
+    return (masks[:, i // WORD] >> (i % WORD).astype(np.uint16) & 1).astype(bool)
+
+
+def _words(masks: Sequence[int], width: int) -> Words:
+    """Masks as words of 16 bits, the lowest first: (masks, words)."""
+    size = -(-width // WORD) * 2
+    return np.frombuffer(b"".join(mask.to_bytes(size, "little") for mask in masks), "<u2").reshape(len(masks), -1)
+
+
+@lru_cache(maxsize=8)
+def _cells_of_words(shape: tuple[int, ...]) -> tuple[npt.NDArray[np.float64], ...]:
+    """For each group of 16 attributes the cells of all of its masks."""
+    found = []
+    for start in range(0, len(shape), WORD):
+        table = np.ones(1)
+        for size in shape[start : start + WORD]:
+            table = np.concatenate([table, table * size])
+        found.append(table)
+    return tuple(found)
+
+
+def _cells(masks: Words, tables: Sequence[npt.NDArray[np.float64]]) -> npt.NDArray[np.float64]:
+    """`cells` of masks in words (..., words): exact up to 2**53."""
+    product = tables[0].take(masks[..., 0])
+    for k in range(1, len(tables)):
+        product *= tables[k].take(masks[..., k])
+    return product
 
 
 def _masks(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> list[int]:
@@ -157,6 +186,10 @@ def _mask(clique: Clique, names: tuple[str, ...]) -> int:
     return mask_of(canonical(clique, index), index)
 
 
+def _model_cells(shape: tuple[int, ...], masks: Sequence[int]) -> int:
+    return sum([cells(mask, shape) for mask in _triangulated(adjacency(masks, len(shape)), shape)])
+
+
 def model_mb(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> float:
     """Size in MB of the junction tree that holds `cliques` and every attribute of `sizes`.
 
@@ -166,9 +199,7 @@ def model_mb(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> float:
     >>> model_mb({"a": 1024, "b": 128}, [("a", "b")])
     1.0
     """
-    shape = tuple(sizes.values())
-    neighbours = adjacency(_masks(sizes, cliques), len(shape))
-    return _model_cells(neighbours, shape) * BYTES_PER_CELL / BYTES_PER_MB
+    return _model_cells(tuple(sizes.values()), _masks(sizes, cliques)) * BYTES_PER_CELL / BYTES_PER_MB
 
 
 def candidate_mb(
@@ -176,17 +207,20 @@ def candidate_mb(
 ) -> npt.NDArray[np.float64]:
     """`model_mb(sizes, cliques + [c])` for each candidate `c`.
 
-    **Shapes**: (len(candidates),) float64. A graph met before, in this call or an earlier one, costs nothing.
+    **Shapes**: (len(candidates),) float64.
     """
     shape = tuple(sizes.values())
-    base = adjacency(_masks(sizes, cliques), len(shape))
-    counts = np.empty(len(candidates), dtype=np.float64)
-    for k, mask in enumerate(_masks(sizes, candidates)):
-        neighbours = list(base)
-        for i in bits(mask):
-            neighbours[i] |= mask
-        counts[k] = _model_cells(tuple(neighbours), shape) * BYTES_PER_CELL / BYTES_PER_MB
-    return counts
+    width, held, masks = len(shape), _masks(sizes, cliques), _masks(sizes, candidates)
+    base = _words(adjacency(held, width), width)
+    counts = np.empty(len(masks))
+    for start in range(0, len(masks), TOGETHER):
+        some = _words(masks[start : start + TOGETHER], width)
+        neighbours = np.where(_holds(some, width)[..., None], base | some[:, None], base)
+        counts[start : start + TOGETHER] = _triangulated_cells(neighbours, shape)
+        edges = np.bitwise_count(neighbours).sum(axis=(1, 2), dtype=np.intp) - width
+        for k in start + np.flatnonzero(edges == 2 * (width - 1)):  # may be a tree
+            counts[k] = _model_cells(shape, [*held, masks[k]])
+    return counts * BYTES_PER_CELL / BYTES_PER_MB
 
 
 def junction_tree(masks: Sequence[int], shape: tuple[int, ...]) -> CliqueTree:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -147,8 +148,8 @@ def _allowed(
     sizes: dict[str, int], measured: list[Clique], candidates: Sequence[Clique], model: Model, limit: float
 ) -> list[Clique]:
     """C_t (Alg. 2, line 13): candidates that keep the model within the limit, or that it holds already."""
-    cliques = [set(clique) for clique in model.cliques]
-    held = {r for r in candidates if any(clique.issuperset(r) for clique in cliques)}
+    sides = range(1, max(map(len, candidates)) + 1)
+    held = {r for clique in model.cliques for side in sides for r in combinations(clique, side)}
     others = [r for r in candidates if r not in held]
     fits = {r for r, mb in zip(others, candidate_mb(sizes, measured, others), strict=True) if mb <= limit}
     return [r for r in candidates if r in held or r in fits]

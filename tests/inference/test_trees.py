@@ -9,14 +9,22 @@ from dpbench.inference.trees import cells, junction_tree, mask_of
 from .helpers import random_cliques, random_sizes
 
 
-def test_candidate_sizes_are_exactly_the_sizes_of_the_extended_models():
+@pytest.mark.parametrize(("width", "largest"), [(1, 40), (2, 40), (9, 40), (16, 8), (17, 8), (40, 2)])
+def test_candidate_sizes_are_exactly_the_sizes_of_the_extended_models(width, largest):
     rng = np.random.default_rng(0)
-    for _ in range(40):
-        sizes = random_sizes(rng, 9, 40)
-        cliques = random_cliques(rng, list(sizes), int(rng.integers(0, 14)), [1, 2, 2, 3])
-        candidates = random_cliques(rng, list(sizes), 30, [1, 2, 3])
+    sides = [side for side in (1, 2, 3) if side <= width]
+    for _ in range(20):
+        sizes = random_sizes(rng, width, largest)
+        cliques = random_cliques(rng, list(sizes), int(rng.integers(0, 14)), sides)
+        candidates = random_cliques(rng, list(sizes), 30, sides)
         expected = [model_mb(sizes, [*cliques, c]) for c in candidates]
         assert candidate_mb(sizes, cliques, candidates).tolist() == expected
+
+
+def test_a_candidate_that_makes_the_model_one_tree_adds_no_other_edge():
+    sizes = {"a": 100, "b": 10, "c": 2, "d": 10, "e": 100}  # a path; elimination would begin with c and join b and d
+    path = [("a", "b"), ("b", "c"), ("c", "d")]
+    assert candidate_mb(sizes, path, [("d", "e")]).tolist() == [(1000 + 20 + 20 + 1000) * 8 / 2**20]
 
 
 def test_model_size_is_at_least_every_clique_and_is_mbis():
