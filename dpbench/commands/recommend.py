@@ -13,7 +13,7 @@ from dpbench.commands.report import notes_of
 from dpbench.commands.stored import stored_trials
 from dpbench.config import Experiment, compose
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain, load_dataset
+from dpbench.data.load import declared_domain, is_public, load_dataset
 from dpbench.data.simulate import Simulation
 from dpbench.errors import UserError
 from dpbench.report.footnotes import as_text
@@ -43,7 +43,10 @@ def recommend(arguments: argparse.Namespace) -> int:
     sizes = {grid.dataset["name"]: _size(grid, int(grid.dataset["card"]["rows"])) for grid in arena.grids}
     size = _size(own, _rows(own))
     error = f"1 - {metric}" if (frame.loc[frame["metric"] == metric, "direction"] == "higher").any() else metric
-    told = [f"{own.dataset['name']}: {_told(size)}", f"Error: {error} in {arena.name}", *notes_of(arena, stored)]
+    told = [f"{own.dataset['name']}: {_told(size)}"]
+    if not is_public(own.dataset) and size.rows < own.sample.train_rows:
+        told.append("The rows were counted, which no ledger pays for: the answer depends on their number")
+    told += [f"Error: {error} in {arena.name}", *notes_of(arena, stored)]
     print(as_text(told))
     for epsilon in own.epsilons:
         near = nearest(errors, sizes, size.at(epsilon))

@@ -60,17 +60,18 @@ def public_part(private: Domain, public: Table) -> Table:
 def shared_rows(private: Table, public: Table, *, counted: bool) -> tuple[str, ...]:
     """What must be told of public rows that equal some private row in all of their attributes; empty if none does.
 
-    `public` is a `public_part`. `counted`: how many they are, which is only for private rows that anyone may see. In
-    small domains rows of different people are equal: where the tables share none, and come from one distribution,
-    about as large a part of the private rows equal another one.
+    `public` is a `public_part`. `counted`: whether anyone may see the private rows. If not, nothing is looked for:
+    whether there are any tells of a record, which no budget pays for. In small domains rows of different people are
+    equal: where the tables share none, and come from one distribution, about as large a part of the private rows equal
+    another one.
     """
+    if not counted:
+        return ("public data: whether some of their rows are private rows, too, was not looked at",)
     own = private.codes[:, [private.domain.index(name) for name in public.domain.names]]
     _, kind = np.unique(np.concatenate([own, public.codes]), axis=0, return_inverse=True)
     there = np.bincount(kind[: len(own)], minlength=len(kind))
     equal, usual = int(np.sum(there[kind[len(own) :]] > 0)), int(there[there > 1].sum())
     if not equal:
         return ()
-    if not counted:
-        return ("public data: some of their rows equal a private row",)
     parts = f"{equal:,} of {len(public):,} rows equal a private row in all {len(public.domain.names)} attributes"
     return (f"public data: {parts}; {usual:,} of {len(private):,} private rows equal another one",)

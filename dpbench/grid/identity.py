@@ -10,7 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from dpbench.data.load import fingerprint, is_public
+from dpbench.data.load import fingerprint, is_public, load_dataset
+from dpbench.data.simulate import Simulation
+from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.grid.records import PartKey
 from dpbench.grid.seeds import digest, keyed
@@ -114,13 +116,29 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
 def dataset_key(config: Mapping[str, Any]) -> dict[str, Any]:
     """A dataset as it stands in a key. The checksums of private rows are keyed (HMAC) with the secret salt.
 
+    The loaders of the project declare the files that they read. What a user's own reads nobody else knows: its rows
+    are loaded for a checksum of themselves, so that others never share their noise; one that draws rows has its code.
+
     Raises `UserError` if the data cannot be read or their declaration is wrong.
     """
     found = fingerprint(config)
     found["domain"] = digest(found.pop("attributes"))
+    if not found["_target_"].startswith(f"{PACKAGE.name}."):
+        rows = load_dataset(config)
+        if isinstance(rows, Simulation):
+            found["sources"] |= {"code": code_of(found["_target_"])}
+        else:
+            found["sources"] |= {"rows": _sha256(rows)}
     if not is_public(config):
         found["sources"] = {name: keyed(sha256) for name, sha256 in found["sources"].items()}
     return found
+
+
+def _sha256(table: Table) -> str:
+    found = hashlib.sha256(table.codes.tobytes())
+    for name, column in sorted(table.numbers.items()):
+        found.update(name.encode() + column.tobytes())
+    return found.hexdigest()
 
 
 def verify_data(config: Mapping[str, Any], key: Mapping[str, Any]) -> None:

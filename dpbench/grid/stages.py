@@ -37,6 +37,7 @@ from dpbench.grid.spending import check_cost, cost_of, holds
 from dpbench.grid.store import Store
 from dpbench.metrics.evaluation import Evaluation, Reference, check_score
 from dpbench.models.fit import Fit, check_fit
+from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Release, check_release
 from dpbench.targets import resolve
 
@@ -91,13 +92,15 @@ def make_release(request: Message, work: Work) -> None:
         check_cost(cost, key)
     with work.phase("store"):
         seconds = work.seconds["release"]
-        runtime = {"seconds": None, "peak_mb": None} if request["hidden"] else {"seconds": seconds, "peak_mb": peak}
+        secret = request["hidden"] or any(isinstance(event, RandomSearch) for event in release.ledger.events)
+        runtime = {"seconds": None, "peak_mb": None} if secret else {"seconds": seconds, "peak_mb": peak}
         place, record = write_release(store, key, release, {"runtime": runtime, **work.facts}, request["turn"])
         work.facts |= _facts(record, release, place)
 
 
 def _facts(record: Json, release: Release, place: Place) -> dict[str, Any]:
     facts = {name: record[name] for name in ("provenance", "runtime", "spent", "arrays_sha256")}
+    facts["hidden"] = record["runtime"]["seconds"] is None
     return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "place": place}
 
 

@@ -209,7 +209,7 @@ def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | N
 
     The process that scores has made the release before: where that is secret, its memory is left out as well.
     """
-    hidden = item.hide_runtime
+    hidden = item.hide_runtime or made.answer.get("hidden", False)
     release = {"seconds": made.seconds.get("release"), "peak_mb": made.peak_mb}
     if "release" not in made.seconds:  # it was stored
         release = made.answer.get("runtime", release)

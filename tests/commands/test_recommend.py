@@ -43,7 +43,8 @@ def test_a_target_of_two_levels_is_for_the_arena_of_classification(tmp_path, cap
     own = ["dataset=csv", f"dataset.path={tmp_path}/my.csv", f"dataset.domain={tmp_path}/my.yaml"]
     assert main(["recommend", *own, "dataset.target=sick", "epsilon=1", f"results={RESULTS}"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("csv: 1,000 rows, 2 columns, 2 coefficients. Error: 1 - auc in arena_classification")
+    assert out.startswith("csv: 1,000 rows, 2 columns, 2 coefficients. The rows were counted, which no ledger pays for")
+    assert "Error: 1 - auc in arena_classification" in out
     assert "\nObjPert " in out and "AdaSSP" not in out
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from dpbench.config import part_of
 from dpbench.config.parts import parts_of
+from dpbench.config.registry import declared
 from dpbench.errors import UserError
 
 TARGET = "dpbench.mechanisms.ssp.ssp"
@@ -34,3 +35,12 @@ def test_a_part_of_the_registry_has_its_default_parameters():
 def test_what_a_function_does_not_take_is_refused(nodes, message):
     with pytest.raises(UserError, match=message):
         parts_of("mechanism", {"mechanism": nodes})
+
+
+def test_a_setting_that_was_chosen_on_some_rows_says_so_on_all_tables_of_these_rows():
+    adult = {name for name in declared("dataset") if name.startswith("adult")} - {
+        "adult_synth"
+    }  # whose ledger is there
+    assert adult <= part_of("mechanism", "dpsgd").unpaid.keys()
+    for name in ("mwem", "mwem_past", "pep", "gem", "gem_small", "rap", "rap_softmax", "dualquery"):
+        assert {"dutch", "dutch_queries", "law", "law_queries"} <= part_of("mechanism", name).unpaid.keys()

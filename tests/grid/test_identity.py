@@ -118,3 +118,29 @@ def test_data_that_changed_after_the_plan_are_refused(config, tmp_path):
     (tmp_path / "my.csv").write_text("age\n1\n3\n")
     with pytest.raises(UserError, match="its sources changed after the plan was made"):
         verify_data(config, key)
+
+
+OWN_LOADER = """
+from dpbench.data.coding import code_frame
+from dpbench.data.load import declared_domain
+
+def load(config):
+    import pandas
+    return code_frame(pandas.read_csv(config["file"]), declared_domain(config))
+"""
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_rows_of_a_loader_of_ones_own_are_identified_by_themselves(config, tmp_path, monkeypatch, public):
+    """Whatever it reads: were two tables taken for one, the noise of both would be the same."""
+    monkeypatch.setenv(FOLDER, str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / f"own_rows_{public}.py").write_text(OWN_LOADER)
+    del config["path"]
+    config |= {"_target_": f"own_rows_{public}.load", "file": str(tmp_path / "my.csv"), "public": public}
+    key = dataset_key(config)
+    assert dataset_key(config) == key
+    (tmp_path / "my.csv").write_text("age\n1\n8\n")
+    assert dataset_key(config)["sources"] != key["sources"]
+    with pytest.raises(UserError, match="its sources changed after the plan was made"):
+        verify_data(config, key)

@@ -106,6 +106,15 @@ def test_a_stored_release_that_holds_is_kept_and_another_is_made_again(desk):
     assert all(np.array_equal(before[name], after[name]) for name in before)
 
 
+def test_seconds_and_memory_of_a_release_are_not_stored_if_they_tell_a_secret_number_of_runs(desk):
+    search = "mechanism.dpsgd_optimistic"
+    settings = [f"{search}.tuning=random_search", f"{search}.batch_sizes=[null]", f"+{search}.gamma=0.5"]
+    (item,) = desk.plan("mechanism=[dpsgd_optimistic]", "model=[released_coefficients]", *settings).releases
+    assert desk.release(item).record["runtime"] == {"seconds": None, "peak_mb": None}
+    (item,) = desk.plan("mechanism=[adassp]").releases
+    assert desk.release(item).record["runtime"]["seconds"] is not None
+
+
 def test_invalid_rows_are_named_before_any_trial_runs(desk):
     (item,) = desk.plan("mechanism=[adassp]", "sample.test_rows=400").releases
     assert "cannot be split" in desk.ask(stages.check_data, item.key)["user_error"]

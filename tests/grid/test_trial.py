@@ -79,6 +79,13 @@ def test_what_a_release_took_is_left_out_where_it_depends_on_a_secret(office):
     assert (runtime.release_seconds, runtime.release_peak_mb, runtime.peak_mb) == (None, None, 70.0)
 
 
+def test_what_a_release_took_is_left_out_where_its_ledger_says_that_it_is_secret(office):
+    office.replies["release"].answer["hidden"] = True
+    office.replies["metrics"].peak_mb = 1e6
+    runtime = office.run().runtime
+    assert (runtime.release_seconds, runtime.release_peak_mb, runtime.peak_mb) == (None, None, 70.0)
+
+
 @pytest.mark.parametrize("where", ["release", "model", "metrics"])
 def test_what_fails_is_recorded_with_its_phase_and_nobody_is_asked_after_it(office, where):
     office.replies[where] = Reply("failed", where, Failure("ValueError", "no"))

@@ -57,17 +57,22 @@ def _together(trials: list[Trial]) -> list[str]:
     Costs under two neighbouring relations are of two guarantees, and stand apart.
     """
     costs: dict[tuple[str, str], dict[str, Spent]] = {}
+    unpaid: set[str] = set()
     for trial in trials:
         key = trial.key.release
         if trial.spent is not None and key.budget.epsilon < math.inf:
             place = str(key.dataset["name"]), key.budget.relation.replace("_", "/")
             costs.setdefault(place, {})[trial.release_id] = trial.spent
+            if trial.nonprivate_inputs:
+                unpaid.add(trial.release_id)
     told = []
     for (name, relation), own in sorted(costs.items()):
         cost = together(list(own.values()))
         rho = f", ρ = {cost.rho:.3g}" if math.isfinite(cost.rho) else ""
         all_of_them = f"all {len(own)} private releases of {markdown(name)} together"
-        told.append(f"- {all_of_them}: ε = {cost.epsilon:.3g} at δ = {cost.delta:.3g}{rho}, neighbours {relation}")
+        spent = f"ε = {cost.epsilon:.3g} at δ = {cost.delta:.3g}{rho}, neighbours {relation}"
+        besides = len(unpaid & own.keys())
+        told.append(f"- {all_of_them}: {spent}" + (f", besides inputs not paid for, of {besides}" if besides else ""))
     return told
 
 

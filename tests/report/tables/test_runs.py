@@ -23,6 +23,13 @@ def test_what_all_releases_together_cost_is_told_by_data_set(tmp_path):
     assert "all 6 private releases of adult together: ε = 0.6 at δ = 6e-05" in text
 
 
+def test_the_sum_of_all_releases_names_those_with_inputs_that_were_not_paid_for(tmp_path):
+    trials = [make_trial(repetition=place) for place in range(3)]
+    trials[0] = replace(trials[0], nonprivate_inputs=("the best of 108 runs",))
+    text = write_runs(trials, tmp_path, "linreg_adult").read_text()
+    assert ", besides inputs not paid for, of 1\n" in text
+
+
 def test_a_release_with_several_trials_is_paid_for_once(tmp_path):
     trials = [make_trial(repetition=k, model=model) for k in range(3) for model in ("linear_rows", "svr")]
     text = write_runs(trials, tmp_path, "linreg_adult").read_text()
