@@ -41,6 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     try:
         _set_threads()
+        if arguments.config_dir is not None and not arguments.config_dir.is_dir():
+            raise UserError(f"--config-dir {arguments.config_dir}: no such folder")
         use_folder(arguments.config_dir)  # a user's own mechanisms lie beside their configs
         command: Callable[[argparse.Namespace], int] = resolve_name(f"dpbench.commands.{arguments.command}")
         return command(arguments)

@@ -36,3 +36,8 @@ def test_a_line_that_cannot_be_read_ends_with_2_and_says_why(capsys, line, said)
     with pytest.raises(SystemExit) as ended:
         main(line)
     assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+def test_a_folder_of_ones_own_that_is_not_there_is_told(tmp_path, capsys):
+    assert main(["list", "datasets", "--config-dir", str(tmp_path / "absent")]) == 2
+    assert "absent: no such folder" in capsys.readouterr().err

@@ -86,7 +86,10 @@ def _about(trial: Trial) -> dict[str, object]:
         "repetition": f"{release.repetition}, seed {release.seed}",
         "status": trial.status + (f" in {trial.phase}" if trial.phase else ""),
     }
-    return about if trial.error is None else {**about, "error": f"{trial.error.type}: {trial.error.message}"}
+    if trial.error is None:
+        return about
+    kind = f"{trial.error.type}: "
+    return {**about, "error": kind + trial.error.message.removeprefix(kind)}
 
 
 def _part(part: PartKey) -> str:

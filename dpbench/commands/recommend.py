@@ -53,7 +53,8 @@ def recommend(arguments: argparse.Namespace) -> int:
         found = ranked(near)
         print(f"\nε = {number(epsilon)}. The nearest tables by n ε, columns and coefficients:\n")
         print(_places(near, sizes))
-        print("\nMethods by their error there, in multiples of the lowest at each:\n")
+        of_all = f" (the first {SHOWN} of {len(found)})" if len(found) > SHOWN else ""
+        print(f"\nMethods by their error there, in multiples of the lowest at each{of_all}:\n")
         print(_methods(found))
         if lacking := [str(name) for name in near if near[name].isna().any()]:
             print(f"\nNot run at all {len(near)}, so that they stand last or are left out: {', '.join(lacking)}")

@@ -11,6 +11,7 @@ from dpbench.grid.store import Store
 from dpbench.report.export import NAME
 
 FILE = "experiment.yaml"
+FILES, QUOTES = ("dataset.path", "dataset.domain"), "'\""
 ALONE = {"name", "results", "jobs", "executor", "shards", "report", "slurm"}  # settings that leave a run what it is
 
 
@@ -20,12 +21,18 @@ def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) 
 
     own = arguments.config_dir
     content = {
-        "settings": list(arguments.overrides),
+        "settings": [_from_anywhere(item) for item in arguments.overrides],
         "config_dir": None if own is None else str(own.resolve()),
         "configuration": dict(experiment.configuration),
     }
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
     store.write_text(store.folder / FILE, yaml.dump(content, Dumper=dumper, sort_keys=False))
+
+
+def _from_anywhere(item: str) -> str:
+    """A setting that names a file, with the whole path."""
+    name, _, value = item.partition("=")
+    return f"{name}={quoted(str(Path(value.strip(QUOTES)).resolve()))}" if name in FILES and value else item
 
 
 def recall(arguments: argparse.Namespace) -> None:
@@ -44,8 +51,8 @@ def recall(arguments: argparse.Namespace) -> None:
     for folder in folders:
         given |= {"results": quoted(str(folder.parent)), **_named(folder, arguments.config_dir)}
     line = [f"{name}={value}" for name, value in given.items()] if folders else arguments.overrides
-    root = folders[0].parent if folders else Path(given.get("results", "results").strip("'\""))
-    path = root / given.get("name", "").strip("'\"") / FILE
+    root = folders[0].parent if folders else Path(given.get("results", "results").strip(QUOTES))
+    path = root / given.get("name", "").strip(QUOTES) / FILE
     alone = {name.lstrip("+").partition(".")[0] for name in given} <= ALONE
     if "name" in given and (alone or folders) and path.is_file():
         try:

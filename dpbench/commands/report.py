@@ -87,7 +87,11 @@ def _experiments(paper: str, config_dir: Path | None) -> list[str]:
 
 def _no_trial(experiment: Experiment) -> str:
     folder = experiment.results / experiment.name
-    other = f"; `dpbench figures {folder}` draws the run that it holds" if (folder / "trials").is_dir() else ""
+    other = (
+        "; or draw the run that it holds, by its folder alone and with the table and the domain file as they were then"
+        if (folder / "trials").is_dir()
+        else ""
+    )
     return f"{folder} holds no trial of this plan; run it first: dpbench run with the same settings{other}"
 
 

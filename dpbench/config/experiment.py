@@ -74,13 +74,16 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
 
 
 def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list[Any]]:
-    """The sweep, setting -> values, without what the line itself sets."""
+    """The sweep, setting -> values, without what the line itself sets; of its own sweep, what it sets afterwards."""
     sweep = config.get("sweep", {})  # a deleted one is told with the other settings
     if not isinstance(sweep, dict) or not all(isinstance(values, list) and values for values in sweep.values()):
         raise UserError(
             f"sweep must map settings to lists of values, such as {{sample.train_rows: [100, 1000]}}: {shown(sweep)}"
         )
-    pinned = {override.split("=", 1)[0].lstrip("+") for override in overrides}
+    pinned: set[str] = set()
+    for override in overrides:
+        name = override.split("=", 1)[0].lstrip("+")
+        pinned = {key for key in pinned if f"{key}:" not in override} if name == "sweep" else {*pinned, name}
     kept = {str(key): values for key, values in sweep.items() if key not in pinned}
     points = math.prod(len(values) for values in kept.values())
     if points > MOST_POINTS:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -149,7 +150,7 @@ def _parsed(path: Path, text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML that refuses a key given twice, where the plain loader would keep the last."""
+        """YAML that refuses a key given twice, of which the plain loader would keep the last, and octal numbers."""
 
     def pairs(items: list[tuple[Any, Any]]) -> dict[Any, Any]:
         twice = [key for key, count in Counter(key for key, _ in items).items() if count > 1]
@@ -161,7 +162,13 @@ def _parsed(path: Path, text: str) -> Any:
         both = [[loader.construct_object(part, deep=True) for part in item] for item in node.value]
         return pairs([(key, value) for key, value in both])
 
+    def integer(loader: Loader, node: yaml.ScalarNode) -> int:
+        if not re.fullmatch(r"[-+]?(0|[1-9]\d*)", node.value):
+            raise UserError(f"the domain file {path}: write {node.value} in plain digits, or in quotes for a level")
+        return int(node.value)
+
     Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, mapping)
+    Loader.add_constructor("tag:yaml.org,2002:int", integer)  # 010 would be 8, and 1:30 would be 90
     try:
         if path.suffix == ".json":
             return json.loads(text, object_pairs_hook=pairs)

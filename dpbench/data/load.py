@@ -141,7 +141,13 @@ def check(config: Mapping[str, Any], test_rows: TestRows | None = None) -> str:
         lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,}")
     lines += [f"  values of {name} moved into its bounds: {count:,}" for name, count in coded.clipped.items()]
     if rows is None and test_rows is not None:
-        n = _about(len(coded.table) - count_test_rows(test_rows, len(coded.table)))
+        test = count_test_rows(test_rows, len(coded.table))
+        n = _about(len(coded.table) - test)
+        if n < 1:
+            raise UserError(
+                f"{label}: its {len(coded.table):,} rows fit their declaration, but {test:,} of them are for testing, "
+                "which leaves none to train on; set sample.test_rows"
+            )
         takers = "DP-SGD, PATE, JLT and the intervals of SSP"
         lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n,")
         lines.append("  if it is known without the rows: no ledger pays for what was counted here")

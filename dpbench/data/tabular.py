@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import zlib
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +108,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
         with open_binary(path) as stream:
             _check_separator(path, stream.readline(), stream.readline())
         with open_binary(path) as stream:
+            names = pd.read_csv(stream, dtype=str, na_filter=False, header=None, nrows=1).iloc[0]
+        with open_binary(path) as stream:
             frame = pd.read_csv(stream, dtype=str, na_filter=False)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path} is empty; its first line must name the columns") from error
@@ -118,6 +121,8 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise UserError(f"{path} cannot be read: {error}") from error
     if not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: the rows have more fields than the first line has names")
+    if twice := sorted(name for name, count in Counter(map(str.strip, names)).items() if count > 1 and name):
+        raise UserError(f"{path}: a column is there twice: {', '.join(twice)}")  # pandas would call it name.1
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame
 

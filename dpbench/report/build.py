@@ -10,6 +10,7 @@ from typing import Any
 from dpbench.config.reports import kind_of
 from dpbench.errors import UserError
 from dpbench.grid.audits import read_audits
+from dpbench.grid.store import Store
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
@@ -45,8 +46,8 @@ def build_report(
         frame = frame_of([results], {})
         metrics = report["metrics"] or sorted(frame["metric"].unique())
         paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, as_text(notes))
-    audits = read_audits(results.experiment.results)
-    return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of)]
+    audits, stored = read_audits(results.experiment.results), Store(results.experiment.results, name).all_trials()
+    return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of, stored)]
 
 
 def draw_one(

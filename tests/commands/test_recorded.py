@@ -54,6 +54,26 @@ def test_figures_and_status_find_it_too(folder, capsys):
     assert main(["figures", str(folder)]) == 0
 
 
+def test_a_table_that_was_named_from_one_folder_is_found_from_another(tmp_path, monkeypatch, capsys):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "my.csv").write_text("age,pay\n" + "30,1\n40,2\n" * 50)
+    (tmp_path / "data" / "my.yaml").write_text("age: {bounds: [0, 100], bins: 4}\npay: {values: [1, 2]}\n")
+    monkeypatch.chdir(tmp_path / "data")
+    own = ["dataset=csv", "dataset.path=my.csv", "dataset.domain='my.yaml'", "dataset.target=pay"]
+    assert main(["run", "name=own", *own, "mechanism=[adassp]", "epsilon=[1]", "repetitions=1", "results=r"]) == 0
+    monkeypatch.chdir(tmp_path)
+    assert main(["figures", str(tmp_path / "data" / "r" / "own")]) == 0
+    assert "own/tables/" in capsys.readouterr().out
+
+
+def test_what_all_releases_cost_together_is_of_all_that_are_stored(tmp_path, capsys):
+    for line in (["mechanism=[adassp]"], ["mechanism=[ssp]"]):
+        given = [*SETTINGS, "repetitions=1", "epsilon=[1]", *line, "jobs=1", "name=mine", f"results={tmp_path}"]
+        assert main(["run", *given]) == 0
+    assert main(["figures", str(tmp_path / "mine")]) == 0
+    assert "all 2 private releases of" in (tmp_path / "mine" / "tables" / "mine_runs.md").read_text()
+
+
 def test_other_figures_of_it_are_drawn(folder, capsys):
     assert main(["figures", str(folder), "report.figures=[{name: other, metric: r2, title: R2}]"]) == 0
     assert "my_run/figures/other.png" in capsys.readouterr().out

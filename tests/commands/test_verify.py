@@ -75,6 +75,16 @@ def test_a_trial_that_spent_more_than_was_asked_for_is_found(stored, capsys):
     assert "2 trials spent more than was asked for" in verify(stored, capsys, 1)
 
 
+def test_a_trial_that_was_stopped_for_spending_too_much_is_no_damage(stored, capsys):
+    def caught(record):
+        if "spent" in record:
+            record["spent"]["epsilon"] = 7.0
+            record |= {"status": "failed", "phase": "budget", "scores": []}
+
+    edited(next((stored.results / "grid" / "trials").iterdir()), caught)
+    assert "spent more" not in verify(stored, capsys, 0)
+
+
 def test_a_trial_under_another_budget_than_its_identity_says_is_found(stored, capsys):
     def moved(record):
         text = json.dumps(record).replace('"epsilon": 1.0, "relation"', '"epsilon": 2.0, "relation"')

@@ -6,9 +6,12 @@ from dpbench.config import compose
 from dpbench.errors import UserError
 
 
-def test_a_setting_of_the_line_comes_over_the_sweep():
+def test_of_a_setting_and_a_sweep_over_it_the_line_takes_the_later():
     assert len(compose(["+sweep={seed:[1,2,3]}"]).grids) == 3
-    assert compose(["+sweep={seed:[1,2,3]}", "seed=7"]).grids[0].seed == 7
+    (grid,) = compose(["+sweep={seed:[1,2,3]}", "seed=7"]).grids
+    assert grid.seed == 7
+    assert [grid.seed for grid in compose(["seed=7", "+sweep={seed:[1,2,3]}"]).grids] == [1, 2, 3]
+    assert len(compose(["seed=7", "+sweep={epsilon:[[1],[2]]}"]).grids) == 2
 
 
 def test_a_deleted_sweep_is_told_as_any_deleted_setting():

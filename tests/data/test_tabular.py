@@ -76,7 +76,7 @@ def test_csv_as_programs_write_it(own, text, name):
         (CSV + "20,F\n", "'income', row 4: an empty value"),
         (CSV + "20,NA,1\n", "'sex', row 4: 'NA'"),
         (CSV.replace("F", "\xe9").encode("latin-1"), "not UTF-8"),
-        (CSV.replace("sex", "age"), "age"),
+        (CSV.replace("sex", "age"), "a column is there twice: age"),
         ("height," + CSV.replace("\n", "\n1,").removesuffix("1,"), r"not declared: height"),
     ],
 )
@@ -249,6 +249,12 @@ def test_a_table_of_ones_own_keeps_a_fifth_for_testing(own, rows, train, test, t
     asked = read_plan(tmp_path / "plan.jsonl").releases[0].key.split
     parts = split(load_dataset(config), np.random.default_rng(0), **asked)
     assert (len(parts.train), len(parts.test)) == (train, test)
+
+
+def test_a_table_with_no_row_left_to_train_on_is_told_by_check(own):
+    with pytest.raises(UserError, match="2 of them are for testing, which leaves none to train on"):
+        check(own(CSV.splitlines()[0] + "\n20,F,1.5\n40,M,99\n"), 2)
+    assert "about 1 to train on" in check(own(CSV.splitlines()[0] + "\n20,F,1.5\n40,M,99\n"), 1)
 
 
 def test_the_data_of_dd_ssp_keep_its_thousand(node):
