@@ -99,7 +99,9 @@ def _draw(experiment: Experiment, found: Stored) -> None:
     results = Results(experiment, found.trials, notes_of(experiment, found))
     folder = experiment.results / experiment.name
     ledger_of = ledgers(Store(experiment.results, experiment.name))
-    calls: list[Callable[[], list[Path]]] = [partial(build_report, results, folder, ledger_of=ledger_of)]
+    calls: list[Callable[[], list[Path]]] = [
+        partial(build_report, results, folder, ledger_of=ledger_of, others=found.others)
+    ]
     if found.stored:
         calls.append(lambda: [add_to_export(found.trials[: found.stored], folder)])
     paths = list(chain(*forked(calls)))

@@ -22,13 +22,14 @@ from dpbench.report.frames.ledgers import Events, LedgerOf
 @dataclass(frozen=True)
 class Stored:
     """The trials found of a plan, the first `stored` of them from the store and `other_code` of those of other code;
-    how many the plan has.
+    how many the plan has. `others`: what the store has of other plans.
     """
 
     trials: Sequence[Trial]
     planned: int
     stored: int
     other_code: int
+    others: Iterable[Trial] = ()
 
     @property
     def keys(self) -> Iterable[TrialKey]:
@@ -59,7 +60,8 @@ def stored_trials(
     if stored < len(plan.trial_ids):
         exported, _ = answers(exported_cells(experiment, config_dir, paper), experiment)
         trials += _beside(trials, exported)
-    return Stored(trials, len(plan.trial_ids), stored, len(accepted))
+    others = store.all_trials(but={trial.id for trial in trials[:stored]})
+    return Stored(trials, len(plan.trial_ids), stored, len(accepted), others)
 
 
 def _beside(stored: Iterable[Trial], exported: Exported) -> Iterator[Trial]:

@@ -9,7 +9,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -153,9 +153,9 @@ class Store:
         asked = {key.id: key for key in keys}
         return filter(None, (self._trial(record, asked[record["id"]]) for record in self.trials.records(asked)))
 
-    def all_trials(self, prefix: str = "") -> Iterator[Trial]:
-        """Every stored trial, of any plan, whose id begins so, sorted by id."""
-        ids = sorted(identity for identity in self.trials.scan() if identity.startswith(prefix))
+    def all_trials(self, prefix: str = "", but: Container[str] = ()) -> Iterator[Trial]:
+        """Every stored trial, of any plan, whose id begins so, sorted by id, without those of the ids `but`."""
+        ids = sorted(identity for identity in self.trials.scan() if identity.startswith(prefix) and identity not in but)
         return filter(None, map(self._trial, self.trials.records(ids)))
 
     def _trial(self, record: dict[str, Any], key: TrialKey | None = None) -> Trial | None:

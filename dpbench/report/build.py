@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from dpbench.config.reports import kind_of
 from dpbench.errors import UserError
 from dpbench.grid.audits import read_audits
-from dpbench.grid.store import Store
+from dpbench.grid.records import Trial
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
@@ -23,13 +23,18 @@ from dpbench.report.tables.text_table import write_text_table
 
 
 def build_report(
-    results: Results, folder: Path, save: Save = save_figure, ledger_of: LedgerOf = no_ledgers
+    results: Results,
+    folder: Path,
+    save: Save = save_figure,
+    ledger_of: LedgerOf = no_ledgers,
+    others: Iterable[Trial] = (),
 ) -> list[Path]:
     """Write `folder`/figures, with `save`, and `folder`/tables; the paths written.
 
     The experiment's report has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
     left out) and `figures` (specs of figures and tables: with a table there is none of `metrics`). A figure that shows
-    nothing is not written. The same trials give the same bytes, in whatever order they come.
+    nothing is not written. The same trials give the same bytes, in whatever order they come. `others`: trials of other
+    runs of that name, for what all of them cost together.
 
     Raises `UserError` if there are no trials or the folder cannot be written to.
     """
@@ -46,8 +51,8 @@ def build_report(
         frame = frame_of([results], {})
         metrics = report["metrics"] or sorted(frame["metric"].unique())
         paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, as_text(notes))
-    audits, stored = read_audits(results.experiment.results), Store(results.experiment.results, name).all_trials()
-    return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of, stored)]
+    audits = read_audits(results.experiment.results)
+    return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of, others)]
 
 
 def draw_one(

@@ -24,15 +24,15 @@ def write_runs(
     name: str,
     audits: Sequence[AuditRecord] = (),
     ledger_of: LedgerOf = no_ledgers,
-    stored: Iterable[Trial] = (),
+    others: Iterable[Trial] = (),
 ) -> Path:
     """Write <folder>/<name>_runs.md: the provenance of the trials, and the cost of one release by mechanism and
     epsilon (what was spent, the largest lower bound that was measured, what the cost rests on, mean and largest
     seconds, largest resident memory). A release with several trials counts once. What all releases cost together, of
-    other `stored` trials too, says what their publication would give away of a record that is in every training part.
+    `others` too, says what their publication would give away of a record that is in every training part.
     """
     kept = list(trials)
-    told = [*_provenance(kept), *_together([*kept, *stored])]
+    told = [*_provenance(kept), *_together([*kept, *others])]
     lines = [f"# {markdown(name)}: how it was run", "", *told, "", _costs(kept, audits, ledger_of), "", AUDITED, ""]
     return write_file(folder / f"{name}_runs.md", "\n".join(lines))
 
