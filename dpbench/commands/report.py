@@ -87,11 +87,8 @@ def _experiments(paper: str, config_dir: Path | None) -> list[str]:
 
 def _no_trial(experiment: Experiment) -> str:
     folder = experiment.results / experiment.name
-    other = (
-        "; or draw the run that it holds, by its folder alone and with the table and the domain file as they were then"
-        if (folder / "trials").is_dir()
-        else ""
-    )
+    held = f"; `dpbench figures {folder}` draws the run that it holds, if its table and its domain file did not change"
+    other = held if (folder / "trials").is_dir() else ""
     return f"{folder} holds no trial of this plan; run it first: dpbench run with the same settings{other}"
 
 
