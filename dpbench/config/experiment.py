@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import product
@@ -83,7 +84,10 @@ def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list
     pinned: set[str] = set()
     for override in overrides:
         name = override.split("=", 1)[0].lstrip("+")
-        pinned = {key for key in pinned if f"{key}:" not in override} if name == "sweep" else {*pinned, name}
+        if name == "sweep":
+            pinned -= set(re.findall(r"[\w.@-]+(?=['\"]?\s*:)", override))  # the settings that it is over
+        else:
+            pinned.add(name)
     kept = {str(key): values for key, values in sweep.items() if key not in pinned}
     points = math.prod(len(values) for values in kept.values())
     if points > MOST_POINTS:

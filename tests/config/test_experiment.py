@@ -11,7 +11,7 @@ def test_of_a_setting_and_a_sweep_over_it_the_line_takes_the_later():
     (grid,) = compose(["+sweep={seed:[1,2,3]}", "seed=7"]).grids
     assert grid.seed == 7
     assert [grid.seed for grid in compose(["seed=7", "+sweep={seed:[1,2,3]}"]).grids] == [1, 2, 3]
-    assert len(compose(["seed=7", "+sweep={epsilon:[[1],[2]]}"]).grids) == 2
+    assert len(compose(["seed=7", "+sweep={epsilon:[[1],[2]], seed : [1,2]}"]).grids) == 4
 
 
 def test_a_deleted_sweep_is_told_as_any_deleted_setting():
