@@ -123,7 +123,7 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
         labels=reserved.get("_labels_", False),
         classes=reserved.get("_classes_", False),
         test_rows=reserved.get("_test_rows_", False),
-        unpaid={str(dataset): str(text) for dataset, text in reserved.get("_unpaid_", {}).items()},
+        unpaid={str(file): str(text) for file, text in reserved.get("_unpaid_", {}).items()},
         hide_runtime=reserved.get("_hide_runtime_", False),
         calibrations=_names(f"{where}._calibrations_", reserved.get("_calibrations_", CALIBRATIONS[:2]), CALIBRATIONS),
     )

@@ -18,8 +18,8 @@ class Part:
     `offers`: kinds of release a mechanism makes. `relations`: the neighbouring relations it proves. `needs`: the kinds
     of release of which a model or metric reads one (none named: any). `labels`: whether the target must have two
     levels; `classes`: whether it may have more (`Design.several`). `test_rows`: whether there must be test rows.
-    `unpaid`: by data set, what the parameters took from its private rows. `hide_runtime`: whether time and memory of a
-    release depend on a secret, and are not recorded. `calibrations`: those it has if it takes any.
+    `unpaid`: by file of a data set's sources, what the parameters took from its rows. `hide_runtime`: whether
+    time and memory of a release depend on a secret, and are not recorded. `calibrations`: those it has if it takes any.
     """
 
     group: str

@@ -16,6 +16,7 @@ from typing import Any
 from dpbench.config import Experiment, Limits, Part, checked_name
 from dpbench.data.encode import Design
 from dpbench.data.load import declared_domain
+from dpbench.data.source import sources_of
 from dpbench.errors import UserError
 from dpbench.grid.identity import code_of, dataset_key
 from dpbench.grid.records import FitKey, PartKey, ReleaseKey, TrialKey, with_repetition, without_repetition
@@ -246,8 +247,9 @@ def _nonprivate_inputs(experiment: Experiment, mechanism: Part) -> Iterator[str]
         yield str(taken)
     if experiment.delta_power is not None:
         yield f"delta: a power of the number of training rows, {experiment.delta_power}"
-    if (taken := mechanism.unpaid.get(str(experiment.dataset["name"]))) is not None:
-        yield taken
+    if mechanism.unpaid:
+        files = [source.file for source in sources_of(experiment.dataset)]
+        yield from dict.fromkeys(mechanism.unpaid[file] for file in files if file in mechanism.unpaid)
 
 
 def _check_labels(experiment: Experiment, design: Design) -> None:

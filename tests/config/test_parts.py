@@ -2,9 +2,10 @@
 
 import pytest
 
-from dpbench.config import part_of
+from dpbench.config import compose, part_of
 from dpbench.config.parts import parts_of
-from dpbench.config.registry import declared
+from dpbench.config.registry import choices
+from dpbench.data.source import sources_of
 from dpbench.errors import UserError
 
 TARGET = "dpbench.mechanisms.ssp.ssp"
@@ -38,9 +39,15 @@ def test_what_a_function_does_not_take_is_refused(nodes, message):
 
 
 def test_a_setting_that_was_chosen_on_some_rows_says_so_on_all_tables_of_these_rows():
-    adult = {name for name in declared("dataset") if name.startswith("adult")} - {
-        "adult_synth"
-    }  # whose ledger is there
-    assert adult <= part_of("mechanism", "dpsgd").unpaid.keys()
+    named = [name for name in choices("dataset") if name != "csv"]  # whose file a user gives
+    swept = compose(["sample.test_rows=10", f"+sweep={{dataset: [{','.join(named)}]}}"])
+    datasets = dict(zip(named, (grid.dataset for grid in swept.grids), strict=True))
+
+    def tables_of(mechanism):
+        files = part_of("mechanism", mechanism).unpaid.keys()
+        return {name for name in datasets if files & {s.file for s in sources_of(datasets[name])}}
+
+    of_adult = {name for name in datasets if name.startswith("adult")}
+    assert tables_of("dpsgd") == of_adult - {"adult_synth"}  # whose ledger is there
     for name in ("mwem", "mwem_past", "pep", "gem", "gem_small", "rap", "rap_softmax", "dualquery"):
-        assert {"dutch", "dutch_queries", "law", "law_queries"} <= part_of("mechanism", name).unpaid.keys()
+        assert tables_of(name) == {"dutch", "dutch_queries", "law", "law_queries"}

@@ -58,17 +58,19 @@ def test_a_release_that_takes_no_design_is_shared_by_targets():
 
 def test_what_the_parameters_of_a_mechanism_took_from_a_data_set_is_named_on_that_data_set():
     named = {}
-    for dataset in ("adult", "fire"):
+    for dataset, name in (("adult", "adult"), ("adult", "renamed"), ("fire", "fire")):
         settings = [
             f"dataset={dataset}",
+            f"dataset.name={name}",
             "mechanism=[dpsgd,adassp]",
             "model=[released_coefficients,linear_statistics]",
             "epsilon=[1]",
             "repetitions=1",
         ]
         for item in make_plan(compose(settings)).releases:
-            named[dataset, item.key.mechanism.name] = item.nonprivate_inputs
+            named[name, item.key.mechanism.name] = item.nonprivate_inputs
     assert "chosen on adult_synth" in named.pop(("adult", "dpsgd"))[0]
+    assert "chosen on adult_synth" in named.pop(("renamed", "dpsgd"))[0]
     assert set(named.values()) == {()}
 
 
