@@ -192,7 +192,9 @@ def _print_table(trials: list[Trial], experiment: Experiment) -> None:
     from dpbench.report.tables.cells import terminal_table
 
     if trials:
-        report, scored = experiment.report, {score.name: None for trial in trials for score in trial.scores}
+        report = experiment.report
+        scored = {score.name: None for trial in trials for score in trial.scores}
+        scored = scored or {metric.name: None for trial in trials for metric in trial.key.metrics}
         shown = next((name for name in [*report["metrics"], *scored] if name in scored), report["metrics"][0])
         print(terminal_table(trial_frame(trials), report["labels"], shown))
 

@@ -142,11 +142,14 @@ def test_rows_that_changed_after_the_plan_was_frozen_are_not_computed(bench, cap
 
 def test_code_that_changed_after_the_plan_was_frozen_is_not_run(bench, own, capsys):
     line = ["--config-dir", str(own)]
-    assert main(["slurm", "--print", *bench.settings(*line, "mechanism=[mine]", "shards=1")]) == 0
+    assert main(["slurm", "--print", *bench.settings(*line, "mechanism=[mine]", "metric=[r2]", "shards=1")]) == 0
     (plan,) = bench.results.glob("grid/slurm/*/shard-1.jsonl")
     edit(own)
+    capsys.readouterr()
     assert main(["run", "--plan", str(plan), f"results={bench.results}", "jobs=1", *line]) == 2
-    assert "the code of mine" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "the code of mine" in told.err
+    assert "r2" in told.out and "mse" not in told.out  # the table is of a metric of the plan
     assert {trial["status"] for trial in bench.trials().values()} <= {"failed"}
 
 
