@@ -3,7 +3,7 @@
 # posteriors are calibrated. What is stored already does not run; docs/bayesian_glm.md has the hours.
 # jax keeps its compiled programs in the data cache, so that only the first trial of each kind compiles.
 set -euo pipefail
-paper="bayes_figure3 bayes_figure4 bayes_figure5 bayes_figure6"
+paper="bayes_figure3 bayes_figure4 bayes_figure4_unit bayes_figure5 bayes_figure6"
 beyond="bayes_calibration bayes_coverage bayes_coverage_d bayes_joint"
 for experiment in $paper $beyond; do
   dpbench run "experiment=$experiment" "$@"
