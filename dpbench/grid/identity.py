@@ -26,7 +26,7 @@ def code_of(target: str) -> str:
     """A digest of the code behind `target`: its module and whatever that imports from the project or the user's folder.
 
     It is taken of the syntax trees, without comments and docstrings, and of the files as they are now. Modules that
-    are named in a string, to be imported later, count as imported.
+    are named in a string, to be imported later, count as imported, and so do the packages that hold a user's modules.
     """
     module = target.rpartition(".")[0]
     known, stamps = _KNOWN.get((module, own_folder()), ("", {}))
@@ -42,6 +42,8 @@ def code_of(target: str) -> str:
         stamps[path] = _stamp(path)
         found[name], imports = _read(path, name, *stamps[path])
         waiting += imports
+        if not name.startswith(f"{PACKAGE.name}."):  # the project's packages hold names for what is imported from them
+            waiting.append(name.rpartition(".")[0])  # an import runs the package's own file first
     _KNOWN[module, own_folder()] = digest(found), stamps
     return digest(found)
 

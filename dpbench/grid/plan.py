@@ -53,6 +53,13 @@ class ReleaseItem:
         key, _ = without_repetition(self.key.to_dict())
         return {**plain, "key": key, "trials": [trial.own() for trial in self.trials]}
 
+    def with_trials_of(self, other: ReleaseItem) -> ReleaseItem:
+        """The release for the trials of both, with what the settings of either took, hidden if either hides it."""
+        trials = {trial.id: trial for trial in (*self.trials, *other.trials)}
+        inputs = dict.fromkeys([*self.nonprivate_inputs, *other.nonprivate_inputs])
+        hidden = self.hide_runtime or other.hide_runtime
+        return replace(self, trials=tuple(trials.values()), nonprivate_inputs=tuple(inputs), hide_runtime=hidden)
+
     def repeated(self, repetitions: Iterable[int]) -> Iterator[ReleaseItem]:
         """The same for these repetitions."""
         rest = (self.setting, self.offers, self.nonprivate_inputs, self.hide_runtime)
@@ -189,8 +196,7 @@ def make_plan(experiment: Experiment, code: Callable[[str], str | None] = code_o
             for item in _releases(grid, place, code):
                 first = releases.setdefault(item.key.id, item)
                 if first is not item:
-                    trials = {trial.id: trial for trial in (*first.trials, *item.trials)}
-                    releases[item.key.id] = replace(first, trials=tuple(trials.values()))
+                    releases[item.key.id] = first.with_trials_of(item)
     settings = tuple(Setting(grid.dataset, grid.limits) for grid in experiment.grids)
     return Plan(experiment.name, settings, tuple(releases.values()))
 

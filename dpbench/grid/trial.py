@@ -189,7 +189,7 @@ def _trial(
         scores=tuple(map(score_from_dict, end.answer["scores"])) if end.status == "done" else (),
         notes=fit.answer["notes"] if fit is not None and fit.status == "done" else {},
         spent=spent_from_dict(facts["spent"]) if "spent" in facts else None,
-        nonprivate_inputs=tuple(facts.get("nonprivate_inputs", item.nonprivate_inputs)),
+        nonprivate_inputs=tuple(dict.fromkeys([*facts.get("nonprivate_inputs", ()), *item.nonprivate_inputs])),
         public=is_public(context.settings[item.setting].dataset),
         error=end.error,
         provenance={**context.provenance, "threads": threads()},

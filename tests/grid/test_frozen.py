@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
+from dpbench.config import compose
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.table import split
 from dpbench.grid import seeds
+from dpbench.grid.plan import make_plan
 from dpbench.grid.records import ReleaseKey
 from dpbench.grid.releases import read_release
 from dpbench.grid.store import Store
@@ -265,10 +267,27 @@ def test_what_was_not_paid_for_stands_in_the_release(bench):
     assert trial["nonprivate_inputs"] == inputs
 
 
-def test_a_setting_chosen_on_a_release_of_the_same_table_is_named():
-    from dpbench.config import compose
-    from dpbench.grid.plan import make_plan
+def test_a_trial_on_a_release_of_another_experiment_names_what_its_own_settings_took(bench):
+    """The release was made for a delta that was given; then one that is taken from the number of rows comes to it."""
+    one = ["mechanism=[adassp]", "repetitions=1"]
+    delta = make_plan(compose(bench.settings(*one, "delta=n**-1.1"))).releases[0].key.budget.delta
+    assert bench.run(*one, f"delta={delta!r}") == 0
+    assert bench.run(*one, "delta=n**-1.1", "name=other") == 0
+    assert len(list(releases_of(bench, "adassp"))) == 1
+    (given,), (taken,) = bench.trials().values(), bench.trials("other").values()
+    assert given["nonprivate_inputs"] == [] and "n**-1.1" in taken["nonprivate_inputs"][0]
 
+
+@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
+def test_a_release_of_two_points_of_a_sweep_names_what_the_settings_of_either_took(bench, order):
+    one = ["mechanism=[adassp]", "repetitions=1"]
+    delta = make_plan(compose(bench.settings(*one, "delta=n**-1.1"))).releases[0].key.budget.delta
+    values = [("n**-1.1", repr(delta))[k] for k in order]
+    (item,) = make_plan(compose(bench.settings(*one, f"+sweep={{delta: [{','.join(values)}]}}"))).releases
+    assert "n**-1.1" in item.nonprivate_inputs[0]
+
+
+def test_a_setting_chosen_on_a_release_of_the_same_table_is_named():
     def inputs(dataset):
         plan = make_plan(compose(["experiment=linreg_adult", f"dataset={dataset}", "mechanism=[dpsgd]"]))
         return plan.releases[0].nonprivate_inputs

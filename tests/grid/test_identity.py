@@ -78,6 +78,17 @@ def test_a_relative_import_is_followed(folder):
     assert code_of("pack.one.f") != before
 
 
+@pytest.mark.parametrize("line", ["import pack.part", "from pack.part import part"])
+def test_an_edit_of_the_package_of_a_module_is_other_code(own, line):
+    (own / "pack").mkdir()
+    (own / "pack" / "__init__.py").write_text("SCALE = 1\n")
+    (own / "pack" / "part.py").write_text("def part(): return 1\n")
+    (own / "mine.py").write_text(f"{line}\n{MINE}")
+    before, of_part = code(own), code_of("pack.part.part")
+    (own / "pack" / "__init__.py").write_text("SCALE = 1000\n")
+    assert code(own) != before and code_of("pack.part.part") != of_part
+
+
 def test_a_plan_of_other_code_is_refused(own):
     part = PartKey("mine", "mine.mine", {}, code(own))
     verify_code(part)
