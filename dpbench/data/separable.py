@@ -22,7 +22,7 @@ def load(config: Mapping[str, Any]) -> Simulation:
     Theorem 4.1 says that there is a distribution on which no synthetic data made from noisy marginals do well; its
     proof (Dagan and Feldman 2020) matches the low moments of two sets of rows that a hyperplane nearly separates. This
     is such a distribution at a size that can be run, found by a linear programme, not the one of the theorem, which
-    needs 10^8 features.
+    has of the order of ln^6 n features.
 
     x is y times a vector of two blocks, `hidden` h and `open` k, with a sum a of the first, each entry times a sign
     that `signs_seed` draws, and a sum u of the second; given a and u, all such vectors are equally likely. The
