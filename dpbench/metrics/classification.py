@@ -58,7 +58,7 @@ def likelihood_distance(evaluation: Evaluation) -> Score:
     if not evaluation.reference.design.binary:
         raise ValueError("likelihood_distance needs a target of two levels; coefficient_distance is for the others")
     exact = evaluation.reference.likelihood
-    distance = np.linalg.norm(evaluation.fit.coefficients - exact) / np.linalg.norm(exact)
+    distance = np.linalg.norm(evaluation.coefficients("likelihood_distance") - exact) / np.linalg.norm(exact)
     return Score("likelihood_distance", float(distance), "", "lower")
 
 

@@ -179,6 +179,12 @@ class Evaluation:
             self._answers[cliques] = _read_only((found,))[0]
         return self._answers[cliques]
 
+    def coefficients(self, metric: str) -> Floats:
+        """The coefficients (p,) of the fit, which this metric needs. Raises `ValueError` if the model has none."""
+        if not len(self.fit.coefficients):
+            raise ValueError(f"this model has no coefficients; leave {metric} out of its metrics")
+        return self.fit.coefficients
+
     @property
     def nonprivate(self) -> Fit:
         """The fit of the trial's own model to the same release without noise (`Release.exact`).

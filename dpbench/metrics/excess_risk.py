@@ -29,12 +29,14 @@ def excess_risk(evaluation: Evaluation) -> Score:
     The model without noise is `Evaluation.nonprivate`; for coefficients that a mechanism estimates itself it is maximum
     likelihood on the training rows. It is below 0 where the noise happened to help a model of another loss.
     """
-    return Score("excess_risk", _excess(evaluation, *evaluation.reference.train), "nats", "lower")
+    return Score("excess_risk", _excess("excess_risk", evaluation, *evaluation.reference.train), "nats", "lower")
 
 
 def excess_risk_test(evaluation: Evaluation) -> Score:
     """L on the test rows less that of the same model without noise (Table 2: its column 'real data')."""
-    return Score("excess_risk_test", _excess(evaluation, *evaluation.reference.test), "nats", "lower")
+    return Score(
+        "excess_risk_test", _excess("excess_risk_test", evaluation, *evaluation.reference.test), "nats", "lower"
+    )
 
 
 def risk_bound_general(evaluation: Evaluation, *, degree: int = 4) -> Score:
@@ -76,7 +78,7 @@ def _bound(name: str, theorem: Callable[..., Bound], evaluation: Evaluation, deg
         )
     (X, y), (Xs, ys) = reference.train, reference.design.encode(synthetic)
     distances = marginal_distances(reference.split.train, synthetic, degree)
-    theta_s, theta_r = evaluation.fit.coefficients, _nonprivate(evaluation)
+    theta_s, theta_r = evaluation.coefficients(name), _nonprivate(evaluation)
     m, norm, distance = len(theta_r), max(map(float, map(np.linalg.norm, (theta_s, theta_r)))), float(distances.max())
     bound = theorem(degree=degree, features=m, norm=norm, rows=len(y), distance=len(y) * distance)
 
@@ -116,9 +118,9 @@ def _by_polynomial(construction: str, degree: int, radius: float, sums: list[flo
     return float(4 * error + distance * sum(np.abs(c[1:]) @ (one / radius) ** powers for one in sums))
 
 
-def _excess(evaluation: Evaluation, X: Floats, y: Floats) -> float:
-    theta_r = _nonprivate(evaluation)
-    return _risk(evaluation.fit.coefficients, X, y) - _risk(theta_r, X, y)
+def _excess(name: str, evaluation: Evaluation, X: Floats, y: Floats) -> float:
+    theta_s, theta_r = evaluation.coefficients(name), _nonprivate(evaluation)
+    return _risk(theta_s, X, y) - _risk(theta_r, X, y)
 
 
 def _nonprivate(evaluation: Evaluation) -> Floats:
@@ -126,8 +128,6 @@ def _nonprivate(evaluation: Evaluation) -> Floats:
     design = evaluation.reference.design
     if not design.binary:
         raise ValueError(f"the target {design.target!r} is not one of two levels; leave excess_risk and its bounds out")
-    if not len(evaluation.fit.coefficients):
-        raise ValueError("this model has no coefficients; leave excess_risk and its bounds out of its metrics")
     if evaluation.model is None or evaluation.release.get(Coefficients) is not None:
         return evaluation.reference.likelihood
     return evaluation.nonprivate.coefficients

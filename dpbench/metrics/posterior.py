@@ -43,7 +43,7 @@ def ks_distance(evaluation: Evaluation) -> Score:
 
 def posterior_mean_error(evaluation: Evaluation) -> Score:
     """||m - m*||_2, the means of the posterior and of the non-private one (see `ks_distance`)."""
-    error = np.linalg.norm(evaluation.fit.coefficients - _nonprivate(evaluation).coefficients)
+    error = np.linalg.norm(evaluation.coefficients("posterior_mean_error") - _nonprivate(evaluation).coefficients)
     return Score("posterior_mean_error", float(error), "", "lower")
 
 

@@ -59,7 +59,7 @@ def coefficient_error(evaluation: Evaluation) -> Score:
     truth = evaluation.reference.truth
     if truth is None:
         raise UserError("coefficient_error needs simulated rows, such as dataset=simulation; see coefficient_distance")
-    error = np.linalg.norm(evaluation.fit.coefficients - truth) / np.linalg.norm(truth)
+    error = np.linalg.norm(evaluation.coefficients("coefficient_error") - truth) / np.linalg.norm(truth)
     return Score("coefficient_error", float(error), "", "lower")
 
 
@@ -69,7 +69,7 @@ def coefficient_distance(evaluation: Evaluation) -> Score:
     It is least squares whatever the model is. `excess_mse` compares a fit with the same model without noise.
     """
     exact = evaluation.reference.coefficients
-    distance = np.linalg.norm(evaluation.fit.coefficients - exact) / np.linalg.norm(exact)
+    distance = np.linalg.norm(evaluation.coefficients("coefficient_distance") - exact) / np.linalg.norm(exact)
     return Score("coefficient_distance", float(distance), "", "lower")
 
 

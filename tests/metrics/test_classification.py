@@ -1,6 +1,7 @@
 """Metrics of classification by hand, and by comparing every pair of rows."""
 
 import math
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -99,3 +100,11 @@ def test_a_target_of_many_values_is_refused(small_table, small_domain):
     for metric in (auc, log_loss, accuracy):
         with pytest.raises(ValueError, match="'grade' is not one of two levels; leave metrics of classification out"):
             metric(Evaluation(fit, release, reference))
+
+
+def test_a_model_without_coefficients_is_refused_the_distance_of_coefficients():
+    """Beside a design of one column, its empty array would count as no distance at all."""
+    tree = replace(evaluation([0, 1, 3, 3], [0, 0, 1, 0]), fit=Fit(predictor=lambda X: X[:, 0]))
+    with pytest.raises(ValueError, match="no coefficients; leave likelihood_distance out"):
+        likelihood_distance(tree)
+    assert math.isfinite(auc(tree).value)

@@ -1,6 +1,7 @@
 """Metrics of Poisson regression by hand."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -57,3 +58,10 @@ def test_a_target_that_is_not_a_count_is_refused(small_table, small_domain):
     for metric in (poisson_deviance, mse_count):
         with pytest.raises(UserError, match="needs a target of listed whole numbers"):
             metric(Evaluation(fit, release, reference))
+
+
+def test_a_model_without_coefficients_is_refused():
+    tree = replace(evaluation([0, 1], [0, 1], [0.0, 0.0]), fit=Fit(predictor=lambda X: X[:, 0]))
+    for metric in (poisson_deviance, mse_count):
+        with pytest.raises(ValueError, match=f"no coefficients; leave {metric.__name__} out"):
+            metric(tree)

@@ -156,3 +156,10 @@ def test_counts_have_a_posterior_too():
     assert math.isfinite(posterior.posterior_mean_error(evaluation).value)
     with pytest.raises(ValueError, match="two levels"):
         posterior.predictive_auc(evaluation)
+
+
+def test_a_model_without_coefficients_has_no_mean_to_be_held_against_the_posterior():
+    """Beside a design of one column, its empty array would count as no error at all."""
+    tree = evaluated(Fit(predictor=lambda X: X[:, 0], notes=PRIOR), features=1)
+    with pytest.raises(ValueError, match="no coefficients; leave posterior_mean_error out"):
+        posterior.posterior_mean_error(tree)

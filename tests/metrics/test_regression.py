@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design, pairs
 from dpbench.data.table import Split, Table
 from dpbench.metrics import regression
 from dpbench.metrics.evaluation import Evaluation, Reference
+from dpbench.models.fit import Fit
 from dpbench.models.linear import linear_rows
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
@@ -44,3 +46,15 @@ def test_error_on_the_test_rows_in_both_units(reference):
     assert regression.mse_unit(same).unit == "grades^2"
     assert regression.mse(same).value == pytest.approx(mse / 4)
     assert regression.r2(same).value == pytest.approx(1 - mse / np.var(grades))
+
+
+@pytest.mark.parametrize("metric", [regression.coefficient_error, regression.coefficient_distance])
+def test_a_model_without_coefficients_is_refused_what_compares_them(metric):
+    """Beside a design of one column, its empty array would count as no error at all."""
+    domain = Domain((Attribute.discrete("x", [-1, 0, 1]), Attribute.discrete("y", [0, 1, 2])))
+    rows = Table(domain, np.array([[0, 1, 2, 2], [0, 1, 2, 1]]).T)
+    design = Design(domain, "y", intercept=False, scaled=False, exact=True)
+    made = Reference(Split(rows, rows, truth={"x": 1.0}), design)
+    tree = Evaluation(Fit(predictor=lambda X: X[:, 0]), Release(domain, Budget(1.0), Ledger()), made)
+    with pytest.raises(ValueError, match=f"no coefficients; leave {metric.__name__} out"):
+        metric(tree)
