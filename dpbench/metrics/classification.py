@@ -54,7 +54,7 @@ def accuracy(evaluation: Evaluation) -> Score:
 
 
 def likelihood_distance(evaluation: Evaluation) -> Score:
-    """||theta - theta_ML||_2 / ||theta_ML||_2, theta_ML maximum likelihood on the training rows, without noise."""
+    """||theta - theta_ML||_2 / ||theta_ML||_2, theta_ML maximum likelihood on the rows that the mechanism saw."""
     if not evaluation.reference.design.binary:
         raise ValueError("likelihood_distance needs a target of two levels; coefficient_distance is for the others")
     exact = evaluation.reference.likelihood

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -44,7 +44,10 @@ class Score:
 
 @dataclass(frozen=True)
 class Reference:
-    """The real rows of one split under one design, and what follows from them without noise; computed once."""
+    """The real rows of one split under one design, and what follows from them without noise; computed once.
+
+    A fit without noise is that of the rows that the mechanism saw (`Split.seen`).
+    """
 
     split: Split
     design: Design
@@ -58,16 +61,21 @@ class Reference:
         return _read_only(second_moments(*self.train))
 
     @cached_property
+    def seen_moments(self) -> tuple[Floats, Floats]:
+        """X'X (p, p) and X'y (p,) of the rows that the mechanism saw."""
+        return self.train_moments if self.split.protocol == "split" else self.all_moments
+
+    @cached_property
     def coefficients(self) -> Floats:
-        """The least-squares solution of least norm on the training rows (p,)."""
-        return _read_only((solve(*self.train_moments, scaled=self.design.scaled).coefficients,))[0]
+        """The least-squares solution of least norm on the rows that the mechanism saw (p,)."""
+        return _read_only((solve(*self.seen_moments, scaled=self.design.scaled).coefficients,))[0]
 
     @cached_property
     def likelihood(self) -> Floats:
-        """The coefficients (p,) of logistic regression by maximum likelihood on the training rows."""
+        """The coefficients (p,) of logistic regression by maximum likelihood on the rows that the mechanism saw."""
         from dpbench.models.logistic import logistic_rows  # its imports are slow
 
-        rows = Release(self.design.domain, Budget(math.inf), Ledger(), (SyntheticRows(self.split.train),))
+        rows = Release(self.design.domain, Budget(math.inf), Ledger(), (SyntheticRows(self.split.seen),))
         return _read_only((logistic_rows(rows, design=self.design).coefficients,))[0]
 
     @cached_property
@@ -80,6 +88,11 @@ class Reference:
     def train(self) -> tuple[Floats, Floats]:
         """X (n, p) and y (n,) of the training rows."""
         return _read_only(self.design.encode(self.split.train))
+
+    @cached_property
+    def of_training(self) -> Reference:
+        """The reference of a mechanism that saw the training rows alone: this one, unless it saw the test rows too."""
+        return self if self.split.protocol == "split" else Reference(replace(self.split, protocol="split"), self.design)
 
     @cached_property
     def test(self) -> tuple[Floats, Floats]:
@@ -110,20 +123,20 @@ class Reference:
         """
         key = (model, release.outline)
         if key not in self._fits:
-            exact = release.exact(self.split.train, self.design)
+            exact = release.exact(self.split.seen, self.design)
             self._keep(key, model(exact) if exact.parts else Fit(self.coefficients))
         return self._fits[key]
 
     def posterior(self, family: str, largest_norm: float, *, whole: bool = False) -> Fit:
-        """The posterior of a Bayesian GLM given the training rows (or, `whole`, the test rows too), without noise.
+        """The posterior of a Bayesian GLM given the rows that the mechanism saw (or, `whole`, the test rows too).
 
-        Its draws are the same wherever they are made.
+        It is without noise, and its draws are the same wherever they are made.
         """
         from dpbench.models.bayesian_rows import bayesian_rows  # its imports are slow
 
         key = ("posterior", family, largest_norm, whole)
         if key not in self._fits:
-            table = self.split.whole if whole else self.split.train
+            table = self.split.whole if whole else self.split.seen
             rows = Release(self.design.domain, Budget(math.inf), Ledger(), (SyntheticRows(table),))
             found = bayesian_rows(
                 rows, design=self.design, rng=np.random.default_rng(0), family=family, largest_norm=largest_norm
@@ -190,7 +203,7 @@ class Evaluation:
         """The fit of the trial's own model to the same release without noise (`Release.exact`).
 
         Coefficients that a mechanism estimates itself have no such release: for them, and where no model is given, it
-        is least squares on the training rows.
+        is least squares on the rows that the mechanism saw.
         """
         return Fit(self.reference.coefficients) if self.model is None else self.reference.fit(self.model, self.release)
 

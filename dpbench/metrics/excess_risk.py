@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +28,14 @@ def excess_risk(evaluation: Evaluation) -> Score:
     """L on the real training rows less that of the same model without noise: what the theorems bound (section 3).
 
     The model without noise is `Evaluation.nonprivate`; for coefficients that a mechanism estimates itself it is maximum
-    likelihood on the training rows. It is below 0 where the noise happened to help a model of another loss.
+    likelihood. It is always of the training rows, also where the mechanism saw the test rows too, for the theorems are
+    about the risk on these. It is below 0 where the noise happened to help a model of another loss.
     """
     return Score("excess_risk", _excess("excess_risk", evaluation, *evaluation.reference.train), "nats", "lower")
 
 
 def excess_risk_test(evaluation: Evaluation) -> Score:
-    """L on the test rows less that of the same model without noise (Table 2: its column 'real data')."""
+    """L on the test rows less that of the same model without noise, as in `excess_risk` (Table 2: 'real data')."""
     return Score(
         "excess_risk_test", _excess("excess_risk_test", evaluation, *evaluation.reference.test), "nats", "lower"
     )
@@ -124,13 +126,13 @@ def _excess(name: str, evaluation: Evaluation, X: Floats, y: Floats) -> float:
 
 
 def _nonprivate(evaluation: Evaluation) -> Floats:
-    """The coefficients (p,) of the same model without noise."""
-    design = evaluation.reference.design
+    """The coefficients (p,) of the same model without noise, of the training rows whatever the mechanism saw."""
+    reference, design = evaluation.reference.of_training, evaluation.reference.design
     if not design.binary:
         raise ValueError(f"the target {design.target!r} is not one of two levels; leave excess_risk and its bounds out")
     if evaluation.model is None or evaluation.release.get(Coefficients) is not None:
-        return evaluation.reference.likelihood
-    return evaluation.nonprivate.coefficients
+        return reference.likelihood
+    return replace(evaluation, reference=reference).nonprivate.coefficients
 
 
 def _risk(theta: Floats, X: Floats, y: Floats) -> float:

@@ -23,9 +23,9 @@ def ks_distance(evaluation: Evaluation) -> Score:
     """Mean over the coefficients of the Kolmogorov-Smirnov distance from the non-private posterior (Bayesian GLM, 4.3).
 
     That is the largest distance of the distribution functions of the two marginal posteriors, the non-private one being
-    that of the same family and prior given the training rows. 0 is the same, 1 apart; two sets of 4,000 independent
-    draws of one distribution are 0.02 apart. `detail`: the distance of each coefficient, and the quantiles of both
-    posteriors at `levels`.
+    that of the same family and prior given the rows that the mechanism saw. 0 is the same, 1 apart; two sets of 4,000
+    independent draws of one distribution are 0.02 apart. `detail`: the distance of each coefficient, and the quantiles
+    of both posteriors at `levels`.
     """
     draws, exact = _draws(evaluation), _nonprivate(evaluation).draws
     assert exact is not None
@@ -146,7 +146,7 @@ def _thinned(draws: Floats, most: int) -> Floats:
 
 
 def _nonprivate(evaluation: Evaluation, *, whole: bool = False) -> Fit:
-    """The posterior given the training rows, or the whole table, of the family and the prior of the fit."""
+    """The posterior of the fit's family and prior given the rows that the mechanism saw, or the whole table."""
     notes = evaluation.fit.notes
     if not {"family", "largest_norm"} <= set(notes):
         raise ValueError("this model does not tell the family and largest_norm of its prior: it has no posterior")

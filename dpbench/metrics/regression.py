@@ -64,7 +64,7 @@ def coefficient_error(evaluation: Evaluation) -> Score:
 
 
 def coefficient_distance(evaluation: Evaluation) -> Score:
-    """||theta - theta_exact||_2 / ||theta_exact||_2, theta_exact least squares on the same training rows.
+    """||theta - theta_exact||_2 / ||theta_exact||_2, theta_exact least squares on the rows that the mechanism saw.
 
     It is least squares whatever the model is. `excess_mse` compares a fit with the same model without noise.
     """
@@ -74,12 +74,12 @@ def coefficient_distance(evaluation: Evaluation) -> Score:
 
 
 def xtx_error(evaluation: Evaluation) -> Score:
-    """Relative error, in the Frobenius norm, of the X'X that the model was solved from."""
+    """Relative error, in the Frobenius norm, of the X'X solved from, beside that of the rows the mechanism saw."""
     return Score("xtx_error", _moment_error(evaluation, 0), "", "lower")
 
 
 def xty_error(evaluation: Evaluation) -> Score:
-    """Relative error, in the l2 norm, of the X'y that the model was solved from."""
+    """Relative error, in the l2 norm, of the X'y solved from, beside that of the rows the mechanism saw."""
     return Score("xty_error", _moment_error(evaluation, 1), "", "lower")
 
 
@@ -95,5 +95,5 @@ def _relative(evaluation: Evaluation, X: Floats, y: Floats) -> float:
 def _moment_error(evaluation: Evaluation, which: int) -> float:
     if evaluation.fit.moments is None:
         raise ValueError("this model has no second moments; leave xtx_error and xty_error out of its metrics")
-    true = evaluation.reference.train_moments[which]
+    true = evaluation.reference.seen_moments[which]
     return float(np.linalg.norm(evaluation.fit.moments[which] - true) / np.linalg.norm(true))

@@ -57,6 +57,15 @@ def test_the_distance_from_maximum_likelihood_is_relative():
     assert likelihood_distance(evaluation(x, y, (0.0,))).value == pytest.approx(1)
 
 
+def test_maximum_likelihood_is_of_the_rows_that_the_mechanism_saw():
+    train, test = (evaluation([0, 0, 1, 3, 3], y).reference.split.train for y in ([0, 1, 0, 1, 1], [1, 1, 0, 0, 1]))
+    design = Design(DOMAIN, "y", intercept=False)
+    both = Split(train, test).whole
+    leaked = Reference(Split(train, test, protocol="authors"), design)
+    assert leaked.likelihood == pytest.approx(Reference(Split(both, test), design).likelihood)
+    assert leaked.likelihood != pytest.approx(leaked.of_training.likelihood)
+
+
 @pytest.mark.parametrize("label", [0, 1])
 def test_one_class_has_no_auc_but_a_loss_and_an_accuracy(label):
     one = evaluation([0, 1, 3], [label] * 3)

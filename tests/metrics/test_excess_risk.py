@@ -137,3 +137,15 @@ def test_rows_are_what_a_bound_needs():
     evaluation = replace(run(train, train), release=release)
     with pytest.raises(UserError, match="without rows"):
         risk_bound_logistic(evaluation)
+
+
+def test_the_model_without_noise_is_that_of_the_training_rows_whatever_the_mechanism_saw():
+    train, test = table(400, 0), table(100, 1)
+    own = run(train, table(50, 2), test)
+    leaked = Reference(Split(train, test, protocol="authors"), DESIGN)
+    given = Release(DOMAIN, FREE, Ledger(), (Coefficients(own.fit.coefficients, "logistic"),))
+    for evaluation in (own, replace(own, release=given, model=None)):
+        seen = replace(evaluation, reference=leaked)
+        assert excess_risk(seen).value == excess_risk(evaluation).value
+        assert excess_risk_test(seen).value == excess_risk_test(evaluation).value
+    assert not np.allclose(leaked.likelihood, own.reference.likelihood)

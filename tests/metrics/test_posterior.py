@@ -50,6 +50,14 @@ def test_the_non_private_posterior_is_at_no_distance_from_itself_and_others_are_
     assert posterior.posterior_mean_error(replace(evaluation, fit=away)).value == pytest.approx(5, abs=0.02)
 
 
+def test_the_non_private_posterior_is_that_of_the_rows_that_the_mechanism_saw():
+    evaluation = evaluated(Fit(np.zeros(2)))
+    whole = evaluation.reference.posterior("logistic", 3.0, whole=True)
+    leaked = Reference(replace(evaluation.reference.split, protocol="authors"), evaluation.reference.design)
+    seen = replace(evaluation, reference=leaked, fit=replace(whole, notes={**whole.notes, **PRIOR}))
+    assert posterior.ks_distance(seen).value == posterior.posterior_mean_error(seen).value == 0
+
+
 def test_a_shift_by_a_deviation_has_the_known_distance():
     """Two normals of unit variance one apart: 2 Phi(1/2) - 1 = 0.383."""
     evaluation = evaluated(Fit(np.zeros(2)))

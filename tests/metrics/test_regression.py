@@ -1,6 +1,8 @@
 """Metrics of regression by hand on a small table."""
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -58,3 +60,13 @@ def test_a_model_without_coefficients_is_refused_what_compares_them(metric):
     tree = Evaluation(Fit(predictor=lambda X: X[:, 0]), Release(domain, Budget(1.0), Ledger()), made)
     with pytest.raises(ValueError, match=f"no coefficients; leave {metric.__name__} out"):
         metric(tree)
+
+
+def test_a_mechanism_without_noise_has_no_error_though_it_saw_the_test_rows_too(reference):
+    """What it released is of the rows that it saw, under the protocol `authors` the test rows too."""
+    leaked = Reference(replace(reference.split, protocol="authors"), reference.design)
+    made = evaluation(leaked, leaked.split.whole)
+    made = replace(made, model=partial(linear_rows, design=leaked.design, rng=np.random.default_rng(0)))
+    for metric in (regression.xtx_error, regression.xty_error, regression.coefficient_distance, regression.excess_mse):
+        assert metric(made).value == pytest.approx(0, abs=1e-12)
+        assert abs(metric(replace(made, reference=reference)).value) > 1e-5, "which are other rows"
