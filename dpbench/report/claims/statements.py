@@ -34,7 +34,8 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
     than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
     ends of Student's interval of `LEVEL`. A repetition counts where both have a finite value; with fewer than two the
     verdict is "cannot tell", with no trial of either method "not run". The column `margin` is `margin["absolute"]`, or
-    `margin["part"]` times the mean of the method `margin["of"]`, and 0 for the relation "better".
+    `margin["part"]` times the mean of the finite values of the method `margin["of"]`, and 0 for the relation "better";
+    one that is no finite number leaves the verdict at "cannot tell".
 
     Raises `UserError` for an unknown relation or if the trials of one method differ in their settings.
     """
@@ -52,7 +53,7 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
             differences = dict(list((sign * (method - baseline)).groupby(level="x")))
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
             for x in sorted(map(float, places)):
-                allowed = 0.0 if relation == "better" else _margin(here, margin, x)
+                allowed = 0.0 if relation == "better" else _margin(here, margin, calibration, x)
                 outcome = _outcome(differences.get(x, pd.Series(dtype="float64")), relation, allowed)
                 outcome |= {} if x in run else {"verdict": NOT_RUN}
                 compared.append({"panel": panel, "calibration": calibration, "x": x, **outcome})
@@ -64,15 +65,20 @@ def _of_method(rows: pd.DataFrame, method: str) -> pd.DataFrame:
     return rows[(rows["mechanism"] == mechanism) & (rows["model"] == model)]
 
 
-def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[float]) -> pd.Series:
-    """The value at each x and repetition, under this calibration, or the method's only one, or the tight one.
-
-    One that has no finite x, a reference without epsilon or a method without the setting, has its values at all places.
-    """
+def _under(rows: pd.DataFrame, method: str, calibration: str) -> pd.DataFrame:
+    """The method's rows under this calibration, or its only one, or the tight one."""
     found = _of_method(rows, method)
     own = sorted(set(found["calibration"]))
     chosen = calibration if calibration in own else "tight" if len(own) > 1 else "".join(own)
-    values = found[found["calibration"] == chosen].set_index(["x", "repetition"])["value"]
+    return found[found["calibration"] == chosen]
+
+
+def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[float]) -> pd.Series:
+    """The value at each x and repetition, under the calibration of `_under`.
+
+    One that has no finite x, a reference without epsilon or a method without the setting, has its values at all places.
+    """
+    values = _under(rows, method, calibration).set_index(["x", "repetition"])["value"]
     if values.index.has_duplicates:
         raise UserError(f"{method} was run with several settings; its trials are no repetitions of each other")
     if len(values) and not np.isfinite(values.index.get_level_values("x")).any():
@@ -80,15 +86,16 @@ def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[
     return values
 
 
-def _margin(rows: pd.DataFrame, margin: Mapping[str, Any], x: float) -> float:
-    """The `absolute` margin, or `part` of the mean of the method `of`, at this x if it was run there; NaN if it was not
-    run at all.
+def _margin(rows: pd.DataFrame, margin: Mapping[str, Any], calibration: str, x: float) -> float:
+    """The `absolute` margin, or `part` of the mean of the finite values of the method `of`, under the calibration of
+    `_under` and at this x if it was run there; NaN if it has none.
     """
     if "absolute" in margin:
         return float(margin["absolute"])
-    found = _of_method(rows, margin["of"])
+    found = _under(rows, margin["of"], calibration)
     here = found[found["x"] == x]
-    return float(margin["part"]) * abs(float((here if len(here) else found)["value"].mean()))
+    values = (here if len(here) else found)["value"]
+    return float(margin["part"]) * abs(float(values[np.isfinite(values)].mean()))
 
 
 def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:
@@ -101,6 +108,6 @@ def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, 
     low, high = mean - half, mean + half
     agrees = low > -margin and (relation != "similar" or high < margin)
     disagrees = high < -margin or (relation == "similar" and low > margin)
-    verdict = AGREES if agrees else DISAGREES if disagrees else OPEN
+    verdict = OPEN if not np.isfinite(margin) else AGREES if agrees else DISAGREES if disagrees else OPEN
     numbers = {"pairs": pairs, "difference": mean, "se": se, "low": low, "high": high, "margin": margin}
     return {**numbers, "verdict": verdict}

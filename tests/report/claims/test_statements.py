@@ -95,6 +95,41 @@ def test_a_margin_whose_reference_was_not_run_decides_nothing():
     assert math.isnan(row["margin"]) and row["verdict"] == "cannot tell"
 
 
+def with_value(trial, value):
+    return replace(trial, scores=(replace(trial.scores[0], value=value),))
+
+
+@pytest.mark.parametrize("lost", [math.inf, math.nan])
+def test_a_margin_is_of_the_finite_values_of_its_reference(lost):
+    trials = trials_of(BETTER["method"], [0] * 5) + trials_of(BETTER["baseline"], [0.1, -0.1, 0, 0.1, -50])
+    reference = trials_of(MARGIN["of"], [-1] * 5, epsilon=math.inf)
+    mixed = [with_value(reference[0], lost), *(with_value(trial, 10.0) for trial in reference[1:])]
+    (row,) = verdicts(trials + mixed, relation="similar").to_dict("records")
+    assert row["margin"] == pytest.approx(1.0) and row["verdict"] == "cannot tell"
+    (row,) = verdicts(trials + [with_value(trial, lost) for trial in reference], relation="similar").to_dict("records")
+    assert math.isnan(row["margin"]) and row["verdict"] == "cannot tell"
+
+
+def test_an_endless_margin_decides_nothing():
+    trials = trials_of(BETTER["method"], [0] * 3) + trials_of(BETTER["baseline"], [0.1, 0, 0.1])
+    rows = compare(trial_frame(trials), BETTER | {"relation": "similar"}, "mse", {"absolute": math.inf})
+    assert list(rows["verdict"]) == ["cannot tell"]
+
+
+def test_a_margin_is_of_one_calibration_of_its_reference():
+    """The one that is compared, or the tight one."""
+    trials = trials_of(BETTER["method"], [0] * 3)
+    for calibration, level in (("tight", 10.0), ("paper", 30.0)):
+        trials += trials_of(BETTER["baseline"], [0] * 3, calibration=calibration)
+        reference = trials_of("mst/linear_marginals", [0] * 3, calibration=calibration)
+        trials += [with_value(trial, level) for trial in reference]
+    margin = {"part": 0.1, "of": "mst/linear_marginals"}
+    rows = compare(trial_frame(trials), BETTER | {"relation": "similar"}, "mse", margin)
+    assert dict(zip(rows["calibration"], rows["margin"], strict=True)) == pytest.approx({"tight": 1.0, "paper": 3.0})
+    rows = compare(trial_frame(trials), BETTER | {"relation": "similar", "baseline": BETTER["method"]}, "mse", margin)
+    assert list(rows["margin"]) == pytest.approx([1.0])
+
+
 def test_a_reference_without_epsilon_is_held_against_each_and_a_margin_may_be_a_number():
     trials = trials_of("exact/linear_statistics", [0] * 4, epsilon=math.inf)
     trials += trials_of(BETTER["method"], [3, 2.9, 3.1, 3], epsilon=0.1)
