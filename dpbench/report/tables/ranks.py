@@ -23,9 +23,9 @@ def ranks(cells: pd.DataFrame, asked: Mapping[str, Any], beside: Mapping[str, st
     told = []
     for calibration in calibrations[::-1]:
         like = {name: _like(cells, name, calibration) for name in set(cells["method"])}
-        means = cells[cells["calibration"] == cells["method"].map(like)]
-        name = f"{method} ({calibration})" if calibration else method
-        told.append(_places(name, method, among, means.pivot_table(index="row", columns="method", values="mean")))
+        alike = cells[cells["calibration"] == cells["method"].map(like)]
+        means = alike.pivot_table(index="row", columns="method", values="mean")
+        told.append(_places(_named(method, calibration), method, among, means))
     own = beside.get(method, method) == method or beside[method] not in set(cells["method"])
     published = cells.pivot_table(index="row", columns="method", values="published")
     return told + ([_places(f"{method}, published", method, among, published)] if method in published and own else [])
@@ -46,18 +46,29 @@ def _places(name: str, method: str, among: Sequence[str], values: pd.DataFrame) 
 
 
 def mean_ratios(cells: pd.DataFrame, above: str, below: str) -> list[str]:
-    """The ratio of the means over the data sets that have both methods, by calibration of `below`; published too."""
+    """The ratio of the means over the data sets that have both methods, by calibration of `below`; published too.
+
+    `above` stands under the same calibration, if it has it, or the tight one.
+    """
     told = []
-    series = dict.fromkeys(cells.loc[(cells["method"] == below) & cells["mean"].notna(), "series"])
-    numbers = [(name, "mean", cells["series"] == name) for name in series]
-    numbers.append((f"{below}, published", "published", cells["method"] == below))
-    for name, column, chosen in numbers:
-        both = [
-            cells[rows & cells[column].notna()].drop_duplicates("row").set_index("row")[column]
-            for rows in (cells["method"] == above, chosen)
-        ]
-        pairs = pd.concat(both, axis=1, keys=["above", "below"]).dropna()
-        if len(pairs):
-            ratio = float(np.mean(pairs["above"]) / np.mean(pairs["below"]))
-            told.append(f"{above} / {name}, means of {len(pairs)} data sets: {number(float(f'{ratio:.3g}'))}")
-    return told
+    series = cells.loc[(cells["method"] == below) & cells["mean"].notna(), ["series", "calibration"]]
+    for name, calibration in series.drop_duplicates().itertuples(index=False):
+        like = _like(cells, above, calibration)
+        under = (cells["method"] == above) & (cells["calibration"] == like)
+        told += _ratio(_named(above, like), cells[under], name, cells[cells["series"] == name], "mean")
+    one, other = (cells[cells["method"] == method] for method in (above, below))
+    return told + _ratio(above, one, f"{below}, published", other, "published")
+
+
+def _ratio(above: str, one: pd.DataFrame, below: str, other: pd.DataFrame, column: str) -> list[str]:
+    """The sentence on the ratio of a column's means over the data sets that both have; none where there are none."""
+    both = [rows.dropna(subset=column).drop_duplicates("row").set_index("row")[column] for rows in (one, other)]
+    pairs = pd.concat(both, axis=1, keys=["above", "below"]).dropna()
+    if pairs.empty:
+        return []
+    ratio = float(np.mean(pairs["above"]) / np.mean(pairs["below"]))
+    return [f"{above} / {below}, means of {len(pairs)} data sets: {number(float(f'{ratio:.3g}'))}"]
+
+
+def _named(method: str, calibration: str) -> str:
+    return f"{method} ({calibration})" if calibration else method

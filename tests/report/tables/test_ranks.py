@@ -65,3 +65,16 @@ def test_a_ratio_is_that_of_the_means_over_the_data_sets_that_have_both():
         "A / C, means of 4 data sets: 0.95", "A / C, published, means of 3 data sets: 0.857"
     ]  # fmt: skip
     assert mean_ratios(cells({"one": {"A": (1.0, math.nan)}}), "A", "C") == []
+
+
+def test_a_ratio_is_of_methods_under_the_same_calibration_or_the_tight_one():
+    both = cells({"one": {"A": (4.0, math.nan), "C": (2.0, math.nan)}}, ("tight", "paper"))
+    both.loc[(both["method"] == "A") & (both["calibration"] == "paper"), "mean"] = 3.0
+    assert mean_ratios(both, "A", "C") == [
+        "A (tight) / C (tight), means of 1 data sets: 2", "A (paper) / C (paper), means of 1 data sets: 1.5"
+    ]  # fmt: skip
+    assert mean_ratios(both[(both["method"] == "C") | (both["calibration"] == "tight")], "A", "C") == [
+        "A (tight) / C (tight), means of 1 data sets: 2", "A (tight) / C (paper), means of 1 data sets: 2"
+    ]  # fmt: skip
+    alone = pd.concat([both, cells({"one": {"B": (1.0, math.nan)}})])
+    assert mean_ratios(alone, "B", "C")[1] == "B / C (paper), means of 1 data sets: 0.5"
