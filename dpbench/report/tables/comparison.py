@@ -41,7 +41,8 @@ def comparison_table(
     - where: as for `metric_by_setting`
     - statistic: "mean" (the default), or "median" with quartiles, for errors with heavy tails
     - beside: {method: column of the paper}, for methods that stand beside a published number of another name
-    - ranks: a list of {method, among: methods}, on how many data sets the method is the lowest and the second lowest
+    - ranks: a list of {method, among: methods}, on how many data sets the method is the lowest and the second lowest;
+      one that lacks a value in a repetition ranks last
     - ratios: pairs of methods, the ratio of whose means over the data sets is a footnote.
 
     `published` may have rows (row -> {column: number}), repetitions and digit (a unit of the last published one).

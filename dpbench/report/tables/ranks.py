@@ -15,33 +15,49 @@ def ranks(cells: pd.DataFrame, asked: Mapping[str, Any], beside: Mapping[str, st
     """How often the method `asked["method"]` has the lowest and the second lowest mean of the methods `among`.
 
     One sentence for each of its calibrations, in which the others stand under the same one, if they have it, or the
-    tight one; and one for the paper, unless another method has the paper's name for it (`beside`). A data
-    set counts if the method has a value there.
+    tight one; and one for the paper, unless another method has the paper's name for it (`beside`). A data set counts if
+    all of these that were run anywhere were run on it, of the paper if it has the method. As in `mean_ranks`, a method
+    that lacks a value in a repetition ranks last; it is named. Means are of all repetitions that a method was run in.
     """
     method, among = str(asked["method"]), [str(name) for name in asked["among"]]
-    calibrations = sorted(set(cells.loc[(cells["method"] == method) & cells["mean"].notna(), "calibration"]))
+    run = cells.assign(score=_scores(cells)).dropna(subset="score")
+    calibrations = sorted(set(run.loc[run["method"] == method, "calibration"]))
     told = []
     for calibration in calibrations[::-1]:
-        like = {name: _like(cells, name, calibration) for name in set(cells["method"])}
-        alike = cells[cells["calibration"] == cells["method"].map(like)]
-        means = alike.pivot_table(index="row", columns="method", values="mean")
-        told.append(_places(_named(method, calibration), method, among, means))
+        like = {name: _like(run, name, calibration) for name in among}
+        alike = run[run["calibration"] == run["method"].map(like)]
+        scores = alike.pivot_table(index="row", columns="method", values="score")
+        told.append(_places(_named(method, calibration), method, _columns(scores, among).dropna()))
     own = beside.get(method, method) == method or beside[method] not in set(cells["method"])
     published = cells.pivot_table(index="row", columns="method", values="published")
-    return told + ([_places(f"{method}, published", method, among, published)] if method in published and own else [])
+    if method in published and own:
+        values = _columns(published, among).dropna(subset=method).dropna(axis=1, how="all")
+        told.append(_places(f"{method}, published", method, values))
+    return told
+
+
+def _scores(cells: pd.DataFrame) -> pd.Series:
+    """What each cell is ranked by: its mean, infinite if a repetition lacks a value; NaN where nothing was run."""
+    return cells["mean"].where(cells["failed"] + cells["no_estimate"] == 0, np.inf)
 
 
 def _like(cells: pd.DataFrame, method: str, calibration: str) -> str:
-    own = set(cells.loc[(cells["method"] == method) & cells["mean"].notna(), "calibration"])
+    own = set(cells.loc[cells["method"] == method, "calibration"])
     return calibration if calibration in own else "tight" if "tight" in own else "".join(sorted(own))
 
 
-def _places(name: str, method: str, among: Sequence[str], values: pd.DataFrame) -> str:
-    values = values.reindex(columns=list(among)).dropna(subset=method)
-    places = 1 + values.lt(values[method], axis=0).sum(axis=1)
+def _columns(values: pd.DataFrame, among: Sequence[str]) -> pd.DataFrame:
+    return values[[name for name in among if name in values]]
+
+
+def _places(name: str, method: str, values: pd.DataFrame) -> str:
+    """The sentence on the places of a method among the columns."""
+    places = (1 + values.lt(values[method], axis=0).sum(axis=1)).where(np.isfinite(values[method]))
+    lost = [f"{column} on {count}" for column, count in np.isinf(values).sum().items() if count]
     return (
         f"{name}: lowest mean on {(places == 1).sum()} and second lowest on {(places == 2).sum()} of {len(values)} "
-        f"data sets, among {', '.join(column for column in among if values[column].notna().any())}"
+        f"data sets, among {', '.join(map(str, values))}"
+        + (f"; last, since a repetition has no value: {', '.join(lost)}" if lost else "")
     )
 
 
@@ -50,12 +66,12 @@ def mean_ratios(cells: pd.DataFrame, above: str, below: str) -> list[str]:
 
     `above` stands under the same calibration, if it has it, or the tight one.
     """
-    told = []
-    series = cells.loc[(cells["method"] == below) & cells["mean"].notna(), ["series", "calibration"]]
+    told, ours = [], cells.dropna(subset="mean")
+    series = ours.loc[ours["method"] == below, ["series", "calibration"]]
     for name, calibration in series.drop_duplicates().itertuples(index=False):
-        like = _like(cells, above, calibration)
-        under = (cells["method"] == above) & (cells["calibration"] == like)
-        told += _ratio(_named(above, like), cells[under], name, cells[cells["series"] == name], "mean")
+        like = _like(ours, above, calibration)
+        under = (ours["method"] == above) & (ours["calibration"] == like)
+        told += _ratio(_named(above, like), ours[under], name, ours[ours["series"] == name], "mean")
     one, other = (cells[cells["method"] == method] for method in (above, below))
     return told + _ratio(above, one, f"{below}, published", other, "published")
 

@@ -3,6 +3,7 @@
 import math
 
 import pandas as pd
+import pytest
 
 from dpbench.report.tables.ranks import mean_ratios, ranks
 
@@ -13,6 +14,7 @@ def cells(rows, calibrations=("",)):
         {
             "row": row, "method": method, "calibration": calibration, "mean": mean, "published": published,
             "series": f"{method} ({calibration})" if calibration else method,
+            "count": int(not math.isnan(mean)), "failed": 0, "no_estimate": 0,
         }
         for row, methods in rows.items()
         for method, (mean, published) in methods.items()
@@ -37,10 +39,30 @@ def test_places_are_counted_over_the_data_sets_that_have_the_method_and_ties_sha
     ]
 
 
-def test_a_method_without_any_value_is_not_among_those_that_it_was_compared_with():
+def test_a_method_that_was_not_run_is_not_among_those_that_it_was_compared_with():
     rows = {"one": {"A": (0.2, math.nan), "B": (0.1, math.nan), "C": (math.nan, math.nan)}}
     told = "A: lowest mean on 0 and second lowest on 1 of 1 data sets, among A, B"
     assert ranks(cells(rows), ASKED, {}) == [told]
+
+
+@pytest.mark.parametrize("lost", ["failed", "no_estimate"])
+def test_a_method_that_lacks_a_value_in_a_repetition_ranks_last_and_is_named(lost):
+    """By its one survivor of three A would be the lowest; B, without any value, would not be there."""
+    rows = {"one": {"A": (0.1, math.nan), "B": (math.nan, math.nan), "C": (0.3, math.nan)}}
+    frame = cells(rows, ("tight",))
+    frame.loc[frame["method"] == "A", lost] = 2
+    frame.loc[frame["method"] == "B", lost] = 3
+    told = "of 1 data sets, among A, B, C; last, since a repetition has no value: A on 1, B on 1"
+    assert ranks(frame, ASKED, {}) == [f"A (tight): lowest mean on 0 and second lowest on 0 {told}"]
+    assert ranks(frame, {**ASKED, "method": "C"}, {}) == [f"C (tight): lowest mean on 1 and second lowest on 0 {told}"]
+    assert "lowest mean on 0 and second lowest on 0" in ranks(frame, {**ASKED, "method": "B"}, {})[0]
+
+
+def test_a_data_set_counts_where_every_method_was_run():
+    rows = {"one": {"A": (0.2, math.nan), "B": (0.1, math.nan)}, "two": {"A": (0.2, math.nan)}}
+    assert ranks(cells(rows), ASKED, {}) == [
+        "A: lowest mean on 0 and second lowest on 1 of 1 data sets, among A, B"
+    ]  # fmt: skip
 
 
 def test_each_calibration_is_compared_with_the_same_one_or_the_tight_one():
