@@ -11,6 +11,7 @@ import pandas as pd
 
 from dpbench.data.domain import Floats
 from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.stats import has_value
 
 NEAREST = 5  # places that a choice rests on
 CLOSE = 1.1  # a method is close to the best one if its error is at most so many times that one's
@@ -41,7 +42,7 @@ def errors_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str]) -> pd
     rows = frame[(frame["metric"] == metric) & np.isfinite(frame["epsilon"])]
     rows = mark_series(rows, series_of(rows, labels))
     value = 1 - rows["value"] if (rows["direction"] == "higher").any() else rows["value"]
-    value = value.where((rows["status"] == "done") & np.isfinite(rows["value"]), math.inf)
+    value = value.where(has_value(rows), math.inf)
     return rows.assign(error=value).groupby([*PLACE, "series"])["error"].mean().unstack("series")
 
 

@@ -28,7 +28,7 @@ from dpbench.report.footnotes import as_text
 from dpbench.report.frames.frame import SERIES
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series
-from dpbench.report.frames.stats import summarise
+from dpbench.report.frames.stats import has_value, summarise
 
 CELL = ("panel", *SERIES, "x", "metric")
 DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
@@ -113,7 +113,7 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
             half *= stdtrit((cells["count"] - 1).clip(lower=1), 0.975)
         cells = cells.assign(low=cells["mean"] - half, high=cells["mean"] + half)
     else:
-        finite = rows["value"].where((rows["status"] == "done") & np.isfinite(rows["value"]))
+        finite = rows["value"].where(has_value(rows))
         quartiles = finite.groupby([rows[name] for name in CELL]).quantile(np.array(list(QUARTILES))).unstack()
         cells = cells.join(quartiles.rename(columns=QUARTILES), on=list(CELL))
     cells["value"] = cells[STATISTICS[statistic][0]]

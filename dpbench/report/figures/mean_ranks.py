@@ -17,6 +17,7 @@ from dpbench.report.figures.style import add_footnote, empty_figure, line_styles
 from dpbench.report.footnotes import as_text, sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.frames.stats import has_value
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
 BLOCK = ["dataset", "delta"]  # what counts once
@@ -56,8 +57,7 @@ def mean_ranks(
 
 def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
     """The mean rank of each series, in the order of the series, with its bar and the tests."""
-    whole = (rows["status"] == "done") & np.isfinite(rows["value"])
-    cells = rows.assign(value=rows["value"].where(whole, math.nan)).groupby([*BLOCK, "series_order"])["value"]
+    cells = rows.assign(value=rows["value"].where(has_value(rows), math.nan)).groupby([*BLOCK, "series_order"])["value"]
     means = cells.agg(lambda values: values.mean(skipna=False)).unstack()
     run = cells.size().unstack().notna().all(axis=1)  # else a series was not run on the data set
     sign = -1.0 if (rows["direction"] == "higher").any() else 1.0

@@ -26,6 +26,7 @@ from dpbench.report.footnotes import as_text, sweep_footnotes
 from dpbench.report.frames.metrics import metric_rows
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.frames.stats import has_value
 from dpbench.report.text import number
 
 DRAWN = ["panel", "epsilon", "series", "x", "y", "low", "high", "count", "trials", "datasets"]
@@ -84,7 +85,7 @@ def _panels(rows: pd.DataFrame, titles: Mapping[str, str], pooled: bool) -> Iter
 
 def _points(rows: pd.DataFrame) -> pd.DataFrame:
     """The point of each series, in their order; of several data sets those count on which every series was run."""
-    whole = (rows["status"] == "done") & np.isfinite(rows["value"]) & np.isfinite(rows["against"])
+    whole = has_value(rows) & np.isfinite(rows["against"])
     valued = rows.assign(x=rows["against"].where(whole), y=rows["value"].where(whole))
     cells = valued.groupby(["dataset", "series_order"]).agg(
         series=("series", "first"), x=("x", "mean"), y=("y", "mean"), se=("y", "sem"), count=("y", "count"),

@@ -12,6 +12,12 @@ from dpbench.report.frames.frame import CELL
 NOT_FAILED = ("no_estimate", "unconverged")  # statuses of trials that have no score, though nothing went wrong
 
 
+def has_value(rows: pd.DataFrame) -> pd.Series:
+    """Which rows are of a trial that is done and has a finite value."""
+    valued: pd.Series = (rows["status"] == "done") & np.isfinite(rows["value"])
+    return valued
+
+
 def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
     """One row per cell (the values of the columns `by`), sorted by them.
 
@@ -26,7 +32,7 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
     if "metric" not in by and frame["metric"].nunique() > 1:
         raise ValueError("cells would mix metrics: put 'metric' into `by` or select one metric first")
     done = frame["status"] == "done"
-    finite = done & np.isfinite(frame["value"])
+    finite = has_value(frame)
     marked = frame.assign(
         _value=frame["value"].where(finite),
         _nonfinite=(done & ~finite).astype("int64"),

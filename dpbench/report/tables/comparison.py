@@ -18,7 +18,7 @@ from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.metrics import metric_rows
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.frames.stats import NOT_FAILED
+from dpbench.report.frames.stats import NOT_FAILED, has_value
 from dpbench.report.tables.ranks import mean_ratios, ranks
 from dpbench.report.text import mean_and_error, number, span
 
@@ -107,7 +107,7 @@ def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any
     place = marked[spec["x"]] if "x" in spec else pd.Series("", index=marked.index)
     marked["setting"] = [_setting(value) for value in place]
     marked["_order"] = pd.to_numeric(place, errors="coerce")
-    marked["_value"] = marked["value"].where((marked["status"] == "done") & np.isfinite(marked["value"]))
+    marked["_value"] = marked["value"].where(has_value(marked))
     marked["_none"] = marked["status"] == "no_estimate"
     marked["_failed"] = marked["_value"].isna() & ~marked["_none"]
     marked["_unconverged"] = marked["status"] == "unconverged"

@@ -14,6 +14,7 @@ from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.stats import has_value
 from dpbench.report.tables.cells import NOT_RUN
 from dpbench.report.text import mean_and_error, number
 
@@ -51,7 +52,7 @@ def difference_table(
 def _cells(rows: pd.DataFrame, labels: Mapping[str, str], setting: str, values: list[Any]) -> pd.DataFrame:
     """Mean, standard error and count of the differences of each row, series and x, in the order of the series."""
     marked = mark_series(rows, series_of(rows, labels)).assign(row=rows["panel"])
-    marked = marked[(marked["status"] == "done") & np.isfinite(marked["value"]) & np.isfinite(marked["x"])]
+    marked = marked[has_value(marked) & np.isfinite(marked["x"])]
     keys = ["row", "series_order", "series", "x", "repetition"]
     first, second = (marked[marked[setting] == value].groupby(keys)["value"].mean() for value in values)
     pairs = (first - second).dropna().rename("value").reset_index()

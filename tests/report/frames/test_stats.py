@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench.report.frames.frame import trial_frame
-from dpbench.report.frames.stats import summarise
+from dpbench.report.frames.stats import has_value, summarise
 
 from ..made_up import make_trial
 
@@ -18,6 +18,14 @@ def test_mean_and_standard_error_are_of_the_finite_values_and_all_trials_are_cou
     assert cell["mean"] == pytest.approx(0.3)
     assert cell["se"] == pytest.approx(np.std(values, ddof=1) / math.sqrt(3))
     assert (cell["count"], cell["nonfinite"], cell["failed"]) == (3, 1, 1)
+
+
+def test_a_value_is_that_of_a_trial_that_is_done_and_finite():
+    trials = [make_trial(mse=value, repetition=i) for i, value in enumerate([0.1, None, math.inf])]
+    frame = trial_frame([*trials, make_trial(status="failed", repetition=3)])
+    kept = frame[(frame["metric"] == "mse") & has_value(frame)]
+    assert list(kept["repetition"]) == [0]
+    assert not has_value(frame.assign(status="unconverged", value=1.0)).any()
 
 
 def test_one_value_has_no_standard_error():
