@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .engines import Model, check_effort
-from .measurements import InferenceError, Measurement, Target, checked_sizes, fold, loss_of
-from .model import MarkovModel, oracle_of
+from .measurements import Measurement, Target, checked_sizes, fold, loss_of
+from .model import MarkovModel, checked_start, oracle_of
 from .oracle import Oracle
 from .solver import Problem, Solution, solve
 from .starts import carried, divergence, independent
@@ -52,16 +52,13 @@ class JunctionTree:
         **Shapes**: `measurements[i].values` has the sizes of its clique. Raises `InferenceError` for invalid input.
         """
         sizes = checked_sizes(sizes, measurements)
-        if warm_start is not None and not isinstance(warm_start, MarkovModel):
-            raise InferenceError(f"the warm start must be a MarkovModel, not a {type(warm_start).__name__}")
-        if warm_start is not None and any(sizes.get(a, n) != n for a, n in warm_start.sizes.items()):
-            raise InferenceError(f"the warm start has sizes {dict(warm_start.sizes)}, this domain {sizes}")
+        start = checked_start(warm_start, sizes)
         tolerance = self.tolerance
         if tolerance is None:
             tolerance = TIGHT if model_mb(sizes, [m.clique for m in measurements]) <= SMALL_MB else LOOSE
         target = fold(sizes, measurements)
         oracle = oracle_of(sizes, target.cliques)
-        solution = _solution(oracle, target, warm_start, self.iterations, tolerance)
+        solution = _solution(oracle, target, start, self.iterations, tolerance)
         oracle.calibrate(solution.theta, target.total)
         potentials = dict(zip(target.cliques, oracle.split(solution.theta), strict=True))
         pulls = dict(zip(target.cliques, oracle.split(solution.pull), strict=True))

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from .engines import Model, check_effort
-from .measurements import InferenceError, Measurement, checked_sizes, loss_of
-from .model import MarkovModel
+from .measurements import Measurement, checked_sizes, loss_of
+from .model import MarkovModel, checked_start
 from .trees import model_mb
 
 
@@ -52,13 +52,13 @@ class Mbi:
     ) -> MarkovModel:
         """As `JunctionTree.estimate`."""
         sizes = checked_sizes(sizes, measurements)
-        if warm_start is not None and not isinstance(warm_start, MarkovModel):
-            raise InferenceError(f"the warm start must be a MarkovModel, not a {type(warm_start).__name__}")
+        earlier = checked_start(warm_start, sizes)
         mbi = _mbi()
         domain = mbi.Domain.fromdict(sizes)
         linear = [mbi.LinearMeasurement(m.values.ravel(), m.clique, m.sigma) for m in measurements]
-        old = {} if warm_start is None else warm_start.potentials
-        tables = {clique: mbi.Factor(domain.project(clique), table) for clique, table in old.items()}
+        old = {} if earlier is None else earlier.potentials
+        known = {clique: table for clique, table in old.items() if set(clique) <= set(sizes)}
+        tables = {clique: mbi.Factor(domain.project(clique), table) for clique, table in known.items()}
         start = mbi.CliqueVector(domain, tuple(tables), tables) if tables else None
         found = mbi.estimation.MirrorDescent().estimate(domain, linear, iters=self.iterations, warm_start=start)
         potentials = {

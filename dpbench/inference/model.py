@@ -120,6 +120,17 @@ class MarkovModel(Model):
         return sample_rows(self.oracle.shape, tree, beliefs, rows, rng)
 
 
+def checked_start(warm_start: Model | None, sizes: Mapping[str, int]) -> MarkovModel | None:
+    """The warm start, if any, once it is known to be a Markov model whose sizes fit. Raises `InferenceError`."""
+    if warm_start is None:
+        return None
+    if not isinstance(warm_start, MarkovModel):
+        raise InferenceError(f"the warm start must be a MarkovModel, not a {type(warm_start).__name__}")
+    if any(sizes.get(name, size) != size for name, size in warm_start.sizes.items()):
+        raise InferenceError(f"the warm start has sizes {dict(warm_start.sizes)}, this domain {dict(sizes)}")
+    return warm_start
+
+
 def oracle_of(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> Oracle:
     """The junction tree of these cliques, with a factor on each of them."""
     index, shape = {name: i for i, name in enumerate(sizes)}, tuple(sizes.values())

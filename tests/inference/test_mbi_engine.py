@@ -59,3 +59,15 @@ def test_an_earlier_model_is_a_warm_start_and_one_of_another_engine_is_refused()
     assert warm.loss <= best.loss * (1 + 1e-4) < Mbi(iterations=50).estimate(sizes, ms).loss
     with pytest.raises(InferenceError, match="must be a MarkovModel, not a MixtureModel"):
         Mbi().estimate(sizes, ms, warm_start=ProductMixture(2).estimate(sizes, ms))
+
+
+def test_a_warm_start_of_other_sizes_is_refused_and_what_it_has_of_other_attributes_is_left_out():
+    rng = np.random.default_rng(23)
+    sizes = {"a": 4, "b": 3}
+    ms = measure(skewed_joint(rng, sizes, 1000.0), sizes, [("a", "b")], 5.0, rng)
+    with pytest.raises(InferenceError, match=r"the warm start has sizes \{'a': 3\}, this domain"):
+        Mbi(iterations=50).estimate(sizes, ms, warm_start=JunctionTree().estimate({"a": 3}, []))
+    more = {**sizes, "c": 2}
+    wider = measure(skewed_joint(rng, more, 1000.0), more, [("a", "b"), ("b", "c")], 5.0, rng)
+    found = Mbi(iterations=50).estimate(sizes, ms, warm_start=JunctionTree().estimate(more, wider))
+    assert dict(found.sizes) == sizes
