@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown
 from dpbench.metrics.evaluation import Evaluation, Score
 from dpbench.models.fit import Fit
 from dpbench.privacy.budget import Budget
-from dpbench.releases import Release
+from dpbench.releases import Coefficients, Release, SufficientStatistics
+from dpbench.releases.checks import check_array
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,6 +134,15 @@ def check_signature(kind: str, function: Callable[..., Any], where: str) -> None
         raise UserError(
             f"{where} ({_place(function)}): {problem}; a {kind} takes {_text(wanted)}, and this one {_text(came)}"
         )
+
+
+def check_columns(release: Release, design: Design) -> None:
+    """Statistics and coefficients are of the features of the design. Raises `ContractError`."""
+    shape = (len(design.columns),)
+    if (statistics := release.get(SufficientStatistics)) is not None:
+        check_array("X'y of the release", statistics.xty, shape)
+    if (coefficients := release.get(Coefficients)) is not None:
+        check_array("the coefficients of the release", coefficients.values, shape)
 
 
 def parameters_of(kind: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -45,7 +45,7 @@ def _report(title: str, checks: Iterable[plugins.Check]) -> bool:
             good &= not problems
             for problem in problems or [""]:
                 print(f"  {'wrong' if problem else 'ok':<6} {what}{': ' if problem else ''}{bounded(problem)}")
-    except Exception as error:  # whatever a plug-in raises is a finding
+    except (Exception, SystemExit) as error:  # whatever a plug-in raises is a finding
         text = str(error) if isinstance(error, UserError) else text_of(error)
         print(f"  wrong  stopped after {what!r}: {bounded(text)}")
         return False

@@ -14,6 +14,7 @@ import numpy as np
 
 from dpbench.config import Part, composed
 from dpbench.config.parts import parts_of
+from dpbench.contracts import check_columns
 from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
@@ -73,6 +74,7 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
         release = made(part, table, budget=budget)
         where = f"epsilon={epsilon:g}, {relation}"
         wrong = _wrong(check_release, release, part.offers, budget, table.domain)
+        wrong = wrong or (_wrong(check_columns, release, _design(table)) if part.takes("design") else [])
         yield f"a release of what it offers ({where})", wrong
         if wrong:
             return

@@ -145,11 +145,14 @@ def _check_dataset(node: Any) -> None:
 
 
 def _located(override: str, config_dir: Path | None) -> str:
-    """The setting as Hydra finds it: experiment=linreg_adult names the file linreg_adult.yaml in any folder.
+    """The setting as Hydra finds it: experiment=linreg_adult names the file linreg_adult.yaml in any folder, and a
+    sweep may be over settings that none was over before.
 
-    >>> _located("experiment=linreg_adult", None), _located("epsilon=1", None)
-    ('experiment=dd_ssp/linreg_adult', 'epsilon=1')
+    >>> _located("experiment=linreg_adult", None), _located("sweep={seed:[0,1]}", None)
+    ('experiment=dd_ssp/linreg_adult', '+sweep={seed:[0,1]}')
     """
+    if re.match(r"sweep[.=]", override):
+        return f"+{override}"
     key, _, name = override.partition("=")
     path = choices("experiment", config_dir).get(name) if key.lstrip("+") == "experiment" else None
     return f"{key}={folder_of(path)}{name}" if path else override

@@ -10,6 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from dpbench.contracts import check_columns
 from dpbench.data.encode import Design
 from dpbench.data.load import is_public, load_dataset
 from dpbench.data.public import public_part, shared_rows
@@ -85,6 +86,8 @@ def make_release(request: Message, work: Work) -> None:
     work.facts["provenance"] = request["provenance"]
     with work.phase("budget", limited=True):
         checked = check_release(made, request["offers"], key.budget, train.domain)
+        if key.design is not None:
+            check_columns(checked, parameters["design"])
         inputs = (*checked.nonprivate_inputs, *request["nonprivate_inputs"], *told)
         release = _as_read(replace(checked, nonprivate_inputs=inputs))
         cost = cost_of(release, key)

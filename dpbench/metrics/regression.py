@@ -35,8 +35,9 @@ def mse_unit(evaluation: Evaluation) -> Score:
 
 def r2(evaluation: Evaluation) -> Score:
     """1 - MSE / variance of the target, on the test rows (NaN if the target is constant there)."""
-    variance = float(np.var(evaluation.reference.test[1]))
-    return Score("r2", 1 - _mse(evaluation) / variance if variance else float("nan"), "", "higher")
+    _, y = evaluation.reference.test
+    constant = np.ptp(y) == 0  # its variance may come out as a rounding error
+    return Score("r2", float("nan") if constant else 1 - _mse(evaluation) / float(np.var(y)), "", "higher")
 
 
 def rel_mse(evaluation: Evaluation) -> Score:

@@ -30,3 +30,23 @@ def test_several_parts_are_checked_in_turn_and_one_that_fails_makes_the_code_1(t
         "metric mse",
         "table comparison_table",
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise SystemExit(0)", "SystemExit"),
+        (
+            "from dataclasses import replace; from dpbench.mechanisms.ssp import ssp\n"
+            "    made = ssp(train, budget, rng, design=design); (one,) = made.parts\n"
+            "    return replace(made, parts=(replace(one, xtx=one.xtx[1:, 1:], xty=one.xty[1:]),))",
+            "X'y of the release must have the shape",
+        ),
+    ],
+)
+def test_a_mechanism_that_ends_the_program_or_leaves_out_a_feature_is_found(tmp_path, capsys, body, message):
+    (tmp_path / "mechanism").mkdir()
+    (tmp_path / "bad.py").write_text(f"def bad(train, budget, rng, *, design):\n    {body}\n")
+    (tmp_path / "mechanism" / "bad.yaml").write_text("bad:\n  _target_: bad.bad\n  _offers_: [statistics]\n")
+    assert main(["check", "mechanism=bad", "--config-dir", str(tmp_path)]) == 1
+    assert message in capsys.readouterr().out

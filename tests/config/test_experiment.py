@@ -7,7 +7,9 @@ from dpbench.errors import UserError
 
 
 def test_of_a_setting_and_a_sweep_over_it_the_line_takes_the_later():
-    assert len(compose(["+sweep={seed:[1,2,3]}"]).grids) == 3
+    for plus in ("", "+"):
+        assert len(compose([f"{plus}sweep={{seed:[1,2,3]}}"]).grids) == 3
+        assert len(compose([f"{plus}sweep.seed=[1,2,3]"]).grids) == 3
     (grid,) = compose(["+sweep={seed:[1,2,3]}", "seed=7"]).grids
     assert grid.seed == 7
     assert [grid.seed for grid in compose(["seed=7", "+sweep={seed:[1,2,3]}"]).grids] == [1, 2, 3]

@@ -50,6 +50,15 @@ def test_error_on_the_test_rows_in_both_units(reference):
     assert regression.r2(same).value == pytest.approx(1 - mse / np.var(grades))
 
 
+def test_a_constant_target_has_no_r2_even_where_its_variance_is_a_rounding_error():
+    domain = Domain((Attribute.discrete("x", [-1, 0, 1]), Attribute.discrete("y", [0.0, 0.1, 0.2])))
+    rows = Table(domain, np.array([np.arange(60) % 3, np.full(60, 1)]).T)
+    made = Reference(Split(rows, rows), Design(domain, "y", scaled=False))
+    assert 0 < np.var(made.test[1]) < 1e-30  # the case at hand
+    assert np.isnan(regression.r2(evaluation(made, rows)).value)
+    assert np.isnan(regression.mse_of_variance(evaluation(made, rows)).value)
+
+
 @pytest.mark.parametrize("metric", [regression.coefficient_error, regression.coefficient_distance])
 def test_a_model_without_coefficients_is_refused_what_compares_them(metric):
     """Beside a design of one column, its empty array would count as no error at all."""
