@@ -26,7 +26,7 @@ from dpbench.grid.releases import stored_release
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.releases import SyntheticRows
-from dpbench.report.export import NAME, Exported, load_export
+from dpbench.report.export import NAME, Exported, load_export, publishable
 from dpbench.report.frames.frame import joined_frame, rows_of
 
 FOLDER = "export"  # in the results folder
@@ -53,7 +53,7 @@ COLUMNS = {
     "value": "of the score; missing if there is none",
     "unit": "of the value",
     "direction": "which values are better: lower, higher or none",
-    "detail": "what the score has beside its value, as JSON; empty if nothing",
+    "detail": "what the score has beside its value, as JSON; empty if nothing, and for private rows",
     "release_seconds": "of making the release",
     "model_seconds": "of fitting the model",
     "commit": "of the code that made the trial",
@@ -86,8 +86,11 @@ def export(arguments: argparse.Namespace) -> int:
 
 
 def write_parquet(trials: Sequence[Trial], folder: Path, name: str, notes: Sequence[str] = ()) -> list[Path]:
-    """Write `name`.parquet, a row for each score, and `name`.json, which says what it is; the paths."""
-    rows = rows_of(trials)
+    """Write `name`.parquet, a row for each score, and `name`.json, which says what it is; the paths.
+
+    The trials are written as they are `publishable`.
+    """
+    rows = rows_of([publishable(trial) for trial in trials])
     settings = pd.Series([canonical(without_repetition(key.to_dict())[0]) for key in rows.keys], dtype="str")
     seeds = pd.Series([key.release.seed for key in rows.keys])
     place = rows.scores.drop_duplicates("trial").set_index("trial")["setting"]

@@ -118,16 +118,14 @@ def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[Exported, in
 
 
 def write_export(trials: Iterable[Trial], folder: Path) -> Path:
-    """Write `NAME` into `folder`; its path. A file with the same trials stays as it is.
-
-    Every field is kept, but on private rows the text of an error, which may hold values of theirs, and the details of
-    the scores, which hold statistics of theirs without noise.
+    """Write `NAME` into `folder`, each trial as it is `publishable`; its path. A file with the same trials stays as it
+    is.
     """
     cells: dict[str, list[dict[str, Any]]] = {}
     texts: dict[object, str] = {}
     with all_stays():
         for trial in sorted(trials, key=lambda one: (one.key.release.repetition, one.id)):
-            record = {**_publishable(trial).own(), "repetition": trial.key.release.repetition}
+            record = {**publishable(trial).own(), "repetition": trial.key.release.repetition}
             # provenances are long: trials that do not share them stand in cells of their own
             same = {name: record.pop(name) for name in ("experiment", "provenance", "release_provenance")}
             told = (trial.key.setting, trial.experiment, id(trial.provenance), id(trial.release_provenance))
@@ -165,7 +163,10 @@ def question_of(key: TrialKey) -> str:
     return TrialKey(first, key.metrics).uncoded().id
 
 
-def _publishable(trial: Trial) -> Trial:
+def publishable(trial: Trial) -> Trial:
+    """The trial; on private rows without the text of an error, which may hold values of theirs, and without the details
+    of the scores, which hold statistics of theirs without noise.
+    """
     if trial.public:
         return trial
     scores = tuple(replace(score, detail=None) for score in trial.scores)

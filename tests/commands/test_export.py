@@ -2,14 +2,17 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from dpbench.cli import main
-from dpbench.commands.export import COLUMNS, decoded
+from dpbench.commands.export import COLUMNS, decoded, write_parquet
 from dpbench.data.table import Table
+from dpbench.metrics.evaluation import Score
+from tests.report.made_up import make_trial
 
 
 @pytest.fixture(scope="module")
@@ -41,6 +44,16 @@ def test_every_score_of_every_trial_is_a_row_and_the_manifest_says_what_it_is(st
     assert (about["sha256"], about["trials"], about["rows"]) == (digest, len(stored.trials()), len(frame))
     settings = json.loads(frame["settings"][frame["mechanism"] == "adassp"].iloc[0])
     assert settings["release"]["budget"]["epsilon"] == 1.0 and "repetition" not in settings["release"]
+
+
+def test_what_a_score_says_of_private_rows_beside_its_value_is_left_out(tmp_path):
+    score = Score("coverage", 0.5, "", "none", {"population": [0.515506]})
+    made = [make_trial(repetition=k, scores=[score], metrics=["coverage"]) for k in (0, 1)]
+    trials = [replace(trial, public=k > 0) for k, trial in enumerate(made)]
+    parquet, about = write_parquet(trials, tmp_path, "grid")
+    details = pd.read_parquet(parquet).set_index("trial")["detail"].to_dict()
+    assert details == {made[0].id: "", made[1].id: '{"population": [0.515506]}'}
+    assert "private rows" in json.loads(about.read_text())["columns"]["detail"]
 
 
 def test_the_rows_of_a_release_are_in_their_units_with_the_ledger_beside_them(stored, capsys):
