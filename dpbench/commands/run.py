@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, and show where it stands; then the table.
 
     0 if every trial of the plan (or shard) is stored and ended well. Else 1, or 2 if there are failures and all of
-    them were refused for the user's settings.
+    them were refused for the user's settings; with --plan, of a task, 2 says that it could not run.
     """
     recall(arguments)
     if arguments.show:
@@ -62,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"{len(trials)} of {len(plan.trial_ids)} trials are stored in {store.folder}; {ran} ran now")
     if accepted:
         print(f"{len(accepted)} of them are results of other code (--other-code)")
-    return _outcome(trials, plan)
+    code = _outcome(trials, plan)
+    return min(code, 1) if arguments.plan else code
 
 
 def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment) -> int:

@@ -324,3 +324,12 @@ def test_a_table_with_private_pgms_json_of_sizes_runs_the_same_grid(bench, capsy
     assert "numeric" in capsys.readouterr().err
     assert bench.run(*settings, "dataset.numeric=[grade]") == 0
     assert "DD-SSP" in capsys.readouterr().out
+
+
+def test_a_task_says_by_its_exit_code_whether_it_ran(bench):
+    refused = ["mechanism=[adassp]", "mechanism.adassp.failure=2", "repetitions=1"]
+    assert bench.run(*refused) == 2
+    assert [trial["error"]["type"] for trial in bench.trials().values()] == ["UserError"]
+    task = ["run", f"results={bench.results}", "jobs=1", "--plan"]
+    assert main([*task, str(bench.results / "grid" / "plan.jsonl")]) == 1, "it ran, and stored its failures"
+    assert main([*task, "none.jsonl"]) == 2

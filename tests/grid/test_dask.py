@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dpbench.cli import main
 from dpbench.grid import dask
 from dpbench.grid.guard import below, processes
 
@@ -145,6 +146,15 @@ def test_tasks_end_with_the_run_that_waits_for_them_and_the_same_line_goes_on(us
     (user.folder / "open").touch()
     assert f"{TRIALS} of {TRIALS}" in end(start(user, "gone", "executor=dask", "jobs=2")), "on a cluster of its own"
     assert user.trials() == undisturbed
+
+
+@pytest.mark.dask
+def test_trials_that_were_refused_do_not_end_the_tasks_of_the_others(bench, distributed):
+    refused = ["mechanism=[adassp]", "mechanism.adassp.failure=2", "repetitions=4"]
+    assert bench.run(*refused, f"results={bench.folder}/local") == 2
+    assert main(["run", *bench.settings(*refused, "executor=dask", "shards=4", "jobs=2")]) == 2
+    on_dask, bench.results = bench.trials(), bench.folder / "local"
+    assert on_dask == bench.trials() and len(on_dask) == 4
 
 
 @pytest.mark.dask
