@@ -65,7 +65,7 @@ def metric_by_metric(
         set_titles(figure, grid, [title for title, _ in panels] or [""], spec)
         add_legend(figure, grid, [one.label for one in known])
         told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
-        counts = [f"{title}: {points['datasets'].iloc[0]} data sets" for title, points in panels if pooled]
+        counts = [f"{title}: {max(points['datasets'], default=0)} data sets" for title, points in panels if pooled]
         add_footnote(figure, as_text([TOLD, *([POOLED, *counts] if pooled else [EACH]), *told, notes]))
     return figure, pd.concat(drawn, ignore_index=True)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
 
@@ -112,6 +112,8 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec:
         told += [f"at {row['value']:.2g}"] if row["value"] != row["x"] else []
         text = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 6, "color": look["color"]}
         axes.annotate(", ".join(told), (row["x"], row["y"]), **text)
+    if points.empty:
+        axes.text(0.5, 0.5, "no data set has every method", transform=axes.transAxes, ha="center", va="center")
     for value in spec.get("lines") or []:
         axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
     axes.set(xlabel=spec.get("xlabel") or spec["against"], ylabel=spec.get("ylabel") or spec["metric"])

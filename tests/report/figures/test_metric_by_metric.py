@@ -45,6 +45,17 @@ def test_pooled_points_are_geometric_means_over_the_data_sets_that_every_method_
     assert set(points["datasets"]) == {2} and "ε = 0.1: 2 data sets" in footnote(figure)
 
 
+def test_a_pooled_panel_without_a_data_set_that_every_method_ran_on_says_so():
+    apart = trials({"adult": {"ssp": 0.4}, "fire": {"adassp": 0.9}})
+    figure, points = drawn(apart, pooled=True)
+    assert points.empty and "ε = 0.1: 0 data sets" in footnote(figure)
+    assert [text.get_text() for text in figure.axes[0].texts] == ["no data set has every method"]
+    figure, points = drawn([*apart, *trials(epsilon=1.0)], pooled=True, xscale="log", yscale="log")
+    assert set(points.index) == {("ε = 1", "SSP"), ("ε = 1", "AdaSSP")}
+    assert points.loc["ε = 1", "y"].to_dict() == pytest.approx({"SSP": 0.8, "AdaSSP": 0.3})
+    assert [len(axes.containers) for axes in figure.axes] == [0, 2]
+
+
 def test_bars_are_standard_errors_and_what_lacks_a_value_is_counted():
     again = [*trials(), *trials({"adult": {"ssp": 0.6, "adassp": None}}, repetition=1)]
     figure, points = drawn(again)
