@@ -117,6 +117,10 @@ class Page:
         since, limited, name = _PHASE.unpack_from(self._memory)
         return Phase(name.rstrip(b"\0").decode(), limited, since) if name[0] else None
 
+    def close(self) -> None:
+        """Let go of the memory."""
+        self._memory.close()
+
 
 class Printed:
     """What a process and those below it print into a file of `memory`; of much, the last."""
@@ -142,6 +146,10 @@ class Printed:
         os.ftruncate(self.fileno(), 0)
         said = f"[the last {PRINTED:,} bytes of what was printed]\n" if len(last) > PRINTED else ""
         return said + last[-PRINTED:].decode(errors="replace")
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
 
     def _last(self) -> bytes:
         """What is to be kept, and one byte more if there is more."""

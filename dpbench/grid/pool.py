@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -15,6 +14,16 @@ class Pair:
 
     def __init__(self) -> None:
         self.rows, self.model = Child(), Child()
+
+    def stop(self) -> None:
+        """End both at once, whatever they do."""
+        self.rows.stop()
+        self.model.stop()
+
+    def close(self) -> None:
+        """Let go of the files of both, of which nobody asks anything more."""
+        self.rows.close()
+        self.model.close()
 
 
 class Pool:
@@ -34,28 +43,30 @@ class Pool:
                 raise StoppedError
             pair = self._idle.pop() if self._idle else Pair()
             self._busy.append(pair)
-        yield pair
-        with self._lock:  # after an error the pair may still be at work: it is not given out again
-            self._busy.remove(pair)
-            self._idle.append(pair)
+        failed = True
+        try:
+            yield pair
+            failed = False
+        finally:
+            with self._lock:
+                self._busy.remove(pair)
+                closed = self._closed  # and the pair stopped
+                if not (failed or closed):
+                    self._idle.append(pair)
+            if failed and not closed:  # it may still be at work
+                pair.stop()
+            if failed or closed:
+                pair.close()
 
     def close(self) -> None:
         """Let the idle processes end by themselves, and end the others at once, whatever they do."""
         with self._lock:
             self._closed = True
-            idle, busy = self._idle, self._busy
+            idle, busy = self._idle, [*self._busy]
         for pair in busy:
-            pair.rows.stop()
-            pair.model.stop()
+            pair.stop()
         for child in (child for pair in idle for child in (pair.rows, pair.model)):
             child.leave()
         for child in (child for pair in idle for child in (pair.rows, pair.model)):
             child.stop(EXIT_SECONDS)
-
-
-_pools: defaultdict[str, Pool] = defaultdict(Pool)
-
-
-def pool_of(run: str) -> Pool:
-    """The pool of a run in this process; other processes that work for the same run have their own."""
-    return _pools[run]
+            child.close()

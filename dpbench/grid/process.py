@@ -191,7 +191,7 @@ class Child:
                 raise StoppedError
             self._end()
             self._last_words = self._output.take()
-            self._channel.close()
+            self.close()
             self._start()
 
     def _end(self) -> None:
@@ -215,6 +215,11 @@ class Child:
         with self._lock:
             self._stopped = True
             self._end()
+
+    def close(self) -> None:
+        """Let go of its files, once it has ended."""
+        for one in (self._channel, self._page, self._output):
+            one.close()
 
 
 def _ended(status: str, phase: str, kind: str, message: str, peak_mb: float | None = None) -> Reply:

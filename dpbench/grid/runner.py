@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from dpbench.grid.claims import Claims
 from dpbench.grid.plan import Plan, ReleaseItem
-from dpbench.grid.pool import pool_of
 from dpbench.grid.provenance import provenance
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED, Context, Outcome, Result, check_data, run_batch
@@ -85,7 +84,7 @@ def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary]
                 settled = time.monotonic()
         _settle(context, claimed)
     finally:
-        pool_of(context.run).close()
+        context.pool.close()
         claims.close()
     return summary
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,7 +14,7 @@ from dpbench.grid.channel import Message
 from dpbench.grid.claims import Claims
 from dpbench.grid.fits import read_header
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
-from dpbench.grid.pool import Pair, pool_of
+from dpbench.grid.pool import Pair, Pool
 from dpbench.grid.process import Reply
 from dpbench.grid.provenance import threads
 from dpbench.grid.records import Runtime, Trial, TrialKey, score_from_dict, spent_from_dict
@@ -30,7 +29,7 @@ Work = tuple[TrialKey, ReleaseItem, Reply]  # a trial to do, and how its release
 
 @dataclass(frozen=True)
 class Context:
-    """What all supervisors of a run share; `run` names it."""
+    """What all supervisors of a run share."""
 
     store: Store
     settings: tuple[Setting, ...]
@@ -38,7 +37,7 @@ class Context:
     claims: Claims
     force: bool = False
     retry_failed: bool = False
-    run: str = field(default_factory=lambda: uuid.uuid4().hex)
+    pool: Pool = field(default_factory=Pool)
 
     def stored(self, key: TrialKey) -> bool:
         """Whether the trial need not run, by what was last seen of the store."""
@@ -66,7 +65,7 @@ def check_data(plan: Plan, context: Context) -> None:
     Raises `UserError` if data cannot be had, do not fit their declaration, or leave a part of the split empty.
     """
     firsts = {item.setting: item for item in reversed(plan.releases)}
-    with pool_of(context.run).pair() as pair:
+    with context.pool.pair() as pair:
         for place, item in sorted(firsts.items()):
             setting = plan.settings[place]
             message = _message("check", setting, context)
@@ -82,7 +81,7 @@ def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool 
 
     Each trial is stored as soon as it ends, or, `together`, all at the end: for trials of so little work that to hand
     them over one by one would take longer. Releases that other runners are at work on are left to them.
-    Any thread of any process may call it: the work is done in processes of its own.
+    Any thread may call it: the work is done in processes of its own.
     Raises `StoreError` if the results cannot be written.
     """
     start, claimed = time.monotonic(), [context.claims.take(item.key.id) for item in items]
@@ -90,7 +89,7 @@ def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool 
     mine = [item for item, mine in zip(items, claimed, strict=True) if mine]
     wanted, ran = list(_wanted(mine, context)) if mine else [], list[Result]()
     if wanted:
-        with pool_of(context.run).pair() as pair:
+        with context.pool.pair() as pair:
             made = _releases(wanted, context, pair)
             work = [(key, item, reply) for item, reply in zip(wanted, made, strict=True) for key in item.trials]
             for one in [work] if together else [[one] for one in work]:

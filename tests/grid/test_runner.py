@@ -1,13 +1,16 @@
 """What of a plan runs, and in which order."""
 
+import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from dpbench.config import compose
-from dpbench.grid import runner
+from dpbench.grid import runner, trial
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import Failure, Trial
 from dpbench.grid.runner import BATCH, BATCH_SECONDS, Batches, Options, missing, run
@@ -154,3 +157,24 @@ def test_a_disk_that_is_full_when_a_release_is_written_stops_the_run_too(bench, 
     with pytest.raises(StoreError, match="What was stored before is untouched"):
         run(make_plan(compose(bench.settings())), store, Options(jobs=jobs), lambda summary: None)
     assert not bench.trials()
+
+
+def shared():
+    """The channels and the memory that this process shares with others."""
+    found = [os.path.realpath(path) for path in Path("/proc/self/fd").iterdir()]
+    return sorted(path for path in found if "socket:" in path or "memfd:" in path)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell which files are open")
+@pytest.mark.parametrize("error", [None, MemoryError])
+def test_a_run_leaves_no_channel_open(bench, monkeypatch, error):
+    before = shared()
+    if error is not None:
+        monkeypatch.setattr(trial, "_trials", lambda *given: raised(error))
+    with nullcontext() if error is None else pytest.raises(error):
+        bench.run("repetitions=1")
+    assert shared() == before
+
+
+def raised(error):
+    raise error

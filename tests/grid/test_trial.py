@@ -26,7 +26,7 @@ SCORE = {"name": "mse", "value": 0.5, "unit": "", "direction": "lower"}
 class Office:
     """A supervisor's processes, which answer as they are told."""
 
-    def __init__(self, bench, monkeypatch):
+    def __init__(self, bench):
         self.asked = []
         self.replies = {
             "release": Reply("done", seconds={"release": 2.0}, peak_mb=50.0, answer={**FACTS, "place": PLACE}),
@@ -34,11 +34,10 @@ class Office:
             "metrics": Reply("done", seconds={"metrics": 0.1}, peak_mb=60.0, answer={"scores": [SCORE]}),
         }
         self.rows = self.model = self
-        monkeypatch.setattr(trial, "pool_of", lambda run: self)
         self.plan = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=1", "metric=[mse]")))
         self.item, self.store = self.plan.releases[0], Store(bench.results, "grid")
         self.store.prepare()
-        self.context = trial.Context(self.store, self.plan.settings, {"commit": "new"}, Claims(self.store))
+        self.context = trial.Context(self.store, self.plan.settings, {"commit": "new"}, Claims(self.store), pool=self)
 
     @contextmanager
     def pair(self):
@@ -55,8 +54,8 @@ class Office:
 
 
 @pytest.fixture
-def office(bench, monkeypatch):
-    return Office(bench, monkeypatch)
+def office(bench):
+    return Office(bench)
 
 
 def test_a_trial_records_scores_costs_and_what_each_phase_took(office):
