@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -83,17 +84,19 @@ def last_tasks(store: Store, trials: Collection[str]) -> dict[str, Task]:
 
 
 def add_job(store: Store, job: str, folder: Path, tasks: int) -> None:
-    """Note that an array was submitted."""
+    """Note that an array was submitted; of several that are noted at once none is lost."""
     path = jobs_file(store)
-    before = path.read_text() if path.exists() else ""
-    store.write_text(path, before + json.dumps({"job": job, "folder": folder.name, "tasks": tasks}) + "\n")
+    with store.writing(path), path.open("a") as file:
+        file.write(json.dumps({"job": job, "folder": folder.name, "tasks": tasks}) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _submitted(store: Store) -> Iterator[Task]:
-    """All tasks, in the order in which they were submitted."""
+    """All tasks, in the order in which they were submitted; a line that is being written is not there yet."""
     path = jobs_file(store)
     try:
-        jobs = [json.loads(line) for line in path.read_text().splitlines()]
+        jobs = [json.loads(line) for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
         folders = [(str(job["job"]), path.parent / job["folder"], int(job["tasks"])) for job in jobs]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(f"{path}, which says what was submitted, cannot be read ({error}): remove it") from error

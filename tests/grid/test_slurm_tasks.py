@@ -2,12 +2,13 @@
 
 import json
 import stat
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from dpbench.cli import main
 from dpbench.grid.plan import read_plan
-from dpbench.grid.slurm_tasks import jobs_file, last_tasks
+from dpbench.grid.slurm_tasks import add_job, jobs_file, last_tasks
 from dpbench.grid.store import Store
 
 OVER = "slurmstepd-vm: error: *** JOB 8 ON vm CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\n"
@@ -58,6 +59,22 @@ def test_each_source_is_asked_for_what_those_before_do_not_know(bench, submitted
     assert "6 left" in told
     assert "SLURM job 7: of those left, 1 cancelled (task 4), 1 no longer known to SLURM (task 6)" in told
     assert "4 are missing: dpbench slurm" in told
+
+
+def test_arrays_that_are_submitted_at_once_are_all_noted(submitted):
+    store, folder, _ = submitted
+    with ThreadPoolExecutor(8) as several:
+        list(several.map(lambda job: add_job(store, str(job), folder, 6), range(100, 200)))
+    jobs = [json.loads(line)["job"] for line in jobs_file(store).read_text().splitlines()]
+    assert jobs[0] == "7" and sorted(jobs[1:]) == [str(job) for job in range(100, 200)]
+
+
+def test_a_job_whose_line_is_being_written_is_not_there_yet(submitted):
+    store, _, install = submitted
+    install("squeue", *(f"7_{number}|RUNNING" for number in range(1, 7)))
+    with jobs_file(store).open("a") as file:
+        file.write('{"job": "8", "fol')
+    assert set(states(store).values()) == {"running"}
 
 
 def test_without_sacct_the_logs_tell(submitted):
