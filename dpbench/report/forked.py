@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import TypeVar
@@ -23,7 +25,8 @@ def forked(calls: Sequence[Callable[[], Made]]) -> list[Made]:
 
     Only what they return is sent back. Where processes cannot be forked safely, outside Linux or once jax has started
     its threads, the calls are made here.
-    Raises what a call raises, and `UserError` if a process was killed.
+    Raises what a call raises, or where that cannot be sent a `RuntimeError` with its traceback, and `UserError` if a
+    process was killed.
     """
     safe = sys.platform == "linux" and "jax" not in sys.modules
     count = min(joblib.cpu_count(), len(calls)) if safe else 1
@@ -62,4 +65,12 @@ def _make(calls: Sequence[Callable[[], Made]], left: int, back: Connection) -> N
             made[place] = calls[place]()
         back.send(made)
     except Exception as error:
-        back.send(error)
+        back.send(_sendable(error))
+
+
+def _sendable(error: Exception) -> Exception:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever its class does
+        return RuntimeError("".join(traceback.format_exception(error)))
+    return error

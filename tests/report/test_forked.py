@@ -40,6 +40,28 @@ def _refuse(message):
     raise UserError(message)
 
 
+class Several(Exception):
+    """It is pickled with one argument, and cannot be made again from that."""
+
+    def __init__(self, what, why):
+        super().__init__(f"{what}: {why}")
+
+
+def _several():
+    raise Several("a figure", "no rows")
+
+
+def _unsendable():
+    raise ValueError("no rows", lambda: None)
+
+
+@pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core: the calls are made in this very process")
+@pytest.mark.parametrize("fails", [_several, _unsendable])
+def test_an_error_that_cannot_be_sent_is_told_with_its_traceback(fails):
+    with pytest.raises(RuntimeError, match=f"(?s){fails.__name__}.*no rows"):
+        forked([partial(int, "1"), fails])
+
+
 @pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core: the calls are made in this very process")
 def test_a_process_that_is_killed_is_told():
     with pytest.raises(UserError, match="was killed"):
