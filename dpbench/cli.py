@@ -154,10 +154,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> argparse.Action:
     """The commands that hold results, ledgers and data against something; the names of data sets, to be completed."""
-    compare = add("compare", "compare:compare", "Compare two sets of results cell by cell.", common)
+    text = "Compare two sets of results cell by cell; exit with 1 where B lacks values that A has."
+    compare = add("compare", "compare:compare", text, common)
     compare.add_argument("first", metavar="A", help="a folder with results, or COMMIT[:FOLDER] of this repository")
     compare.add_argument("second", metavar="B", help="what is held against it")
-    text = "exit with 1 where a difference is beyond this part of the first mean"
+    text = "exit with 1 also where a difference is beyond this part of the first mean"
     compare.add_argument("--tolerance", type=float, metavar="PART", help=text)
     compare.add_argument("--all", action="store_true", help="show all differences")
     audit = add(

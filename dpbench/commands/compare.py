@@ -25,7 +25,7 @@ ROWS = 40  # that are shown unless all are asked for
 
 
 def compare(arguments: argparse.Namespace) -> int:
-    """Print the cells of which the scores differ; 1 if one is beyond the tolerance, or lost its values."""
+    """Print the cells of which the scores differ; 1 if one is beyond the tolerance, if given, or lost its values."""
     tolerance = arguments.tolerance
     if tolerance is not None and not 0 <= tolerance < 1:
         raise UserError(f"--tolerance is a part of the first mean, at least 0 and below 1, not {tolerance:g}")
@@ -40,7 +40,7 @@ def compare(arguments: argparse.Namespace) -> int:
         print("\n" + _table(kept))
     if len(kept) < len(rows):
         print(f"\n{len(rows) - len(kept)} more; --all shows them")
-    return int(found.cells["verdict"].isin([BROKEN, GONE]).any()) if tolerance is not None else 0
+    return int(found.cells["verdict"].isin([BROKEN, GONE]).any())
 
 
 def _told(found: Comparison, tolerance: float | None) -> list[str]:
