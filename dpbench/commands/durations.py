@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 from dpbench.commands.stored import exported_cells
 from dpbench.config import Experiment
@@ -16,6 +17,7 @@ from dpbench.grid.store import Store
 from dpbench.report.export import Cell
 
 Work = tuple[str, ...]  # what a release asks, whatever its code and repetition; and the name of a model fitted to it
+Timed = tuple[Work, int, str, str, Mapping[str, Any]]  # repetition, ids of release and trial, runtime
 
 
 @dataclass(frozen=True)
@@ -74,32 +76,38 @@ def durations(experiment: Experiment, plan: Plan, store: Store, config_dir: Path
             for trial, question in zip(item.trials, trials, strict=True)
         }
     cells = exported_cells(experiment, config_dir)
-    answered = {(cell.question, trial.key.release.repetition) for cell in cells for trial in cell.trials}
+    answered = {(cell.question, repetition) for cell in cells for repetition in cell.column("repetition")}
     exported = frozenset(identity for identity, question in asked.items() if question in answered)
-    stored = ((questions[trial.key.release.id], trial) for trial in store.read_trials(plan.trials))
+    stored = (_timed(questions[trial.key.release.id], trial) for trial in store.read_trials(plan.trials))
     seconds = _seconds(chain(_of_cells(cells), stored))
     return Durations(seconds, _means(seconds), questions, exported)
 
 
-def _of_cells(cells: Iterable[Cell]) -> Iterator[tuple[str, Trial]]:
-    """The trials of an export, each with what its release asks."""
+def _timed(release: str, trial: Trial) -> Timed:
+    """A trial on a release that asks this."""
+    key = trial.key
+    return (release, key.fit.model.name), key.release.repetition, trial.release_id, trial.id, vars(trial.runtime)
+
+
+def _of_cells(cells: Iterable[Cell]) -> Iterator[Timed]:
+    """The trials of an export, which need not be made for it."""
     for cell in cells:
-        release = cell.key.release.uncoded().id
-        yield from ((release, trial) for trial in cell.trials)
+        work = (cell.key.release.uncoded().id, cell.key.fit.model.name)
+        columns = (cell.column(name) for name in ("repetition", "release_id", "id", "runtime"))
+        for repetition, release_id, identity, runtime in zip(*columns, strict=True):
+            yield work, repetition, release_id, identity, runtime
 
 
-def _seconds(trials: Iterable[tuple[str, Trial]]) -> dict[tuple[Work, int], float]:
-    """Seconds of each repetition, from trials, each with what its release asks; of fits to several draws, their mean.
-
-    A release that several trials are on counts once.
+def _seconds(trials: Iterable[Timed]) -> dict[tuple[Work, int], float]:
+    """Seconds of each repetition; of fits to several draws, their mean. A release that several trials are on counts
+    once.
     """
     found: dict[tuple[Work, int], dict[str, float]] = {}
-    for release, trial in trials:
-        runtime, repetition = trial.runtime, trial.key.release.repetition
-        if runtime.release_seconds is not None:
-            found.setdefault(((release,), repetition), {})[trial.release_id] = runtime.release_seconds
-        fit = (runtime.model_seconds or 0.0) + (runtime.metrics_seconds or 0.0)
-        found.setdefault(((release, trial.key.fit.model.name), repetition), {})[trial.id] = fit
+    for work, repetition, release_id, identity, runtime in trials:
+        if (seconds := runtime.get("release_seconds")) is not None:
+            found.setdefault((work[:1], repetition), {})[release_id] = seconds
+        fit = (runtime.get("model_seconds") or 0.0) + (runtime.get("metrics_seconds") or 0.0)
+        found.setdefault((work, repetition), {})[identity] = fit
     return {place: fmean(each.values()) for place, each in found.items()}
 
 
