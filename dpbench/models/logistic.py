@@ -22,6 +22,8 @@ from dpbench.models.polynomials import polynomial_coefficients
 from dpbench.models.rows import labelled_rows
 from dpbench.releases import Release, SyntheticRows
 
+OF_SEVERAL = ("logistic_lbfgs", "mlp_classifier", "random_forest_classifier", "xgboost_classifier")  # levels
+
 
 def logistic_marginals(
     release: Release, *, design: Design, radius: float = 6.0, construction: str = "interpolation"
@@ -154,7 +156,8 @@ def check_labels(design: Design) -> None:
     """Raises `UserError` for a target that is not -1 and +1."""
     target = design.domain[design.target]
     if not design.binary:
+        several = f"categorical, of {target.size} levels, which {', '.join(OF_SEVERAL)} take"
         raise UserError(
             "logistic regression needs a categorical target of two levels, or a numeric one of just two values; "
-            f"{target.name!r} is numeric, of {target.size} bins"
+            f"{target.name!r} is {several if design.several else f'numeric, of {target.size} bins'}"
         )

@@ -4,8 +4,10 @@ import math
 
 import numpy as np
 import pytest
+import yaml
 from scipy.optimize import minimize
 
+from dpbench.config.registry import choices
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design, pairs
 from dpbench.data.table import Table
@@ -13,6 +15,7 @@ from dpbench.errors import NoEstimateError, UserError
 from dpbench.mechanisms.exact import exact, exact_table
 from dpbench.models.linear import linear_marginals
 from dpbench.models.logistic import (
+    OF_SEVERAL,
     logistic_lbfgs,
     logistic_loss,
     logistic_marginals,
@@ -218,6 +221,16 @@ def test_a_target_of_more_than_two_values_is_refused(small_table, small_domain):
     for model, release in [(logistic_marginals, table), (logistic_rows, table), (logistic_statistics, statistics)]:
         with pytest.raises(UserError, match="a numeric one of just two values; 'grade' is numeric, of 5 bins"):
             model(release, design=design)
+
+
+def test_a_target_of_several_levels_is_called_so_and_the_models_that_take_it_are_named(small_table, small_domain):
+    design = Design(small_domain, "work", classes=True)
+    table = exact_table(small_table, FREE, np.random.default_rng(0))
+    with pytest.raises(UserError, match=f"'work' is categorical, of 3 levels, which {', '.join(OF_SEVERAL)} take"):
+        logistic_rows(table, design=design)
+    configs = [yaml.safe_load(path.read_text()) for path in choices("model").values()]
+    several = {name for config in configs for name, node in config.items() if node.get("_classes_")}
+    assert several - {"released_answers"} == set(OF_SEVERAL)  # which is no model: the release answers queries itself
 
 
 def test_a_target_of_two_bins_in_the_middle_of_their_bins_is_refused_and_of_two_numbers_is_not():
