@@ -33,7 +33,20 @@ _NO_SETTING = {
     "model.name",
     "model.target",
 }
-_LEFT_OUT = {"release.mechanism.parameters.noise": "continuous"}  # what a key without the setting has
+# What a key without the setting has.
+_LEFT_OUT = {
+    "release.mechanism.parameters.noise": "continuous",
+    "release.split.protocol": "split",
+    "release.split.public_rows": "0",
+}
+# What the path of a setting begins with in a key, and what in the settings that a user writes; the first that fits.
+_WRITTEN = {
+    "release.split.public_data.": "dataset.public_data.",
+    "release.split.": "sample.",
+    "release.budget.": "",
+    "release.": "",
+    "": "",
+}
 
 
 def setting_of(key: TrialKey, path: str) -> object:
@@ -126,18 +139,28 @@ def variants(keys: Sequence[TrialKey], leaves: Sequence[Mapping[str, str]], by: 
     told = []
     for key, own in zip(keys, leaves, strict=True):
         differ = sorted(varying[series_group(key)])
-        told.append(", ".join(f"{_short_name(name)}={own.get(name, _LEFT_OUT.get(name, 'none'))}" for name in differ))
+        told.append(", ".join(_told(name, own) for name in differ))
     return told
 
 
+def _told(path: str, leaves: Mapping[str, str]) -> str:
+    """A setting and its value as a user writes them."""
+    if path == "release.split.fixed":
+        return f"sample.split={'fixed' if path in leaves else 'fresh'}"
+    return f"{_short_name(path)}={leaves.get(path, _LEFT_OUT.get(path, 'none'))}"
+
+
 def _short_name(path: str) -> str:
-    """The last word of a setting's dotted name, with what it belongs to where the word alone is vague.
+    """The name of a setting as a user writes it; of a parameter its last word.
 
     >>> _short_name("release.mechanism.parameters.max_model_mb"), _short_name("release.split.train_rows")
-    ('max_model_mb', 'split.train_rows')
+    ('max_model_mb', 'sample.train_rows')
     """
-    words = [word for word in path.split(".") if word != "release"]
-    return words[-1] if "parameters" in words else ".".join(words)
+    words = path.split(".")
+    if "parameters" in words:
+        return words[-1]
+    start = next(start for start in _WRITTEN if path.startswith(start))
+    return _WRITTEN[start] + path.removeprefix(start)
 
 
 # --- the axes of a figure -------------------------------------------------------------------------------------------

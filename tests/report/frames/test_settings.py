@@ -51,6 +51,26 @@ def test_trials_of_one_cell_that_differ_in_a_setting_are_told_apart():
     assert variants(same, [leaves_of(key) for key in same], ()) == ["", ""]
 
 
+@pytest.mark.parametrize(
+    ("settings", "labels"),
+    [
+        ([{"rows": 100}, {"rows": 1000}], ["sample.train_rows=100", "sample.train_rows=1000"]),
+        ([{}, {"protocol": "authors"}], ["sample.protocol=split", "sample.protocol=authors"]),
+        ([{}, {"fixed": True}], ["sample.split=fresh", "sample.split=fixed"]),
+    ],
+)
+def test_settings_have_the_names_and_values_that_a_user_writes(settings, labels):
+    keys = [make_trial(**given).key for given in settings]
+    assert variants(keys, [leaves_of(key) for key in keys], ()) == labels
+
+
+def test_the_relation_of_neighbours_is_told_as_a_user_writes_it():
+    release = (key := make_trial().key).release
+    other = replace(key.fit, release=replace(release, budget=replace(release.budget, relation="replace")))
+    keys = [key, replace(key, fit=other)]
+    assert variants(keys, [leaves_of(one) for one in keys], ()) == ["relation=add_remove", "relation=replace"]
+
+
 def test_a_figure_has_its_own_columns_for_what_it_shows():
     spec = {"x": "release.split.train_rows", "panel": "release.mechanism.parameters.theta", "metric": "mse"}
     assert settings_of(spec) == [spec["x"], spec["panel"]]
