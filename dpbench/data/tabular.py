@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping
@@ -104,11 +105,12 @@ def _read_csv(path: Path) -> pd.DataFrame:
     import pandas as pd
 
     _read_through(path)
+    names: list[str] = []
     try:
         with open_binary(path) as stream:
             _check_separator(path, stream.readline(), stream.readline())
         with open_binary(path) as stream:
-            names = pd.read_csv(stream, dtype=str, na_filter=False, header=None, nrows=1).iloc[0]
+            names = list(pd.read_csv(stream, dtype=str, na_filter=False, header=None, nrows=1).iloc[0])
         with open_binary(path) as stream:
             frame = pd.read_csv(stream, dtype=str, na_filter=False)
     except pd.errors.EmptyDataError as error:
@@ -116,7 +118,7 @@ def _read_csv(path: Path) -> pd.DataFrame:
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
     except pd.errors.ParserError as error:
-        raise UserError(f"{path} cannot be read as CSV: {' '.join(str(error).split())}") from error
+        raise UserError(f"{path} cannot be read as CSV: {_mistake(path, str(error), len(names))}") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
     if not isinstance(frame.index, pd.RangeIndex):
@@ -125,6 +127,28 @@ def _read_csv(path: Path) -> pd.DataFrame:
         raise UserError(f"{path}: a column is there twice: {', '.join(twice)}")  # pandas would call it name.1
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame
+
+
+def _mistake(path: Path, error: str, columns: int) -> str:
+    """What is wrong with the file, by the text of pandas' error; that text if it is another one."""
+    if found := re.search(r"Expected \d+ fields in line (\d+), saw (\d+)", error):
+        line = _line_of(path, int(found[1]))
+        return f"line {line} has {found[2]} fields, the header {columns}: put values that contain commas in quotes"
+    if found := re.search(r"EOF inside string starting at row (\d+)", error):
+        return f"a quote that opens in line {_line_of(path, int(found[1]) + 1)} is not closed"
+    return " ".join(error.split())
+
+
+def _line_of(path: Path, row: int) -> int:
+    """The line in which a row begins, both counted from 1: before it, values in quotes may go over several lines."""
+    rows = quotes = 0
+    with open_binary(path) as stream:
+        for number, line in enumerate(stream, 1):
+            rows += quotes % 2 == 0
+            if rows == row:
+                return number
+            quotes += line.count(b'"')
+    return row
 
 
 def _check_separator(path: Path, names: bytes, row: bytes) -> None:
