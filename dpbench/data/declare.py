@@ -42,6 +42,8 @@ def read_domain_file(path: str | Path, numeric: Sequence[str] = ()) -> Domain:
     Raises `UserError` if it cannot be read, names an attribute twice, or `numeric` names one that is no size.
     """
     path = Path(path)
+    if path.is_dir():
+        raise UserError(f"the domain file {path} cannot be read: it is a folder, not a file")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:

@@ -56,7 +56,7 @@ def csv_path(config: Mapping[str, Any]) -> Path:
     """The user's file; `UserError` if none is named or there."""
     path = Path(_given(config, "path", "my.csv"))
     if not path.is_file():
-        raise UserError(f"dataset.path={path}: no such file")
+        raise UserError(f"dataset.path={path}: {'it is a folder, not a file' if path.is_dir() else 'no such file'}")
     return path
 
 

@@ -149,8 +149,12 @@ def read_plan(path: Path) -> Plan:
                 settings=tuple(Setting(one["dataset"], Limits(**one["limits"])) for one in header["settings"]),
                 releases=tuple(item for line in file for item in _items(json.loads(line))),
             )
-    except (OSError, StopIteration, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read as a plan: {type(error).__name__}: {str(error)[:200]}") from error
+    except FileNotFoundError as error:
+        raise UserError(f"no such plan: {path}") from error
+    except OSError as error:
+        raise UserError(f"the plan {path} cannot be read: {error.strerror or error}") from error
+    except (StopIteration, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise UserError(f"{path} is not a plan as dpbench slurm writes it, or is damaged") from error
     if len(plan.releases) != header["releases"]:
         raise UserError(
             f"{path} holds {len(plan.releases)} releases of {header['releases']}: it was cut; make it again"

@@ -18,7 +18,7 @@ def test_a_plan_that_cannot_be_read_hides_no_other_run(bench, capsys):
     (damaged / "plan.jsonl").write_text("garbage\n")
     assert main(["status", f"results={bench.results}"]) == 0
     told = capsys.readouterr().out
-    assert "another: " in told and "cannot be read as a plan" in told and "grid: 6 trials planned" in told
+    assert "another: " in told and "is not a plan" in told and "grid: 6 trials planned" in told
     assert main(["status", f"results={bench.results}", "name=another"]) == 2
 
 

@@ -144,6 +144,8 @@ def test_what_is_not_given(own, key, tmp_path):
         load_dataset({**own(), key: None})
     with pytest.raises(UserError, match=r"no such file|cannot be read"):
         load_dataset({**own(), key: str(tmp_path / "none")})
+    with pytest.raises(UserError, match="it is a folder, not a file"):
+        load_dataset({**own(), key: str(tmp_path)})
 
 
 def test_identity_of_a_csv_is_its_content_and_declaration(own):

@@ -94,9 +94,18 @@ def test_the_message_names_what_is_wrong(bench, capsys, settings, message):
 def test_a_frozen_plan_has_its_own_settings(bench, capsys):
     line = ["run", "--plan", "none.jsonl", f"results={bench.results}", "jobs=1"]
     assert main(line) == 2
-    assert "none.jsonl cannot be read as a plan" in capsys.readouterr().err
+    assert "no such plan: none.jsonl" in capsys.readouterr().err
     assert main([*line, "limits=smoke", "sample.train_rows=10"]) == 2
     assert "limits, sample of this line would be left out" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "name: grid\n", "{}", "[1]", '{"format": 5}'])
+def test_a_file_that_is_no_plan_is_told_without_the_error_of_its_reader(bench, capsys, text):
+    (file := bench.folder / "my.yaml").write_text(text)
+    for path, told in ((file, "is not a plan as dpbench slurm writes it"), (bench.folder, "cannot be read: Is a dir")):
+        assert main(["run", "--plan", str(path), f"results={bench.results}", "jobs=1"]) == 2
+        error = capsys.readouterr().err
+        assert f"{path} {told}" in error and "Error" not in error
 
 
 @pytest.mark.parametrize(
