@@ -90,8 +90,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     else:
         unknown = rest
     if unknown:
-        what = "settings look like name=value, and a folder must be there"
-        told = what if hasattr(arguments, "overrides") else "this command takes no settings"
+        settings = hasattr(arguments, "overrides")
+        if settings and not unknown[0].startswith("-"):
+            parser.exit(EXIT_USER, f"dpbench: {bounded(unknown[0])}: no such folder (settings look like name=value)\n")
+        told = "settings look like name=value" if settings else "this command takes no settings"
         parser.error(f"unknown argument {shown(unknown[0])}; {told} (see dpbench {argv[0]} --help)")
     return arguments
 

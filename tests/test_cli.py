@@ -25,9 +25,8 @@ def test_closed_output_ends_without_a_traceback():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["run", "quickstart"], "unknown argument 'quickstart'; settings look like name=value"),
-        (["run", "--fast"], "unknown argument '--fast'"),
-        (["figures", "results/absent"], "a folder must be there (see dpbench figures --help)"),
+        (["run", "quickstart"], "quickstart: no such folder (settings look like name=value)"),
+        (["run", "--fast"], "unknown argument '--fast'; settings look like name=value (see dpbench run --help)"),
         (["compare", "A", "B", "paper=dd_ssp"], "unknown argument 'paper=dd_ssp'; this command takes no settings"),
         (["list", "cakes"], "invalid choice: 'cakes'"),
     ],
@@ -36,6 +35,14 @@ def test_a_line_that_cannot_be_read_ends_with_2_and_says_why(capsys, line, said)
     with pytest.raises(SystemExit) as ended:
         main(line)
     assert ended.value.code == 2 and said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["verify", "figures", "report", "status", "export"])
+def test_a_folder_that_is_not_there_is_told_without_the_usage(capsys, command):
+    with pytest.raises(SystemExit) as ended:
+        main([command, "results/absent"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "dpbench: results/absent: no such folder (settings look like name=value)\n"
 
 
 def test_a_folder_of_ones_own_that_is_not_there_is_told(tmp_path, capsys):
