@@ -33,7 +33,7 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
     >>> print(unknown("mechanism", "adasp", ["aim", "adassp"]))
     unknown mechanism 'adasp'; did you mean 'adassp'? Known: adassp, aim
     """
-    names = sorted(known)
+    names = sorted(set(known))
     near = get_close_matches(given[:200], names, n=len(names) or 1, cutoff=0.6)
     rest = [name for name in names if name not in near]
     hint = f"; did you mean {near[0]!r}?" if near else ";"

@@ -111,6 +111,8 @@ def test_undeclared_column_can_be_dropped(own):
     assert declared_domain(config).names == ("age", "income")
     with pytest.raises(UserError, match="did you mean 'height'"):
         load_dataset(own(text, drop=["heigth", "height"]))
+    with pytest.raises(UserError, match=r"Known: age, height, income, sex$"):
+        load_dataset(own(text, drop=["foo", "height"]))
 
 
 def test_private_pgm_files(own):
