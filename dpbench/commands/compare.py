@@ -48,6 +48,10 @@ def _told(found: Comparison, tolerance: float | None) -> list[str]:
     told = [f"{cells['cell'].nunique()} cells are in both, with {len(cells)} scores: {_listed(counts)}"]
     for which, count in (("first", found.first_only), ("second", found.second_only)):
         told += [f"{count} cells are in the {which} alone"] if count else []
+    if any(found.unpaired):
+        one, other = (f"{count:,}" for count in found.unpaired)
+        what = f"{one} trials of the first and {other} of the second have no partner of their seed and repetition"
+        told.append(f"In the cells of both, {what}")
     differ = cells[cells["verdict"] != EQUAL]
     beyond = int(((differ["low"] > 0) | (differ["high"] < 0)).sum())
     told += [

@@ -19,7 +19,7 @@ from dpbench.report.frames.settings import leaves_of, series_group, variants
 EQUAL, GONE, DIFFERS = "equal", "values missing in the second", "differs"
 HELD, BROKEN, IMPRECISE = "within the tolerance", "beyond the tolerance", "not precise enough"
 VERDICTS = (GONE, BROKEN, IMPRECISE, DIFFERS, HELD, EQUAL)  # in the order in which they are shown
-_SCORE = ["cell", "metric"]
+_SCORE, _RUN = ["cell", "metric"], ["cell", "seed", "repetition"]
 _ASIDE = ["equal", "gone"]
 
 
@@ -27,12 +27,14 @@ _ASIDE = ["equal", "gone"]
 class Comparison:
     """`cells`: a row for each metric of each cell that both sets have, with its `verdict`.
 
-    `first_only`, `second_only`: how many cells are in one of them alone.
+    `first_only`, `second_only`: how many cells are in one of them alone. `unpaired`: how many trials of each set, in
+    the cells of both, have no trial of their seed and repetition in the other.
     """
 
     cells: pd.DataFrame
     first_only: int
     second_only: int
+    unpaired: tuple[int, int]
 
 
 def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: float | None = None) -> Comparison:
@@ -55,14 +57,17 @@ def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: f
     both = here & there
     if not both:
         raise UserError("the two have no cell in common: no trial of the one asks what a trial of the other asks")
-    cells = _differences(*(_values(part, own, both) for part, own in zip(rows, names, strict=True)))
+    values = [_values(part, own, both) for part, own in zip(rows, names, strict=True)]
+    cells = _differences(*values)
     cells["verdict"] = _verdicts(cells, tolerance)
     shared = [keys[name] for name in sorted(both)]
     labels = pd.DataFrame(_labels(shared), index=sorted(both))
     cells = cells.join(labels, on="cell")
     order = cells["verdict"].map(VERDICTS.index)
     cells = cells.assign(order=order).sort_values(["order", *labels.columns, "metric"], ignore_index=True)
-    return Comparison(cells.drop(columns=["order", *_ASIDE]), len(here - there), len(there - here))
+    runs, others = (set(one[_RUN].drop_duplicates().itertuples(index=False, name=None)) for one in values)
+    unpaired = len(runs - others), len(others - runs)
+    return Comparison(cells.drop(columns=["order", *_ASIDE]), len(here - there), len(there - here), unpaired)
 
 
 def _cell(key: TrialKey) -> str:

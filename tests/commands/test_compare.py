@@ -52,6 +52,16 @@ def test_scores_that_were_lost_are_told_with_and_without_a_tolerance(tmp_path, c
     assert "values missing in the second" in capsys.readouterr().out
 
 
+def test_trials_without_a_partner_are_told(tmp_path, capsys):
+    for name, count in (("first", 6), ("second", 7)):
+        write_export([make_trial(repetition=k) for k in range(count)], tmp_path / name)
+    first, second = (str(tmp_path / name) for name in ("first", "second"))
+    assert main(["compare", first, second]) == 0
+    assert "0 trials of the first and 1 of the second have no partner" in capsys.readouterr().out
+    assert main(["compare", first, first]) == 0
+    assert "no partner" not in capsys.readouterr().out
+
+
 def test_a_commit_is_read_from_the_repository(stored, capsys, monkeypatch):
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(stored.folder)]
     monkeypatch.chdir(stored.folder)

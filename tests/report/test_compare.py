@@ -104,6 +104,15 @@ def test_cells_of_one_set_alone_are_counted_and_none_in_common_is_an_error():
         compare_trials(both, alone)
 
 
+def test_trials_of_common_cells_without_a_partner_are_counted_for_each_set():
+    assert compare_trials(trials(FIRST), trials(FIRST)).unpaired == (0, 0)
+    two = [make_trial(repetition=r) for r in (0, 1)], [make_trial(repetition=r) for r in (1, 2, 3)]
+    assert compare_trials(*two).unpaired == (1, 2)  # of two metrics, each trial counts once
+    assert compare_trials(trials(FIRST), [*trials(FIRST), *trials(FIRST, epsilon=2.0)]).unpaired == (0, 0)
+    assert compare_trials(trials(FIRST), seeded(trials(FIRST[:3]))).unpaired == (8, 3)
+    assert compare_trials(FAILED, trials(FIRST[:6])).unpaired == (2, 0)
+
+
 def test_other_code_answers_the_same_question():
     def recoded(trial):
         key, mechanism = trial.key, replace(trial.key.release.mechanism, code="another")
