@@ -47,8 +47,6 @@ def run(
     `executor`: the address of a scheduler, or "dask" for `options.jobs` workers on this machine.
     Raises `UserError` if there is no Dask, scheduler or worker, or if a task cannot run its part.
     """
-    from joblib import Parallel, delayed, parallel_config
-
     before = dict(store.trials.scan())
     waiting = [identity for shard in shards for identity in shard.trial_ids]
 
@@ -64,10 +62,12 @@ def run(
     chosen = {"--force": options.force, "--retry-failed": options.retry_failed, "--fail-fast": options.fail_fast}
     line = [*arguments(store, config_dir), "jobs=1", *(name for name, given in chosen.items() if given)]
     with _client(executor, options.jobs) as client, _looking(look):
-        with parallel_config(backend="dask", client=client, wait_for_workers_timeout=ANSWER_SECONDS):
-            work = Parallel(n_jobs=-1, batch_size=1, pre_dispatch="all", return_as="generator_unordered")
-        tasks = (delayed(run_shard)("".join(shard.lines()), line, os.getcwd(), variables()) for shard in shards)
-        for code, said in work(tasks):
+        from distributed import as_completed
+
+        client.wait_for_workers(1, timeout=ANSWER_SECONDS)
+        given = (line, os.getcwd(), variables())
+        tasks = [client.submit(run_shard, "".join(shard.lines()), *given, pure=False) for shard in shards]
+        for _, (code, said) in as_completed(tasks, loop=client.loop, with_results=True):
             if code not in (0, 1):
                 raise UserError(f"a task on Dask ended with exit code {code}. {said}")
             if code and options.fail_fast:

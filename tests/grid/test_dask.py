@@ -149,10 +149,11 @@ def test_tasks_end_with_the_run_that_waits_for_them_and_the_same_line_goes_on(us
 
 
 @pytest.mark.dask
-def test_trials_that_were_refused_do_not_end_the_tasks_of_the_others(bench, distributed):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_trials_that_were_refused_do_not_end_the_tasks_of_the_others(bench, distributed, workers):
     refused = ["mechanism=[adassp]", "mechanism.adassp.failure=2", "repetitions=4"]
     assert bench.run(*refused, f"results={bench.folder}/local") == 2
-    assert main(["run", *bench.settings(*refused, "executor=dask", "shards=4", "jobs=2")]) == 2
+    assert main(["run", *bench.settings(*refused, "executor=dask", "shards=4", f"jobs={workers}")]) == 2
     on_dask, bench.results = bench.trials(), bench.folder / "local"
     assert on_dask == bench.trials() and len(on_dask) == 4
 
