@@ -52,10 +52,14 @@ class Claims:
         raise AssertionError
 
     def give_back(self, identities: Iterable[str]) -> None:
-        """Withdraw claims, and those of runners that are gone before them: what was claimed is stored."""
+        """Withdraw claims, and those of runners that are gone before them: what was claimed is stored.
+
+        One that cannot be removed counts for no more once this runner has ended.
+        """
         for identity in identities:
             for n in range(self._held.pop(identity, -1), -1, -1):
-                (self._folder / f"{identity}.{n}").unlink(missing_ok=True)
+                with suppress(OSError):
+                    (self._folder / f"{identity}.{n}").unlink(missing_ok=True)
 
     def close(self) -> None:
         """Withdraw all claims, and tidy up after runners that are gone."""

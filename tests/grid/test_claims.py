@@ -37,6 +37,18 @@ def test_a_release_is_one_runners_until_it_is_given_back(store):
     assert left(store) == []
 
 
+def test_a_claim_that_cannot_be_withdrawn_ends_no_run(store, monkeypatch):
+    def refused(path, missing_ok=False):
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    one = Claims(store)
+    assert one.take("a")
+    with monkeypatch.context() as patch:
+        patch.setattr(module.Path, "unlink", refused)
+        one.give_back(["a"])
+    one.close()
+
+
 def test_a_runner_that_finds_the_disk_full_leaves_nothing(store, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
