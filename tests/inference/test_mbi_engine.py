@@ -12,7 +12,7 @@ pytest.importorskip("mbi")
 from dpbench.inference.mbi_engine import Mbi
 
 
-def compare(sizes, measurements, iterations):
+def assert_engines_agree(sizes, measurements, iterations):
     theirs = Mbi(iterations=iterations).estimate(sizes, measurements)
     ours = JunctionTree(tolerance=1e-6, iterations=20_000).estimate(sizes, measurements)
     assert ours.total == pytest.approx(theirs.total)
@@ -31,7 +31,7 @@ def test_a_small_model_with_a_cycle_and_a_clique_of_three():
     sizes = {"a": 4, "b": 3, "c": 5, "d": 2}
     cliques = [("a",), ("a", "b"), ("b", "c"), ("a", "c"), ("b", "c", "d"), ("a", "b")]
     ms = measure(skewed_joint(rng, sizes, 1000.0), sizes, cliques, 5.0, rng)
-    ours, theirs = compare(sizes, ms, 4000)
+    ours, theirs = assert_engines_agree(sizes, ms, 4000)
     across = [("a", "d")]
     assert np.abs(ours.answer(across)["a", "d"] - theirs.answer(across)["a", "d"]).sum() < 1e-2 * ours.total
     rows = theirs.sample(500, rng)
@@ -45,7 +45,7 @@ def test_random_models():
     for _ in range(5):
         sizes = random_sizes(rng, 5, 6)
         cliques = [(n,) for n in sizes] + random_cliques(rng, list(sizes), 5, [2, 2, 3, 4])
-        compare(sizes, measure(skewed_joint(rng, sizes, 3000.0), sizes, cliques, 15.0, rng), 6000)
+        assert_engines_agree(sizes, measure(skewed_joint(rng, sizes, 3000.0), sizes, cliques, 15.0, rng), 6000)
 
 
 def test_an_earlier_model_is_a_warm_start_and_one_of_another_engine_is_refused():
