@@ -25,6 +25,7 @@ LIBRARIES = (
     "hydra-core",
     "joblib",
 )
+GIT_TRIES = 3
 SOURCES = ("dpbench", "conf", "data", "pyproject.toml", "requirements.lock")
 
 
@@ -59,8 +60,14 @@ def _commit() -> tuple[str | None, bool | None]:
 
 
 def _git(*arguments: str) -> str:
+    """What git prints. One that is killed has said nothing of the checkout, and is asked again."""
     command = ["git", "-C", str(PACKAGE.parent), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    for _ in range(GIT_TRIES):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode >= 0:
+            break
+    done.check_returncode()
+    return done.stdout.strip()
 
 
 def _cpu() -> str:

@@ -1,8 +1,12 @@
 """What made a result is recorded, and nothing of who or where."""
 
 import getpass
+import os
+import shutil
 import socket
 from pathlib import Path
+
+import pytest
 
 from dpbench.grid.provenance import provenance, threads
 
@@ -21,3 +25,15 @@ def test_threads_are_one_unless_told_otherwise(monkeypatch):
     assert threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert threads() == 3
+
+
+def test_a_commit_is_found_where_git_is_killed_at_first(tmp_path, monkeypatch):
+    if provenance()["commit"] is None:
+        pytest.skip("not in a checkout")
+    once, git = tmp_path / "once", tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text(f'#!/bin/sh\n[ -e {once} ] || {{ : > {once}; kill -9 $$; }}\nexec {shutil.which("git")} "$@"\n')
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(git.parent), prepend=os.pathsep)
+    assert provenance.__wrapped__() == provenance()
+    assert once.exists()
