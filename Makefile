@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
-THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 
 .PHONY: quickstart test test-slow test-slurm test-dask test-browser lint figures smoke bench install snsynth clean
 

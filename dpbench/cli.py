@@ -12,6 +12,7 @@ from typing import Any
 
 from dpbench import __version__
 from dpbench.errors import UserError, bounded, shown
+from dpbench.resources import THREADS, with_threads
 from dpbench.targets import use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
@@ -28,7 +29,7 @@ GROUPS = (
     "figures",
     "tables",
 )
-THREADS, MOST_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), 1024
+MOST_THREADS = 1024
 EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER = 0, 1, 2
 EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell reports SIGINT and SIGPIPE
 
@@ -69,9 +70,10 @@ def _print_error(message: str, error: BaseException) -> None:
 def _set_threads() -> None:
     """One thread unless set otherwise, before numpy is imported: sums in another order would give other bits."""
     for variable in THREADS:
-        given = os.environ.setdefault(variable, "1")
+        given = os.environ.get(variable, "1")
         if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MOST_THREADS):
             raise UserError(f"{variable} must be a whole number from 1 to {MOST_THREADS}, not {shown(given)}")
+    os.environ.update(with_threads(os.environ))
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

@@ -19,12 +19,11 @@ from dpbench.config import Limits
 from dpbench.grid import guard, limits
 from dpbench.grid.channel import Channel, Message, Page, Phase, Printed, memory
 from dpbench.grid.limits import POLL_SECONDS, Memory, kernel_kills
-from dpbench.grid.provenance import threads
 from dpbench.grid.records import Failure
 from dpbench.grid.store import StoreError
+from dpbench.resources import with_threads
 
 START = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from dpbench.grid.worker import main; main()"
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ATTEMPTS = 3  # to hand a request to a process that takes it
 EXIT_SECONDS = 1.0  # for a process that is ending to be gone
 
@@ -70,7 +69,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=self._output.fileno(),
                 stderr=self._output.fileno(),
-                env={**dict.fromkeys(THREADS, str(threads())), **os.environ},
+                env=with_threads(os.environ),
             )
         GUARD.watch(self._process.pid)
         self._channel = Channel(here)

@@ -1,8 +1,7 @@
-"""What made a result: commit, versions, threads and processor. No host, user, path or time."""
+"""What made a result: commit, versions and processor. No host, user, path or time."""
 
 from __future__ import annotations
 
-import os
 import platform
 import subprocess
 from functools import lru_cache
@@ -40,11 +39,6 @@ def provenance() -> dict[str, Any]:
             continue
     commit, dirty = _commit()
     return {"commit": commit, "dirty": dirty, "versions": versions, "cpu": _cpu()}
-
-
-def threads() -> int:
-    """Threads that numerical libraries may use in one worker: OMP_NUM_THREADS, else 1."""
-    return int(os.environ.get("OMP_NUM_THREADS") or 1)
 
 
 def _commit() -> tuple[str | None, bool | None]:

@@ -16,11 +16,11 @@ from dpbench.grid.fits import read_header
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
 from dpbench.grid.pool import Pair, Pool
 from dpbench.grid.process import Reply
-from dpbench.grid.provenance import threads
 from dpbench.grid.records import Runtime, Trial, TrialKey, score_from_dict, spent_from_dict
 from dpbench.grid.releases import find_release
 from dpbench.grid.sealed import warn
 from dpbench.grid.store import Store
+from dpbench.resources import threads
 
 FINISHED = ("done", "no_estimate", "unconverged")  # statuses that another run would give again
 Result = tuple[str, str, str]  # trial id, status, message

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dpbench.grid.provenance import provenance, threads
+from dpbench.grid.provenance import provenance
 
 
 def test_versions_and_processor_are_named_and_no_host_user_or_folder():
@@ -18,13 +18,6 @@ def test_versions_and_processor_are_named_and_no_host_user_or_folder():
     values = [found["commit"], found["cpu"], *found["versions"].values()]
     for private in (socket.gethostname(), str(Path.home()), getpass.getuser() * 2):
         assert private not in values
-
-
-def test_threads_are_one_unless_told_otherwise(monkeypatch):
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    assert threads() == 1
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert threads() == 3
 
 
 def test_a_commit_is_found_where_git_is_killed_at_first(tmp_path, monkeypatch):
