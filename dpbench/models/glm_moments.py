@@ -112,10 +112,13 @@ def fourth(Sigma: Array, b: Array) -> tuple[Array, Array, Array]:
 
 
 def _paired(X: Array, Y: Array) -> Array:
-    """X_ik Y_jm + X_im Y_jk (T, T) of X, Y (d, d), for the pairs (i, j) in rows and (k, m) in columns."""
-    k, m = triangle(len(X))
-    i, j = k[:, None], m[:, None]
-    return X[i, k] * Y[j, m] + X[i, m] * Y[j, k]
+    """X_ik Y_jm + X_im Y_jk (T, T) of X, Y (d, d), for the pairs (i, j) in rows and (k, m) in columns.
+
+    Of all k and m at first, (T, d, d): one entry is then picked for each pair, where gradients would go to four.
+    """
+    i, j = triangle(len(X))
+    products = X[i][:, :, None] * Y[j][:, None, :]
+    return (products + products.swapaxes(1, 2))[:, i, j]
 
 
 def _block(a: Array, c: Array, e: Array) -> Array:
