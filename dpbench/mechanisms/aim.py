@@ -129,19 +129,55 @@ def aim(
         trace.append(
             {"clique": list(r), "sigma": sigma, "epsilon": epsilon}
             | {"model_mb": model.size_mb, "iterations": model.iterations}
-        )
+            | {"promised_distance": unselected_distance(
+                [(w[q], counts.size(q)) for q in allowed], (w[r], before, measured[-1].values),
+                sigma=sigma, epsilon=epsilon, sensitivity=sensitivity,
+            )}
+        )  # fmt: skip
         change = np.abs(model.answer([r])[r] - before).sum()
         if change <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
             epsilon, sigma = 2 * epsilon, sigma / 2
 
     distribution = Distribution(model)
-    diagnostics = {"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine}
+    diagnostics = {
+        **{"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine},
+        **{"marginals": len(allowed), "promised_distance": trace[-1]["promised_distance"]},  # of the last round
+    }
     parts = (
         Marginals(_tables(model, cliques, candidates) if answers else {}, tuple((m.clique, m.sigma) for m in measured)),
         SyntheticRows(distribution.sample(domain, rows or max(round(model.total), 1), rows_rng)),  # Alg. 2, line 19
         distribution,
     )
     return Release(domain, budget, ledger, parts, diagnostics)
+
+
+def unselected_distance(
+    candidates: Sequence[tuple[float, int]],
+    selected: tuple[float, Floats, Floats],
+    *,
+    sigma: float,
+    epsilon: float,
+    sensitivity: float,
+    fails: float = 0.05,
+) -> float:
+    """The l1 distance, in rows, of any candidate from the model before a round (Theorem C.3 of excess risk).
+
+    That round's candidates q have (w_q, n_q), their weights and cells; the one that it selected (w_i, M_i(D_{i-1}),
+    y_i), the model's marginal and the noisy one. But for the probability exp(-lambda_1^2 / 2) + exp(-lambda_2) =
+    `fails`, with Delta the `sensitivity` of the scores, none is farther from the real marginal than
+
+        (w_i ||M_i(D_{i-1}) - y_i||_1 + sqrt(2/pi) sigma (w_q n_q - w_i n_i) + 2 Delta / eps log |Q_i|
+         + lambda_1 sigma w_i sqrt(n_i) + lambda_2 2 Delta / eps) / w_q.
+
+    **Departures** The term in lambda_1 has the factor w_i, which the paper and AIM's own theorem leave out.
+    """
+    lambda_1, lambda_2 = math.sqrt(2 * math.log(2 / fails)), math.log(2 / fails)
+    weight, before, noisy = selected
+    noise, cells = math.sqrt(2 / math.pi) * sigma, noisy.size
+    selection = 2 * sensitivity / epsilon * (math.log(len(candidates)) + lambda_2)
+    distance = float(np.abs(before - noisy).sum())
+    common = weight * (distance - noise * cells + lambda_1 * sigma * math.sqrt(cells)) + selection
+    return float(max(common / w + noise * n for w, n in candidates))
 
 
 def _allowed(

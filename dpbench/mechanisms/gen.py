@@ -22,6 +22,8 @@ from dpbench.releases import Release, SyntheticRows
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+FAILS = 0.05  # the probability with which what is promised of the distance may fail
+
 
 def gen(
     train: Table,
@@ -44,8 +46,9 @@ def gen(
     where it is public (`replace`), else what fits best.
     **Shapes** The domain's cells, of which there may be `max_cells`; no rows are sampled.
     **Departures** 1. The search ends within `gap`, relative, of the least distance, or after `nodes` nodes of the
-    branch and bound; `gap` in the diagnostics says how near it came. Post-processing. Lemma 3.4's distance grows by
-    about the part gap / 2. 2. |Q| is counted, where Lemma 3.3 bounds it by m^d (`gen_sigma`).
+    branch and bound; `gap` in the diagnostics says how near it came. Post-processing. Lemma 3.4's distance, which
+    `promised_distance` is, grows by about the part gap / 2. 2. |Q| is counted, where Lemma 3.3 bounds it by m^d
+    (`gen_sigma`).
 
     Raises `UserError` for a degree outside [1, number of attributes] or a domain above the limit.
     """
@@ -76,7 +79,9 @@ def gen(
     counts, found = _nearest(_answers(domain, queries), noisy, n, gap, nodes)
     codes: Codes = np.stack(np.unravel_index(np.arange(cells), tuple(domain.sizes.values())), axis=1)
     rows = Table(domain, np.repeat(codes, counts, axis=0))
-    diagnostics = {"sigma": sigma, "marginals": len(queries), "cells": cells, **found}
+    shape = {"features": len(domain.names) - 1, "levels": max(domain.sizes.values())}
+    promised = gen_distance(degree=degree, **shape, sigma=sigma, exponent=-math.log2(FAILS))
+    diagnostics = {"sigma": sigma, "marginals": len(queries), "cells": cells, "promised_distance": promised, **found}
     return Release(domain, budget, ledger, (SyntheticRows(rows),), diagnostics)
 
 
@@ -99,6 +104,21 @@ def gen_sigma(*, degree: int, features: int, epsilon: float, delta: float) -> fl
     From d = 3 on, |Q| is smaller than m^d by about the factor d!, so that the noise is larger than it need be.
     """
     return float(2 * features ** (degree / 2) * math.sqrt(math.log(1.25 / delta)) / epsilon)
+
+
+def gen_distance(*, degree: int, features: int, levels: int, sigma: float, exponent: float) -> float:
+    """Lemma 3.4: the l1 distance, in rows, of any marginal of Gen's rows but for 2^-lambda, lambda = `exponent`:
+
+        2 l^d sqrt(2 (log 2 (1 + lambda) + d log(m l))) sigma
+
+    with l `levels` of the largest attribute. No marginal of the rows that are nearest to the noisy marginals is farther
+    from these than one of D_r, whose (m l)^d cells are all within k sigma but for 2 (m l)^d exp(-k^2 / 2).
+
+    **Departures** The cells of all marginals are sum_{k <= d} C(m + 1, k) l^k, which is above (m l)^d for d = 1, and
+    for d = 2 and small m. The sum of l^d normal variables is below l^d k sigma by a wide margin (slack).
+    """
+    deviations = math.sqrt(2 * (math.log(2) * (1 + exponent) + degree * math.log(features * levels)))
+    return float(2 * levels**degree * deviations * sigma)
 
 
 def _answers(domain: Domain, queries: Sequence[Clique]) -> list[csr_array]:

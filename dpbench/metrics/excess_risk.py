@@ -14,12 +14,13 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.errors import UserError
+from dpbench.mechanisms.gen import count_marginals
 from dpbench.metrics.evaluation import Evaluation, Score
 from dpbench.metrics.marginals import marginal_distances
 from dpbench.metrics.risk_bounds import Bound, general_bound, logistic_bound
 from dpbench.models.logistic import phi
 from dpbench.models.polynomials import polynomial_coefficients
-from dpbench.releases import Coefficients, SyntheticRows
+from dpbench.releases import Coefficients, Release, SyntheticRows
 
 GRID = np.linspace(-1.0, 1.0, 4001)  # over which a polynomial's distance from the loss is taken
 
@@ -59,6 +60,9 @@ def risk_bound_logistic(evaluation: Evaluation, *, degree: int = 4) -> Score:
     The detail has the parts of the bound, and `steps`, pairs of a name and a number: the bound with one after the other
     of its steps replaced by what the run has, down to what was measured.
 
+    - `promise`: the bound at the distance that the mechanism promises, with probability 0.95, of exactly the marginals
+      of up to `degree` attributes: Gen by Lemma 3.4, which makes Corollary 3.6 of the theorem, and AIM by Theorem C.3,
+      which is about the model before its last round. Other releases have no such step;
     - `theorem`: the bound;
     - `polynomial`: the Bernstein polynomial's own distance and coefficients in place of Theorems 2.3 and 2.4;
     - `weights`: ||theta||_1^k in place of (m tau)^k, and max ||theta||_1 as the largest |x'theta|, if above 1;
@@ -82,7 +86,9 @@ def _bound(name: str, theorem: Callable[..., Bound], evaluation: Evaluation, deg
     distances = marginal_distances(reference.split.train, synthetic, degree)
     theta_s, theta_r = evaluation.coefficients(name), _nonprivate(evaluation)
     m, norm, distance = len(theta_r), max(map(float, map(np.linalg.norm, (theta_s, theta_r)))), float(distances.max())
-    bound = theorem(degree=degree, features=m, norm=norm, rows=len(y), distance=len(y) * distance)
+    known = {"degree": degree, "features": m, "norm": norm, "rows": len(y)}
+    bound = theorem(**known, distance=len(y) * distance)
+    promised = _promised(evaluation.release, degree)
 
     (real_s, real_r), (made_s, made_r) = (
         [_risk(theta, *rows) for theta in (theta_s, theta_r)] for rows in ((X, y), (Xs, ys))
@@ -90,7 +96,8 @@ def _bound(name: str, theorem: Callable[..., Bound], evaluation: Evaluation, deg
     optimisation = max(0.0, made_s - made_r)
     sums = [float(np.abs(theta).sum()) for theta in (theta_s, theta_r)]
     widest, narrower = max(norm * math.sqrt(m), 1.0), max(*sums, 1.0)
-    steps = {
+    steps = {} if promised is None else {"promise": theorem(**known, distance=promised).total}
+    steps |= {
         "theorem": bound.total,
         "polynomial": _by_polynomial("bernstein", degree - 1, widest, 2 * [m * norm], distance),
         "weights": _by_polynomial("bernstein", degree - 1, narrower, sums, distance),
@@ -98,11 +105,19 @@ def _bound(name: str, theorem: Callable[..., Bound], evaluation: Evaluation, deg
         "risks": abs(real_s - made_s) + abs(real_r - made_r),
     }
     detail: Mapping[str, Any] = {
-        **{"degree": degree, "features": m, "norm": norm, "rows": len(y), "distance": distance},
+        **known,
+        **{"distance": distance, "promised_distance": promised if promised is None else promised / len(y)},
         **{"approximation": bound.approximation, "marginal": bound.marginal, "optimisation": optimisation},
         "steps": [*([step, value + optimisation] for step, value in steps.items()), ["measured", real_s - real_r]],
     }
     return Score(name, bound.total + optimisation, "nats", "none", detail)
+
+
+def _promised(release: Release, degree: int) -> float | None:
+    """The largest distance, in rows, of a marginal of up to `degree` attributes that the mechanism promises, if any."""
+    found = release.diagnostics
+    all_of_them = count_marginals(degree, len(release.domain.names) - 1)
+    return found.get("promised_distance") if found.get("marginals") == all_of_them else None
 
 
 def _by_polynomial(construction: str, degree: int, radius: float, sums: list[float], distance: float) -> float:

@@ -12,8 +12,10 @@ gives the bounds in O-notation; the constants here are those of its proofs (appe
 | n | rows | of D_r, and of D_s |
 | nu | distance | the largest l1 distance of such a marginal, in rows |
 | K, phi(0) | lipschitz, at_zero | of the loss; 1 and log 2 for the logistic one |
-| l | levels | of the largest attribute |
-| lambda | exponent | a bound fails with probability 2^-lambda |
+
+What Mechanism 1 and AIM promise of nu is `mechanisms.gen.gen_distance` (Lemma 3.4) and `mechanisms.aim.
+unselected_distance` (Theorem C.3). With the former the theorems are Corollaries 3.5 and 3.6, for eps < 1 and the noise
+of Lemma 3.3; Corollary 3.6 has 3 m where Theorem 3.2, which it follows from, has 2 m.
 """
 
 from __future__ import annotations
@@ -22,7 +24,6 @@ import math
 from dataclasses import dataclass
 
 from dpbench.errors import UserError
-from dpbench.mechanisms.gen import gen_sigma
 
 LOG_2 = math.log(2)
 DIVERGENCE = "the bounds need marginals of at least two attributes: degree must be at least 2, not {}"
@@ -104,108 +105,6 @@ def logistic_bound(*, degree: int, features: int, norm: float, rows: float, dist
     R = max(norm * math.sqrt(features), 1.0)
     size = (LOG_2 + R) * (2 * features * max(1.0, norm)) ** (degree - 1)
     return Bound(4 * 0.75 * R**2 / (degree - 1), 2 * size * distance / rows)
-
-
-# --- Mechanism 1, whose Lemma 3.3 is `mechanisms.gen.gen_sigma` ------------------------------------------------------
-
-
-def gen_distance(*, degree: int, features: int, levels: int, sigma: float, exponent: float) -> float:
-    """Lemma 3.4: nu of Gen's rows, 2 l^d sqrt(2 (log 2 (1 + lambda) + d log(m l))) sigma, but for 2^-lambda.
-
-    No marginal of the rows that are nearest to the noisy marginals is farther from these than one of D_r, whose (m l)^d
-    cells are all within k sigma but for probability 2 (m l)^d exp(-k^2 / 2).
-
-    **Departures** The cells of all marginals are sum_{k <= d} C(m + 1, k) l^k, which is above (m l)^d for d = 1, and
-    for d = 2 and small m. The sum of l^d normal variables is below l^d k sigma by a wide margin (slack).
-    """
-    deviations = math.sqrt(2 * (LOG_2 * (1 + exponent) + degree * math.log(features * levels)))
-    return float(2 * levels**degree * deviations * sigma)
-
-
-def gen_general_bound(
-    *,
-    degree: int,
-    features: int,
-    norm: float,
-    rows: float,
-    levels: int,
-    epsilon: float,
-    delta: float,
-    exponent: float,
-    lipschitz: float = 1.0,
-    at_zero: float = LOG_2,
-) -> Bound:
-    """Corollary 3.5: `general_bound` for the rows of Gen, which fails with probability 2^-lambda.
-
-    Raises `UserError` for an eps of 1 or more, at which `gen_sigma` is not known to be private.
-    """
-    distance = _gen_distance(degree, features, levels, epsilon, delta, exponent)
-    settings = {"degree": degree, "features": features, "norm": norm, "rows": rows, "distance": distance}
-    return general_bound(**settings, lipschitz=lipschitz, at_zero=at_zero)  # type: ignore[arg-type]
-
-
-def gen_logistic_bound(
-    *,
-    degree: int,
-    features: int,
-    norm: float,
-    rows: float,
-    levels: int,
-    epsilon: float,
-    delta: float,
-    exponent: float,
-) -> Bound:
-    """Corollary 3.6: `logistic_bound` for the rows of Gen, which fails with probability 2^-lambda.
-
-    **Departures** The corollary has 3 m where Theorem 3.2, which it follows from, has 2 m; here it is 2 m.
-
-    Raises `UserError` for an eps of 1 or more, at which `gen_sigma` is not known to be private.
-    """
-    distance = _gen_distance(degree, features, levels, epsilon, delta, exponent)
-    return logistic_bound(degree=degree, features=features, norm=norm, rows=rows, distance=distance)
-
-
-def _gen_distance(degree: int, features: int, levels: int, epsilon: float, delta: float, exponent: float) -> float:
-    if not 0 < epsilon < 1:
-        raise UserError(f"the bounds of Gen need an epsilon between 0 and 1, not {epsilon:g} (Theorem 2.6)")
-    sigma = gen_sigma(degree=degree, features=features, epsilon=epsilon, delta=delta)
-    return gen_distance(degree=degree, features=features, levels=levels, sigma=sigma, exponent=exponent)
-
-
-# --- AIM, and what no synthetic data can do ---------------------------------------------------------------------------
-
-
-def unselected_distance(
-    *,
-    weight: float,
-    cells: int,
-    selected_weight: float,
-    selected_cells: int,
-    selected_distance: float,
-    sigma: float,
-    epsilon: float,
-    largest_weight: float,
-    candidates: int,
-    lambda_1: float,
-    lambda_2: float,
-) -> float:
-    """Theorem C.3: the l1 distance, in rows, of a marginal q that AIM's round i could have selected and did not.
-
-    With the marginal q_i that it selected, of w_i and n_i cells, and Delta = `largest_weight`,
-
-        (w_i ||M_i(D_{i-1}) - h_i||_1 + sqrt(2/pi) sigma (w_q n_q - w_i n_i) + 2 Delta / eps log |Q_i|
-         + lambda_1 sigma sqrt(n_i) + lambda_2 2 Delta / eps) / w_q,
-
-    which fails with probability exp(-lambda_1^2 / 2) + exp(-lambda_2) at most.
-
-    **Departures** None in the formula. With the real h_i, as the theorem is printed, the term in lambda_1 and its
-    probability are slack: what remains is the guarantee of the exponential mechanism. With the noisy h_i, which is what
-    is known of a release, they are needed, and times w_i, which the paper and AIM's own Theorem leave out.
-    """
-    selection = 2 * largest_weight / epsilon
-    noise = math.sqrt(2 / math.pi) * sigma * (weight * cells - selected_weight * selected_cells)
-    found = selected_weight * selected_distance + noise + selection * (math.log(candidates) + lambda_2)
-    return (found + lambda_1 * sigma * math.sqrt(selected_cells)) / weight
 
 
 def lower_bound(rows: float) -> float:

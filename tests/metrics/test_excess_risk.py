@@ -95,6 +95,17 @@ def test_a_fit_that_minimises_its_own_loss_adds_nothing_to_the_bound_and_another
     assert worse["optimisation"] > 0
 
 
+def test_what_a_mechanism_promises_is_a_step_of_the_bound_of_the_same_marginals_alone():
+    made = run(table(400, 0), table(90, 1))
+    known = risk_bound_logistic(made, degree=3).detail
+    found = {"promised_distance": 400 * known["distance"] * 2, "marginals": 14}  # of up to 3 of 4 attributes
+    promising = replace(made, release=replace(made.release, diagnostics=found))
+    (first, promise), (second, theorem), *_ = risk_bound_logistic(promising, degree=3).detail["steps"]
+    assert (first, second) == ("promise", "theorem")
+    assert promise - theorem == pytest.approx(known["marginal"])
+    assert risk_bound_logistic(promising, degree=2).detail["steps"][0][0] == "theorem"
+
+
 def test_the_same_rows_leave_the_approximation_alone():
     train = table(400, 0)
     score = risk_bound_logistic(run(train, train))

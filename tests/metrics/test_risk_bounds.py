@@ -6,15 +6,9 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.metrics.risk_bounds import (
-    gen_distance,
-    gen_general_bound,
-    gen_logistic_bound,
-    general_bound,
-    logistic_bound,
-    lower_bound,
-    unselected_distance,
-)
+from dpbench.mechanisms.aim import unselected_distance
+from dpbench.mechanisms.gen import gen_distance, gen_sigma
+from dpbench.metrics.risk_bounds import general_bound, logistic_bound, lower_bound
 from dpbench.models.logistic import phi
 from dpbench.models.polynomials import polynomial_coefficients
 from dpbench.privacy.ledger import Ledger
@@ -98,23 +92,18 @@ def test_the_noise_on_every_marginal_is_within_lemma_3_4():
     assert bound == pytest.approx(2 * 9 * math.sqrt(2 * (2 * math.log(2) + 2 * math.log(12))) * 2.0)
 
 
-def test_the_corollaries_put_the_lemmas_into_the_theorems():
-    known = {"degree": 3, "features": 6, "norm": 0.4, "rows": 10_000}
-    noise = {"levels": 2, "epsilon": 0.5, "delta": 1e-6, "exponent": 10}
-    # the introduction's own formula of the distance
+def test_the_distance_of_the_corollaries_is_that_of_lemma_3_4():
+    """The introduction's own formula of the distance, by the noise of Lemma 3.3."""
     distance = 4 * 6**1.5 * 2**3 * math.sqrt(2 * math.log(1.25e6) * (math.log(2) * 11 + 3 * math.log(12))) / 0.5
-    for corollary, theorem in ((gen_general_bound, general_bound), (gen_logistic_bound, logistic_bound)):
-        found, expected = corollary(**known, **noise), theorem(**known, distance=distance)
-        assert found.total == pytest.approx(expected.total)
-        with pytest.raises(UserError, match="epsilon between 0 and 1, not 2"):
-            corollary(**known, **noise | {"epsilon": 2.0})
+    sigma = gen_sigma(degree=3, features=6, epsilon=0.5, delta=1e-6)
+    assert gen_distance(degree=3, features=6, levels=2, sigma=sigma, exponent=10) == pytest.approx(distance)
 
 
 # --- AIM, and the lower bound -----------------------------------------------------------------------------------------
 
 
 def test_what_aim_did_not_select_is_no_farther_than_theorem_c_3():
-    """2,000 selections; a rate of failures above e^-1 by 4 standard errors would be 0.41."""
+    """2,000 selections with noisy distances: a rate of failures above 0.5 by 4 standard errors would be 0.545."""
     rng = np.random.default_rng(0)
     weights, cells = np.array([1, 2, 3, 2.0]), np.array([4, 8, 16, 8])
     distances, sigma, epsilon = np.array([9.0, 6.0, 15.0, 7.0]), 0.4, 2.0
@@ -122,15 +111,13 @@ def test_what_aim_did_not_select_is_no_farther_than_theorem_c_3():
     failed = 0
     for _ in range(2000):
         i = exponential_mechanism(rng, Ledger(), scores, sensitivity=3.0, epsilon=epsilon, label="")
-        selected = {"selected_weight": weights[i], "selected_cells": cells[i], "selected_distance": distances[i]}
-        noise = {"sigma": sigma, "epsilon": epsilon, "largest_weight": 3.0, "candidates": 4}
-        failed += any(
-            distances[q] > unselected_distance(
-                weight=weights[q], cells=cells[q], **selected, **noise, lambda_1=0.0, lambda_2=1.0
-            )
-            for q in range(4)
-        )  # fmt: skip
-    assert failed / 2000 < math.exp(-1) + 4 * math.sqrt(0.37 * 0.63 / 2000)
+        before, noisy = np.zeros(cells[i]), distances[i] / cells[i] + sigma * rng.normal(size=cells[i])
+        candidates = list(zip(weights, cells, strict=True))
+        promised = unselected_distance(
+            candidates, (weights[i], before, noisy), sigma=sigma, epsilon=epsilon, sensitivity=3.0, fails=0.5
+        )
+        failed += distances.max() > promised
+    assert failed / 2000 < 0.5 + 4 * math.sqrt(0.25 / 2000)
 
 
 def test_the_lower_bound_falls_like_the_cube_of_log_n():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +29,7 @@ from dpbench.report.frames.frame import SERIES
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import has_value, summarise
+from dpbench.targets import resolve
 
 CELL = ("panel", *SERIES, "x", "metric")
 DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
@@ -79,7 +80,8 @@ def draw_lines(
         for axes, panel in zip(grid, panels, strict=True):
             _draw_panel(axes, panel, known, bands, spec)
         set_titles(figure, grid, [panel.title for panel in panels], spec)
-        add_legend(figure, grid, [*(one.label for one in known), *(band.label for band in bands)])
+        labels = [*(one.label for one in known), *(band.label for band in bands), *(spec.get("rates") or {})]
+        add_legend(figure, grid, labels)
         add_footnote(figure, as_text([*told, *_marks(panels), notes]) if len(rows) else notes)
     return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[_columns(statistic)]
 
@@ -170,6 +172,8 @@ def _draw_panel(
     _number_survivors(axes, points, styles)
     for value in spec.get("lines") or []:
         axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
+    for label, target in (spec.get("rates") or {}).items():
+        _draw_rate(axes, points, label, resolve("metric", target, f"rates: {label}"))
     if not panel.cells["value"].notna().any():
         axes.text(0.5, 0.5, "no trial has a score", transform=axes.transAxes, ha="center", va="center")
     set_x_axis(axes, panel.cells, spec)
@@ -192,6 +196,15 @@ def _shade(axes: Axes, points: pd.DataFrame, band: Band, colour: str) -> None:
     if len(both):
         x = both.index.to_numpy()
         axes.fill_between(x, both["first"], both["second"], color=colour, alpha=0.25, linewidth=0, label=band.label)
+
+
+def _draw_rate(axes: Axes, points: pd.DataFrame, label: str, rate: Callable[[float], float]) -> None:
+    """How a function of `x` grows or falls, from the first point on."""
+    first = points[points["value"].notna()].nsmallest(1, "x")
+    if len(first):
+        x = np.geomspace(first["x"].item(), points["x"].max())
+        y = first["value"].item() * np.array([rate(float(one)) for one in x]) / rate(float(x[0]))
+        axes.plot(x, y, color=REFERENCE_COLOUR, linestyle=":", linewidth=1.1, label=label)
 
 
 def _draw_references(axes: Axes, cells: pd.DataFrame) -> None:

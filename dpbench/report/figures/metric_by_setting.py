@@ -28,6 +28,7 @@ def metric_by_setting(
     `frame` is `placed` by `spec`, which is as for `metric_by_epsilon`, and perhaps has
 
     - panel: the setting whose values have a panel each, in place of the data sets; `panels` maps them to titles
+    - rates: {label: dotted name of a function of x}, drawn in the shape that it has, from the first point on
     - where: {setting: value}, the only rows that are shown; those of a method without the setting are too
     - xscale: "linear", for values that are evenly spaced; else it is logarithmic
     - statistic: "mean" (the default), "mean_95", with 95 % intervals in place of standard errors, or "median", for

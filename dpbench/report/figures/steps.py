@@ -37,7 +37,10 @@ def _draw_panel(axes: Axes, panel: Cells, spec: Mapping[str, Any]) -> list[pd.Da
         drawn.append(points)
         shown = points[points["least"] > 0]
         bars = (shown["mean"] - shown["least"], shown["most"] - shown["mean"])
-        axes.errorbar(shown["step"], shown["mean"], yerr=bars, label=one.label, capsize=2, **look)
+        place = shown.index - len(points)  # the last step is that of all; a bound need not have the first
+        axes.errorbar(place, shown["mean"], yerr=bars, label=one.label, capsize=2, **look)
+    names = max((list(points["step"]) for points in drawn), key=len, default=[])
+    axes.set_xticks(range(-len(names), 0), names)
     axes.set(yscale="log", ylabel=spec.get("ylabel") or spec["metric"])
     axes.tick_params(axis="x", labelrotation=40)
     return drawn

@@ -167,3 +167,16 @@ def test_bars_are_95_per_cent_intervals_where_asked_for():
     assert point["mean"] == pytest.approx(0.5)
     assert point["high"] - point["mean"] == pytest.approx(12.706 * 0.1, rel=1e-3)
     assert "95 % interval" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_a_rate_has_its_own_shape_from_the_first_point_on():
+    rates = {"the rate": "dpbench.metrics.risk_bounds.lower_bound"}
+    trials = [trial for trial in sweep(features=(1,)) if trial.key.release.mechanism.name == "ssp"]
+    figure, drawn = draw(trials, rates=rates)
+    (line,) = [line for line in figure.axes[0].lines if line.get_label() == "the rate"]
+    x, y = line.get_data()
+    assert (x[0], x[-1]) == (100, 1000)
+    assert y[0] == drawn.loc[drawn["x"] == 100, "mean"].iloc[0]
+    assert y[-1] / y[0] == pytest.approx((math.log(100) / math.log(1000)) ** 3)
+    with pytest.raises(UserError, match="rates: elsewhere"):
+        draw(trials, rates={"elsewhere": "math.log"})

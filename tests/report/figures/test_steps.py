@@ -43,3 +43,16 @@ def test_a_panel_per_data_set_and_nothing_at_another_epsilon():
     figure, _ = draw(trials, panels={"b": "Second", "a": "First"})
     assert [axes.get_title() for axes in figure.axes] == ["Second", "First"]
     assert not len(draw(trials, epsilon=2.0)[1])
+
+
+def test_a_bound_that_has_one_step_more_stands_before_the_others():
+    more = bounded(1e6, 0.02)
+    first = [["promise", 1e8], *more.scores[0].detail["steps"]]
+    more = bounded(1e6, 0.02, scores=[make_score("risk_bound_logistic", 1e6, "none", steps=first)], calibration="tight")
+    figure, _ = draw([bounded(1e6, 0.02, calibration="paper"), more])
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["promise", "theorem", "risks", "measured"]
+    assert {tuple(line.get_xdata()) for line in axes.lines if len(line.get_xdata()) > 2} == {
+        (-3, -2, -1),
+        (-4, -3, -2, -1),
+    }
