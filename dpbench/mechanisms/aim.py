@@ -129,11 +129,7 @@ def aim(
         trace.append(
             {"clique": list(r), "sigma": sigma, "epsilon": epsilon}
             | {"model_mb": model.size_mb, "iterations": model.iterations}
-            | {"promised_distance": unselected_distance(
-                [(w[q], counts.size(q)) for q in allowed], (w[r], before, measured[-1].values),
-                sigma=sigma, epsilon=epsilon, sensitivity=sensitivity,
-            )}
-        )  # fmt: skip
+        )
         change = np.abs(model.answer([r])[r] - before).sum()
         if change <= math.sqrt(2 / math.pi) * sigma * before.size:  # Alg. 4, lines 1 to 7
             epsilon, sigma = 2 * epsilon, sigma / 2
@@ -141,7 +137,14 @@ def aim(
     distribution = Distribution(model)
     diagnostics = {
         **{"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine},
-        **{"marginals": len(allowed), "promised_distance": trace[-1]["promised_distance"]},  # of the last round
+        "marginals": len(allowed),  # in the last round, as what follows
+        "promised_distance": unselected_distance(
+            [(w[q], counts.size(q)) for q in allowed],
+            (w[r], before, measured[-1].values),
+            sigma=trace[-1]["sigma"],
+            epsilon=trace[-1]["epsilon"],
+            sensitivity=sensitivity,
+        ),
     }
     parts = (
         Marginals(_tables(model, cliques, candidates) if answers else {}, tuple((m.clique, m.sigma) for m in measured)),
