@@ -1,5 +1,6 @@
 import pytest
 
+from dpbench.errors import UserError
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import placed, settings_of
 from dpbench.report.tables.differences import difference_table
@@ -68,3 +69,58 @@ def test_data_sets_and_budgets_have_cells_of_their_own_and_a_gap_is_said():
 def test_without_pairs_it_says_so():
     made = table(trials({"split": [0.5]}))
     assert made.rows == [] and "No repetition has a value at both" in made.footnotes
+
+
+def less(method, **changes):
+    """The table of differences from a method, in place of those from a setting."""
+    spec = {key: value for key, value in SPEC.items() if key not in ("setting", "values")}
+    return spec | {"less": method} | changes
+
+
+def scored(mechanism, model, epsilon, values, **changes):
+    return [
+        make_trial(mechanism, model, epsilon, k, metrics=["auc"], scores=[make_score("auc", v, "higher")], **changes)
+        for k, v in enumerate(values)
+    ]
+
+
+LABELLED = {"aim/xgboost": "AIM", "aim/mlp": "AIM, network", "exact/xgboost": "real", "exact/mlp": "real, network"}
+
+
+def drawn(given, spec):
+    return difference_table(placed(trial_frame(given, settings_of(spec)), spec), LABELLED, spec, {})
+
+
+def test_a_mechanism_is_held_against_each_budget_with_the_same_model():
+    given = [
+        *scored("exact", "xgboost", float("inf"), [0.9, 0.8]),
+        *scored("exact", "mlp", float("inf"), [0.5, 0.5]),
+        *scored("aim", "xgboost", 1.0, [0.8, 0.6]),
+        *scored("aim", "xgboost", 2.0, [0.9, 0.8]),
+        *scored("aim", "mlp", 1.0, [0.6, 0.8]),
+    ]
+    made = drawn(given, less("exact"))
+    assert [row[1:] for row in made.rows] == [
+        ["AIM", "-0.150 ± 0.050 (2)", "0.000 ± 0 (2)"], ["AIM, network", "0.20 ± 0.10 (2)", "not run"]
+    ]  # fmt: skip
+    assert "auc less that of the same model on exact, mean ± standard error" in made.footnotes[0]
+
+
+def test_a_method_is_held_against_another_at_the_same_budget_and_calibration():
+    given = [
+        *scored("aim", "xgboost", 1.0, [0.8, 0.6], calibration="tight"),
+        *scored("aim", "xgboost", 1.0, [0.7, 0.6], calibration="paper"),
+        *scored("aim", "mlp", 1.0, [0.9, 0.8], calibration="tight"),
+        *scored("aim", "mlp", 2.0, [0.9, 0.8], calibration="tight"),
+        *scored("exact", "mlp", float("inf"), [0.5, 0.5]),
+    ]
+    made = drawn(given, less("AIM", statistic="mean_95"))
+    assert made.rows == [["adult", "AIM, network (tight)", "0.15 ± 0.64 (2)"]]
+    assert made.tidy["half"].item() == pytest.approx(12.706 * 0.05, rel=1e-4)
+
+
+def test_a_table_of_differences_has_one_reference():
+    with pytest.raises(UserError, match="either setting and values, or less"):
+        drawn([], SPEC | {"less": "AIM"})
+    with pytest.raises(UserError, match="unknown method or mechanism 'AIN'; did you mean 'AIM'"):
+        drawn(scored("aim", "mlp", 1.0, [0.5]), less("AIN"))
