@@ -1,4 +1,4 @@
-"""What docs/ says in numbers stands in the results."""
+"""What docs/ says in numbers stands in the results, and its links lead somewhere."""
 
 import re
 from pathlib import Path
@@ -21,6 +21,7 @@ ELSEWHERE = {  # pairs that no table has: what they are
     },
     "excess_risk": {"0.012 ± 0.011"},  # a paired difference between two degrees
 }  # fmt: skip
+LINK = re.compile(r"\]\((?!http)([^)#]+)")
 DOCS = sorted(path.stem for path in (ROOT / "docs").glob("*.md") if (ROOT / "results" / path.stem).is_dir())
 
 
@@ -56,3 +57,11 @@ def test_every_number_with_an_error_stands_in_a_table_or_figure_of_the_paper(pap
         if not np.any(stands):
             unknown.add(match.group())
     assert unknown <= ELSEWHERE.get(paper, set())
+
+
+@pytest.mark.parametrize(
+    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
+)
+def test_links_to_files_lead_to_files(page):
+    links = LINK.findall(re.sub(r"\s+", " ", page.read_text()))
+    assert [link for link in links if not (page.parent / link).exists()] == []
