@@ -11,7 +11,7 @@ from dpbench.commands.plugins import ROWS, Check, Source
 from dpbench.config.reports import kinds
 
 LABELS = {"exact/linear_statistics": "public", "ssp/linear_statistics": "SSP"}
-EXAMPLES = {"metric": "mse", "method": "SSP", "values": [ROWS, ROWS]}
+EXAMPLES = {"metric": "mse", "method": "SSP", "less": "SSP", "values": [ROWS, ROWS]}
 EXAMPLES |= dict.fromkeys(("x", "panel", "setting"), "release.split.train_rows")
 BY_TYPE: dict[str, Any] = {"str": "text", "float": 1.0, "int": 1, "bool": True, "list": [], "dict": {}}
 

@@ -5,7 +5,9 @@ import pytest
 from dpbench.cli import main
 
 
-@pytest.mark.parametrize("line", ["figure=histogram", "table=comparison_table", "table=difference_table"])
+@pytest.mark.parametrize(
+    "line", ["figure=histogram", "table=comparison_table", "table=difference_table", "table=method_difference_table"]
+)
 def test_what_ships_passes(capsys, line):
     assert main(["check", line]) == 0, capsys.readouterr().out
 

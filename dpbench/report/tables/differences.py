@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from dpbench.contracts import TextTable
-from dpbench.errors import UserError, check_known
+from dpbench.errors import check_known
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
@@ -26,36 +26,61 @@ TOLD = {"mean": "mean ± standard error", "mean_95": "mean with its 95 % interva
 def difference_table(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
-    """Mean paired difference of `spec["metric"]`: from another value of a setting, or from another method.
+    """Mean paired difference of `spec["metric"]`: where `setting` has the first of two `values`, less the second.
 
     A row for each data set and series, a column for each number of the setting `x`. Repetitions, which share their
-    splits, are pairs where both have a value. `spec` has one of
-
-    - setting, values: where the setting has the first of two values, less where it has the second
-    - less: the label of a method, less that method at the same `x`, and under the same calibration if it has any; or
-      a mechanism, less the same model on its release. What has no `x`, such as no noise, is held against each
-
-    and perhaps statistic, "mean" (the default), with standard errors, or "mean_95", with 95 % intervals. `panels` maps
-    data sets to titles, in their order; `where` is as for `metric_by_setting`. A paper publishes no such differences:
-    `published` is not read.
-
-    Raises `UserError` for a spec that has both or neither.
+    splits, are pairs where both have a value. `spec` has metric, x, setting, values and perhaps statistic, "mean" (the
+    default), with standard errors, or "mean_95", with 95 % intervals; `panels` maps data sets to titles, in their
+    order; `where` is as for `metric_by_setting`. A paper publishes no such differences: `published` is not read.
     """
-    if ("less" in spec) == ("setting" in spec and "values" in spec):
-        raise UserError(f"{spec['name']}: a difference_table needs either setting and values, or less")
+    first, second = spec["values"]
+    rows = _with_values(frame, labels, spec)
+    rows = rows[np.isfinite(rows["x"])]
+    one, other = (rows[rows[spec["setting"]] == value].groupby(KEYS)["value"].mean() for value in (first, second))
+    pairs = (one - other).dropna().rename("value").reset_index()
+    return _table(pairs, f"at {spec['setting']} = {first} less that at {second}", frame, labels, spec)
+
+
+def method_difference_table(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+) -> TextTable:
+    """Mean paired difference of `spec["metric"]` from that of another method; as `difference_table`, but for `less`:
+
+    the label of a method, at the same `x`, and under the same calibration if it has any; or a mechanism, for the same
+    model on its release. What has no `x`, such as no noise, is held against each.
+
+    Raises `UserError` for one that there is not.
+    """
+    less, mechanisms = str(spec["less"]), {method.partition("/")[0] for method in labels}
+    check_known("method or mechanism", less, {*labels.values(), *mechanisms})
+    rows = _with_values(frame, labels, spec)
+    if less in mechanisms:
+        is_other, same, said = rows["mechanism"] == less, ["model"], f"less that of the same model on {less}"
+    else:
+        is_other, same = (rows["mechanism"] + "/" + rows["model"]).map(dict(labels)) == less, []
+        said = f"less that of {less}"
+    other, rows = rows[is_other], rows[~is_other & np.isfinite(rows["x"])]
+    same += ["x"] if np.isfinite(other["x"]).any() else []
+    same += ["calibration"] if (other["calibration"] != "").any() else []
+    on = ["row", "repetition", *same]
+    pairs = rows.merge(other.groupby(on)["value"].mean().rename("other").reset_index(), on=on)
+    return _table(pairs.assign(value=pairs["value"] - pairs["other"]), said, frame, labels, spec)
+
+
+def _with_values(frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows of the metric that have a value, with their series and, as `row`, their panel."""
+    rows = frame[frame["metric"] == spec["metric"]]
+    marked = mark_series(rows, series_of(rows, labels)).assign(row=rows["panel"])
+    return marked[has_value(marked)]
+
+
+def _table(
+    pairs: pd.DataFrame, said: str, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]
+) -> TextTable:
+    """The table of differences (their `value`), which are `said` to be of."""
     statistic = str(spec.get("statistic") or "mean")
     check_known("statistic", statistic, TOLD)
-    rows = frame[frame["metric"] == spec["metric"]]
-    titles = declared_titles(spec)
-    marked = mark_series(rows, series_of(rows, labels)).assign(row=rows["panel"])
-    marked = marked[has_value(marked)]
-    if "less" in spec:
-        pairs, said = _from_method(marked, labels, str(spec["less"]))
-    else:
-        first, second = spec["values"]
-        pairs = _from_setting(marked, str(spec["setting"]), first, second)
-        said = f"at {spec['setting']} = {first} less that at {second}"
-    cells = _cells(pairs)
+    rows, titles, cells = frame[frame["metric"] == spec["metric"]], declared_titles(spec), _cells(pairs)
     order = [*titles, *sorted(set(cells["row"]) - set(titles))]
     columns = sorted(cells["x"].unique())
     lines = []
@@ -71,31 +96,6 @@ def difference_table(
     ]
     tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
     return TextTable(["", "", *map(number, columns)], lines, below, tidy)
-
-
-def _from_setting(rows: pd.DataFrame, setting: str, one: Any, other: Any) -> pd.DataFrame:
-    """The differences, as `value`, of the rows where a setting has one value from those where it has the other."""
-    rows = rows[np.isfinite(rows["x"])]
-    first, second = (rows[rows[setting] == value].groupby(KEYS)["value"].mean() for value in (one, other))
-    pairs: pd.DataFrame = (first - second).dropna().rename("value").reset_index()
-    return pairs
-
-
-def _from_method(rows: pd.DataFrame, labels: Mapping[str, str], less: str) -> tuple[pd.DataFrame, str]:
-    """The differences, as `value`, of the other methods from this one, and how a reader is told."""
-    mechanisms = {method.partition("/")[0] for method in labels}
-    check_known("method or mechanism", less, {*labels.values(), *mechanisms})
-    if less in mechanisms:
-        is_other, same, said = rows["mechanism"] == less, ["model"], f"less that of the same model on {less}"
-    else:
-        is_other, same = (rows["mechanism"] + "/" + rows["model"]).map(dict(labels)) == less, []
-        said = f"less that of {less}"
-    other, rows = rows[is_other], rows[~is_other & np.isfinite(rows["x"])]
-    same += ["x"] if np.isfinite(other["x"]).any() else []
-    same += ["calibration"] if (other["calibration"] != "").any() else []
-    on = ["row", "repetition", *same]
-    pairs = rows.merge(other.groupby(on)["value"].mean().rename("other").reset_index(), on=on)
-    return pairs.assign(value=pairs["value"] - pairs["other"]), said
 
 
 def _cells(pairs: pd.DataFrame) -> pd.DataFrame:
