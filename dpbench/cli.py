@@ -73,7 +73,7 @@ def _set_threads() -> None:
         given = os.environ.get(variable, "1")
         if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= MOST_THREADS):
             raise UserError(f"{variable} must be a whole number from 1 to {MOST_THREADS}, not {shown(given)}")
-    os.environ.update(with_threads(os.environ))
+    os.environ.update(with_threads())
 
 
 def _parse(argv: Sequence[str]) -> argparse.Namespace:

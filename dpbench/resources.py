@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent
@@ -33,10 +32,10 @@ def threads() -> int:
     return int(os.environ.get("OMP_NUM_THREADS") or 1)
 
 
-def with_threads(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a process that keeps to `threads`.
+def with_threads() -> dict[str, str]:
+    """This environment, for a process that keeps to `threads`.
 
     Of variables that are set those of `THREADS` are kept, and `XLA_THREADS` is not: builds use its name, too.
     """
     number = str(threads())
-    return {**dict.fromkeys(THREADS, number), **environment, XLA_THREADS: number}
+    return {**dict.fromkeys(THREADS, number), **os.environ, XLA_THREADS: number}

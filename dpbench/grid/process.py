@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -69,7 +68,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=self._output.fileno(),
                 stderr=self._output.fileno(),
-                env=with_threads(os.environ),
+                env=with_threads(),
             )
         GUARD.watch(self._process.pid)
         self._channel = Channel(here)

@@ -24,7 +24,7 @@ LIBRARIES = (
     "hydra-core",
     "joblib",
 )
-GIT_TRIES = 3
+GIT_TRIES = 3  # where it is killed
 SOURCES = ("dpbench", "conf", "data", "pyproject.toml", "requirements.lock")
 
 
