@@ -1,7 +1,5 @@
 """Small tables that any test may ask for, and a folder in which a user runs dpbench on a table of their own."""
 
-import hashlib
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,8 +10,6 @@ import pytest
 from dpbench.cli import main
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
-from dpbench.grid.releases import read_release
-from dpbench.grid.sealed import sealed
 from dpbench.grid.store import Store
 from dpbench.targets import use_folder
 
@@ -92,26 +88,6 @@ class Workbench:
         *lines, last = path.read_text().splitlines(keepends=True)
         path.write_text("".join([*lines, change(last)]))
         return path
-
-    def as_earlier_versions(self) -> None:
-        """Have the trials and releases as versions before the logs wrote them: files <id>.json, folders <id>/."""
-        store = Store(self.results, "grid")
-        records = [trial.to_dict() for trial in store.all_trials()]
-        releases = [
-            (identity, read_release(store, identity, one.place)) for identity, one in store.releases.scan().items()
-        ]
-        shutil.rmtree(self.results)
-        store.prepare()
-        for record in records:
-            (store.trials_folder / f"{record['id']}.json").write_text(sealed(record))
-        for identity, stored in releases:
-            folder = self.results / "releases" / identity
-            data, arrays = stored.release.to_parts()
-            folder.mkdir()
-            np.savez(folder / "arrays.npz", **arrays)
-            sha256 = hashlib.sha256((folder / "arrays.npz").read_bytes()).hexdigest()
-            whole = {**stored.record, "release": data, "arrays_sha256": sha256}
-            (folder / "release.json").write_text(sealed(whole))
 
     def drop_trials(self, name: str = "grid") -> None:
         """Remove all stored trials, and leave the releases and fits."""

@@ -32,7 +32,6 @@ DATASET = {
 }
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
 GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart"}  # each with an example
-MOVED = {"limits.train_rows": "sample.train_rows", "limits.test_rows": "sample.test_rows"}  # renamed settings
 LOOP = "an interpolation (${...}) leads to itself"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
@@ -180,8 +179,6 @@ def _unreadable(given: str, text: str) -> UserError:
 def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | None) -> UserError:
     """Hydra's message in one line, with the nearest known names."""
     text = str(error)
-    if old := next((old for old in MOVED if old in text), None):
-        return moved(old)
     missing = re.search(r"Could not (?:find|load) '(\w+)/([^']+)'", text)
     if missing:
         return _no_such_config(missing[1], missing[2], config_dir)
@@ -221,15 +218,6 @@ def _no_such_config(group: str, name: str, config_dir: Path | None) -> UserError
             f"the defaults of an experiment must say '- /experiment/{folder_of(known[name])}{name}', not '- {name}'"
         )
     return unknown(group, name, known)
-
-
-def moved(old: str) -> UserError:
-    """The message for a setting that has another name now (see `MOVED`).
-
-    >>> moved("limits.train_rows")
-    UserError('limits.train_rows is now called sample.train_rows: set that (in a config of your own, too)')
-    """
-    return UserError(f"{old} is now called {MOVED[old]}: set that (in a config of your own, too)")
 
 
 def _slash(hint: str) -> str:

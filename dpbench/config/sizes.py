@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpbench.config.composition import MOVED, moved
 from dpbench.config.schema import Limits, Sample
 from dpbench.config.values import checked_type, integer, listed, number
 from dpbench.errors import UserError, check_known, shown, unknown
@@ -50,8 +49,6 @@ def limits_of(limits: Mapping[str, Any]) -> Limits:
 def _check_keys(group: str, given: Mapping[str, Any]) -> None:
     """The group has all of its keys, and no others."""
     for key in given:
-        if (place := f"{group}.{key}") in MOVED:
-            raise moved(place)
         if key not in SIZES[group]:
             raise unknown(f"setting of {group}", str(key), SIZES[group])
     for key in SIZES[group]:

@@ -4,8 +4,6 @@ No two processes write to one file, and what a kill or a full disk leaves of a l
 stored is ever touched again. A record may have bytes of its own, such as arrays, in the file <name>.bin beside. What
 many records have in common is a line of its own, which they name by its place. A record that is written anew has a
 higher `turn`, and stands for those before it.
-
-A file <id>.json of earlier versions is one sealed line, and is read as a log of one record.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from typing import IO, Any, NamedTuple
 from dpbench.grid.sealed import sealed, unsealed, warn
 from dpbench.grid.seeds import canonical
 
-SUFFIX, BYTES, SINGLE = ".jsonl", ".bin", ".json"
+SUFFIX, BYTES = ".jsonl", ".bin"
 _ID = re.compile(rb'"id": "(\w+)"')
 Place = tuple[str, int, int]  # of a line: its file, where it starts, and its length
 
@@ -100,7 +98,7 @@ class Log:
             if any(files.get(name, -1) < size for name, size in self._read_to.items()):  # cut, or taken away
                 self._forget()
             for name in sorted(files):
-                if files[name] > self._read_to.get(name, 0 if name.endswith(SUFFIX) else -1):
+                if files[name] > self._read_to.get(name, 0):
                     self._read_file(name)
             for path, start, identity in self._damaged:
                 if identity not in self.entries:
@@ -129,15 +127,11 @@ class Log:
             if (entry := self.entries.get(identity)) is None:
                 continue
             name, start, length = entry.place
-            if name.endswith(SINGLE):  # of many small files none is kept open
-                found = self.read(entry.place)
-                whole = None if found is None else found[0]
-            else:
-                if name not in maps:
-                    with (self._folder / name).open("rb") as file:
-                        maps[name] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-                record = unsealed(maps[name][start : start + length])
-                whole = None if record is None else self._whole(name, record)
+            if name not in maps:
+                with (self._folder / name).open("rb") as file:
+                    maps[name] = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            record = unsealed(maps[name][start : start + length])
+            whole = None if record is None else self._whole(name, record)
             if whole is None:
                 self._warn(self._folder / name, start)
                 del self.entries[identity]
@@ -145,7 +139,7 @@ class Log:
                 yield whole
 
     def _files(self) -> dict[str, int]:
-        """The size of each file; of one that was read and is never written again, as it was."""
+        """The size of each file."""
         found = {}
         try:
             with os.scandir(self._folder) as entries:
@@ -153,8 +147,6 @@ class Log:
                     if entry.name.endswith(SUFFIX):
                         with open(entry.path, "rb") as file:  # on NFS, to open a file is to see its size of now
                             found[entry.name] = os.fstat(file.fileno()).st_size
-                    elif entry.name.endswith(SINGLE):
-                        found[entry.name] = self._read_to.get(entry.name, 0)
         except (FileNotFoundError, NotADirectoryError):
             pass
         return found
@@ -164,7 +156,7 @@ class Log:
         with path.open("rb") as file:
             file.seek(at)
             for line in file:
-                if not line.endswith(b"\n") and path.suffix == SUFFIX:
+                if not line.endswith(b"\n"):
                     break  # it is being written, or was cut when its writer was killed
                 record, start = unsealed(line), at
                 at += len(line)
@@ -176,8 +168,6 @@ class Log:
                 else:
                     known = _ID.search(line)
                     self._damaged.append((path, start, known[1].decode() if known else path.stem))
-        if at == 0 and path.suffix == SINGLE:
-            self._damaged.append((path, 0, path.stem))
         self._read_to[name] = at
 
     @staticmethod

@@ -22,7 +22,7 @@ from dpbench.grid.identity import code_of, dataset_key
 from dpbench.grid.records import FitKey, PartKey, ReleaseKey, TrialKey, with_repetition, without_repetition
 from dpbench.privacy.budget import Budget
 
-FORMATS = (4, 5)  # that are read; the last one is written
+FORMAT = 5
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Plan:
 
     def lines(self) -> Iterator[str]:
         """The plan as JSON lines: a header, then one for releases in a row that differ in their repetition alone."""
-        header = {"format": FORMATS[-1], "name": self.name, "releases": len(self.releases)}
+        header = {"format": FORMAT, "name": self.name, "releases": len(self.releases)}
         header["settings"] = [asdict(setting) for setting in self.settings]
         yield json.dumps(header) + "\n"  # the order in which a dataset declares its attributes is part of its identity
         for _, alike in groupby(self.releases, key=ReleaseItem.common):
@@ -138,9 +138,9 @@ def read_plan(path: Path) -> Plan:
     try:
         with path.open() as file, all_stays():
             header = json.loads(next(file))
-            if header["format"] not in FORMATS:
+            if header["format"] != FORMAT:
                 raise UserError(
-                    f"{path} is a plan of format {header['format']}, this version reads format {FORMATS[-1]}: the "
+                    f"{path} is a plan of format {header['format']}, this version reads format {FORMAT}: the "
                     "results beside it are of an earlier version; give another results=FOLDER, or remove this folder, "
                     "and run the experiment again"
                 )
@@ -163,8 +163,8 @@ def read_plan(path: Path) -> Plan:
 
 
 def _items(data: dict[str, Any]) -> Iterator[ReleaseItem]:
-    """The releases of one line; a line of format 4 has one."""
-    repetitions = data.pop("repetitions") if "repetitions" in data else [data["key"]["repetition"]]
+    """The releases of one line."""
+    repetitions = data.pop("repetitions")
     key = ReleaseKey.from_dict(with_repetition(data["key"], repetitions[0]))
     trials = tuple(TrialKey.of(key, trial) for trial in data["trials"])
     lists = {name: tuple(data[name]) for name in ("offers", "nonprivate_inputs")}

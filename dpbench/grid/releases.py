@@ -1,25 +1,18 @@
-"""Stored releases: a record of what is plain, the arrays for its bytes.
-
-Earlier versions wrote a folder <root>/releases/<id>/: release.json, sealed, with the checksum of arrays.npz beside it.
-"""
+"""Stored releases: a record of what is plain, the arrays for its bytes."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
-
-import numpy as np
 
 from dpbench.grid.arrays import SMALL, Arrays, packed, unpacked
 from dpbench.grid.log import Place
 from dpbench.grid.records import ReleaseKey, with_repetition, without_repetition
-from dpbench.grid.sealed import unsealed, warn
+from dpbench.grid.sealed import warn
 from dpbench.grid.store import Store
 from dpbench.releases import Release
 
@@ -58,9 +51,8 @@ def write_release(
 
 def find_release(store: Store, identity: str) -> Place | None:
     """Where a release stands, by what was last seen of the log; None if it is not stored."""
-    if (entry := store.releases.entries.get(identity)) is not None:
-        return entry.place
-    return (identity, 0, 0) if (store.root / "releases" / identity).is_dir() else None
+    entry = store.releases.entries.get(identity)
+    return None if entry is None else entry.place
 
 
 def stored_release(store: Store, identity: str) -> StoredRelease | None:
@@ -95,8 +87,6 @@ def _keep(store: Store, place: Place, record: dict[str, Any], arrays: Arrays) ->
 
 
 def _read(store: Store, place: Place) -> tuple[dict[str, Any], Arrays] | None:
-    if place[2] == 0:
-        return _read_folder(store.root / "releases" / place[0])
     found = store.releases.read(place)
     if found is None:
         warn(store.root / "releases" / place[0], f"is damaged at byte {place[1]}")
@@ -105,20 +95,3 @@ def _read(store: Store, place: Place) -> tuple[dict[str, Any], Arrays] | None:
     record["key"] = with_repetition(record["key"], record.pop("repetition"))
     record["release"]["domain"] = record.pop("domain")
     return record, unpacked(record.pop("arrays"), body)
-
-
-def _read_folder(folder: Path) -> tuple[dict[str, Any], Arrays] | None:
-    """A release as earlier versions wrote it."""
-    try:
-        record = unsealed((folder / "release.json").read_bytes())
-        body = (folder / "arrays.npz").read_bytes()
-        if record is not None and hashlib.sha256(body).hexdigest() == record["arrays_sha256"]:
-            with np.load(io.BytesIO(body), allow_pickle=False) as loaded:
-                arrays = dict(loaded)
-            for array in arrays.values():
-                array.setflags(write=False)
-            return record, arrays
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile):
-        pass
-    warn(folder, "is damaged")
-    return None

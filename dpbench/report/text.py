@@ -59,13 +59,14 @@ def mean_and_error(mean: float, se: float) -> str:
     ('0.0812 ± 0.0011', '1234 ± 57')
     >>> mean_and_error(0.0812345, float("nan"))
     '0.08123'
-    >>> mean_and_error(12345678.0, 34567.0)
-    '(1.2346 ± 0.0035)e+07'
+    >>> mean_and_error(12345678.0, 34567.0), mean_and_error(-0.00001, 0.0018)
+    ('(1.2346 ± 0.0035)e+07', '0.0000 ± 0.0018')
     """
     if math.isnan(mean):
         return "no value"
-    if not 1e-4 <= abs(mean) < 1e6 and mean != 0:
-        power = math.floor(math.log10(abs(mean)))
+    size = max(abs(mean), 0.0 if math.isnan(se) else se)
+    if not 1e-4 <= size < 1e6 and size > 0:
+        power = math.floor(math.log10(size))
         scaled = _fixed(mean / 10.0**power, se / 10.0**power)
         return f"({scaled})e{power:+03d}" if "±" in scaled else f"{scaled}e{power:+03d}"
     return _fixed(mean, se)
@@ -79,6 +80,7 @@ def _fixed(mean: float, se: float) -> str:
         decimals = max(0, 3 - leading)
     else:
         decimals = max(0, min(1 - math.floor(math.log10(se)), 6 - leading))
+    mean = round(mean, decimals) + 0.0  # of -0.0 the sign is dropped
     if math.isnan(se):
         return f"{mean:.{decimals}f}"
     return f"{mean:.{decimals}f} ± {'0' if se == 0 else format(se, f'.{decimals}f')}"

@@ -2,7 +2,6 @@
 
 import json
 import lzma
-import os
 from pathlib import Path
 
 import numpy as np
@@ -209,25 +208,6 @@ def test_a_trial_that_was_damaged_is_told_until_it_is_computed_again(bench, capl
     assert not caplog.text
 
 
-def test_results_of_versions_before_the_logs_are_read_and_continued(bench, capsys, caplog):
-    assert bench.run("repetitions=2") == 0
-    before = bench.trials()
-    bench.as_earlier_versions()
-    assert bench.trials() == before
-    assert bench.run("repetitions=2") == 0
-    assert "0 ran now" in capsys.readouterr().out.splitlines()[-1]
-    damaged, gone, *_ = sorted((bench.results / "grid" / "trials").iterdir())
-    damaged.write_text(damaged.read_text()[:-300])
-    gone.unlink()
-    assert bench.run("repetitions=3") == 0
-    assert "4 ran now" in capsys.readouterr().out.splitlines()[-1]
-    assert f"{damaged.name} is damaged" in caplog.text
-    after = bench.trials()
-    assert {identity: after[identity] for identity in before} == before
-    releases = Store(bench.results, "grid").releases.scan()
-    assert len(releases) == 2, "the releases of the first two repetitions are read, not made again"
-
-
 def test_edited_scores_are_rejected(bench, capsys):
     assert bench.run() == 0
     expected = bench.trials()
@@ -242,17 +222,13 @@ def test_edited_scores_are_rejected(bench, capsys):
     assert bench.trials() == expected
 
 
-def test_a_release_swapped_for_anothers_is_made_again(bench):
+def test_a_release_that_stands_in_anothers_place_is_not_read(bench, caplog):
     assert bench.run() == 0
-    expected = bench.trials()
-    bench.as_earlier_versions()
-    one, two, *_ = sorted(path for path in (bench.results / "releases").iterdir() if path.is_dir())
-    os.rename(one, bench.folder / "aside")
-    os.rename(two, one)
-    os.rename(bench.folder / "aside", two)
-    bench.drop_trials()
-    assert bench.run() == 0
-    assert bench.trials() == expected
+    store = Store(bench.results, "grid")
+    (one, entry), (other, _), *_ = store.releases.scan().items()
+    assert read_release(store, one, entry.place) is not None
+    assert read_release(store, other, entry.place) is None
+    assert "is not the release of its name" in caplog.text
 
 
 def test_what_was_not_paid_for_stands_in_the_release(bench):

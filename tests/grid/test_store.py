@@ -123,20 +123,6 @@ def test_a_trial_that_is_stored_again_stands_for_the_first_whichever_file_it_is_
 def test_a_trial_of_an_earlier_version_is_named_and_counts_as_none(store, caplog):
     record = trial("a").to_dict()
     record["fit"] = record.pop("notes")
-    (store.trials_folder / "a.json").write_text(sealed(record))
+    (store.trials_folder / "a.jsonl").write_text(sealed(record))
     assert [*store.all_trials()] == []
     assert "earlier version" in caplog.text
-
-
-def test_files_of_one_trial_are_read_and_a_damaged_one_is_told(store, caplog):
-    for name in "abc":
-        (store.trials_folder / f"{name}.json").write_text(sealed(trial(name).to_dict()))
-    cut = store.trials_folder / "b.json"
-    cut.write_text(cut.read_text()[:-100])
-    (store.trials_folder / "c.json").write_text("")
-    assert [*store.all_trials()] == [trial("a")]
-    assert "b.json is damaged" in caplog.text and "c.json is damaged" in caplog.text
-    store.write_trial(trial("b"))
-    caplog.clear()
-    assert [*fresh(store).all_trials()] == [trial("a"), trial("b")]
-    assert "b.json" not in caplog.text

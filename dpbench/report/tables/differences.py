@@ -11,6 +11,7 @@ from scipy.special import stdtrit
 
 from dpbench.contracts import TextTable
 from dpbench.errors import check_known
+from dpbench.privacy.budget import CALIBRATIONS
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
@@ -46,22 +47,29 @@ def method_difference_table(
 ) -> TextTable:
     """Mean paired difference of `spec["metric"]` from that of another method; as `difference_table`, but for `less`:
 
-    the label of a method, at the same `x`, and under the same calibration if it has any; or a mechanism, for the same
-    model on its release. What has no `x`, such as no noise, is held against each.
+    the label of a method, at the same `x`, and under the same calibration if it has any; that label and a calibration,
+    as "AIM (tight)", for that one alone; or a mechanism, for the same model on its release. What has no `x`, such as
+    no noise, is held against each.
 
     Raises `UserError` for one that there is not.
     """
     less, mechanisms = str(spec["less"]), {method.partition("/")[0] for method in labels}
-    check_known("method or mechanism", less, {*labels.values(), *mechanisms})
+    calibrated = {
+        f"{label} ({calibration})": (label, calibration) for label in labels.values() for calibration in CALIBRATIONS
+    }
+    label, calibration = calibrated.get(less, (less, None))
+    check_known("method or mechanism", label, {*labels.values(), *mechanisms})
     rows = _with_values(frame, labels, spec)
-    if less in mechanisms:
-        is_other, same, said = rows["mechanism"] == less, ["model"], f"less that of the same model on {less}"
+    if label in mechanisms:
+        is_other, same, said = rows["mechanism"] == label, ["model"], f"less that of the same model on {label}"
     else:
-        is_other, same = (rows["mechanism"] + "/" + rows["model"]).map(dict(labels)) == less, []
+        is_other, same = (rows["mechanism"] + "/" + rows["model"]).map(dict(labels)) == label, []
         said = f"less that of {less}"
+    if calibration is not None:
+        is_other &= rows["calibration"] == calibration
     other, rows = rows[is_other], rows[~is_other & np.isfinite(rows["x"])]
     same += ["x"] if np.isfinite(other["x"]).any() else []
-    same += ["calibration"] if (other["calibration"] != "").any() else []
+    same += ["calibration"] if calibration is None and (other["calibration"] != "").any() else []
     on = ["row", "repetition", *same]
     pairs = rows.merge(other.groupby(on)["value"].mean().rename("other").reset_index(), on=on)
     return _table(pairs.assign(value=pairs["value"] - pairs["other"]), said, frame, labels, spec)
@@ -112,11 +120,16 @@ def _text(cell: pd.Series, statistic: str) -> str:
 
 
 def _summary(cells: pd.DataFrame) -> list[str]:
-    """What the cells come to: their mean, and in how many an interval leaves 0 out."""
+    """What the cells come to: their mean, and in how many an interval leaves 0 out; the latter for each series, too."""
     if cells.empty:
         return ["No repetition has a value at both"]
-    above, below = ((sign * cells["mean"] > cells["half"]).sum() for sign in (1, -1))
-    return [
+    above, below = (sign * cells["mean"] > cells["half"] for sign in (1, -1))
+    told = [
         f"Mean of all {len(cells)} cells: {cells['mean'].mean():.2g}; their Student's interval of {100 * LEVEL:.0f} % "
-        f"lies above 0 in {above}, below 0 in {below}"
+        f"lies above 0 in {above.sum()}, below 0 in {below.sum()}"
     ]
+    each = [
+        f"{series} {above[own].sum()} above, {below[own].sum()} below, of {own.sum()}"
+        for series, own in ((series, cells["series"] == series) for series in dict.fromkeys(cells["series"]))
+    ]
+    return told + ["By method: " + "; ".join(each)] * (len(each) > 1)

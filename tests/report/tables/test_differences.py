@@ -119,6 +119,23 @@ def test_a_method_is_held_against_another_at_the_same_budget_and_calibration():
     assert made.tidy["half"].item() == pytest.approx(12.706 * 0.05, rel=1e-4)
 
 
+def test_a_method_is_held_against_another_under_one_calibration():
+    given = [
+        *scored("aim", "xgboost", 1.0, [0.75, 0.5], calibration="tight"),
+        *scored("aim", "xgboost", 1.0, [0.625, 0.5], calibration="paper"),
+        *scored("aim", "mlp", 1.0, [1.25, 1.0], calibration="authors"),
+        *scored("exact", "mlp", 1.0, [0.5, 0.5]),
+    ]
+    made = drawn(given, less("AIM (tight)"))
+    assert [row[1:] for row in made.rows] == [
+        ["AIM (paper)", "-0.062 ± 0.062 (2)"],
+        ["AIM, network (authors)", "0.5000 ± 0 (2)"],
+        ["real, network", "-0.12 ± 0.12 (2)"],
+    ]
+    counts = "AIM (paper) 0 above, 0 below, of 1; AIM, network (authors) 1 above, 0 below, of 1; real, network 0 above"
+    assert f"By method: {counts}, 0 below, of 1" in made.footnotes
+
+
 def test_what_differences_are_from_is_a_method_or_a_mechanism():
     with pytest.raises(UserError, match="unknown method or mechanism 'AIN'; did you mean 'AIM'"):
         drawn(scored("aim", "mlp", 1.0, [0.5]), less("AIN"))
