@@ -11,15 +11,16 @@ from scipy.special import stdtrit
 from dpbench.report.claims.statements import LEVEL, NOT_RUN, OPEN
 
 VERDICTS = WITHIN, HIGHER, LOWER, IMPRECISE = "within", "higher", "lower", "not precise enough"
-PRECISION = 0.1  # of the published number: with a larger standard error, agreement says nothing
+PRECISION = 0.1  # of the published number: with a larger standard error, agreement says nothing,
+HALF = 0.25  # nor with a wider half of the interval, as that of few repetitions is
 RULE = (
     "Verdicts: a published number is within Monte Carlo error of ours if they differ by at most "
     f"Student's two-sided {100 * LEVEL:.0f} % quantile times the standard error of the difference, "
     "sqrt(se² (1 + n / n published)), which takes our spread for that of the paper, plus half a unit of the last "
-    f"published digit, and if se is at most {PRECISION:g} of the published number (of a bias: of the published SD); "
-    "with a larger se it is not precise enough. Otherwise ours is higher or lower. Where all else is equal and "
-    f"estimates are normal, {100 * (1 - LEVEL):.0f} % of verdicts are higher or lower; they are not corrected for "
-    "their number"
+    f"published digit, and if se is at most {PRECISION:g}, and that quantile times it at most {HALF:g}, of the "
+    "published number (of a bias: of the published SD); else it is not precise enough. Otherwise ours is higher or "
+    f"lower. Where all else is equal and estimates are normal, {100 * (1 - LEVEL):.0f} % of verdicts are higher or "
+    "lower; they are not corrected for their number"
 )
 
 
@@ -38,7 +39,8 @@ def verdict(
     tolerance = quantile * se * math.sqrt(1 + count / paper["repetitions"]) + float(paper["digit"]) / 2
     if abs(mean - published) > tolerance:
         return HIGHER if mean > published else LOWER
-    return WITHIN if se <= PRECISION * abs(published if scale is None else scale) else IMPRECISE
+    scale = abs(published if scale is None else scale)
+    return WITHIN if se <= PRECISION * scale and quantile * se <= HALF * scale else IMPRECISE
 
 
 def counted(verdicts: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from scipy.special import stdtrit
 
 from dpbench.errors import check_known
@@ -245,7 +246,7 @@ def _number_survivors(axes: Axes, points: pd.DataFrame, styles: Sequence[Mapping
             color=styles[cell["series_order"]]["color"],
             fontsize=6,
             zorder=6,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.8},
+            path_effects=[withStroke(linewidth=1.5, foreground="white")],
         )
 
 

@@ -15,8 +15,10 @@ from dpbench.report.claims.agreement import counted, verdict
         (0.3050 + 1.99 * 0.01 * math.sqrt(2), 0.01, 100, "higher"),  # Student's quantile is 1.984
         (0.2950 - 2.27 * 0.01 * math.sqrt(1.1), 0.01, 10, "lower"),  # ours has a tenth of the repetitions
         (0.2950 - 2.26 * 0.01 * math.sqrt(1.1), 0.01, 10, "within"),
-        (0.3050 + 12.7 * 0.01 * math.sqrt(1.02), 0.01, 2, "within"),  # two repetitions: the quantile is 12.71
-        (0.3050 + 12.8 * 0.01 * math.sqrt(1.02), 0.01, 2, "higher"),
+        (0.3050 + 12.7 * 0.005 * math.sqrt(1.02), 0.005, 2, "within"),  # two repetitions: the quantile is 12.71
+        (0.3050 + 12.8 * 0.005 * math.sqrt(1.02), 0.005, 2, "higher"),
+        (0.31, 0.00591, 2, "not precise enough"),  # half of the interval is more than a quarter of the published number
+        (0.31, 0.00589, 2, "within"),
         (0.31, 0.0299, 100, "within"),
         (0.31, 0.0301, 100, "not precise enough"),  # more than a tenth of the published number
         (0.9, 0.0301, 100, "higher"),
