@@ -172,7 +172,8 @@ def unselected_distance(
         (w_i ||M_i(D_{i-1}) - y_i||_1 + sqrt(2/pi) sigma (w_q n_q - w_i n_i) + 2 Delta / eps log |Q_i|
          + lambda_1 sigma w_i sqrt(n_i) + lambda_2 2 Delta / eps) / w_q.
 
-    **Departures** The term in lambda_1 has the factor w_i, which the paper and AIM's own theorem leave out.
+    **Departures** 1. The paper has the real marginal in place of y_i. That of AIM is y_i, whose noise the term in
+    lambda_1 is for. 2. This term has the factor w_i, which the paper and AIM's own theorem leave out.
     """
     lambda_1, lambda_2 = math.sqrt(2 * math.log(2 / fails)), math.log(2 / fails)
     weight, before, noisy = selected
