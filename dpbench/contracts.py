@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -88,12 +89,17 @@ class FigureKind(Protocol):
 
 
 class TextTable(NamedTuple):
-    """What is shown, the footnotes below it, and `tidy`, the same with all digits, one row a number."""
+    """What is shown, the footnotes below it, and `tidy`, the same with all digits, one row a number.
+
+    `trials`: row and column of a number in `rows` -> ids of the trials that it is of; `dpbench report` leads from the
+    number to them.
+    """
 
     header: list[str]
     rows: list[list[str]]
     footnotes: list[str]
     tidy: pd.DataFrame
+    trials: Mapping[tuple[int, int], Sequence[str]] = MappingProxyType({})
 
 
 class TableKind(Protocol):

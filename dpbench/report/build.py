@@ -20,6 +20,7 @@ from dpbench.report.kinds import draw_figure, is_table, make_table
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import write_runs
 from dpbench.report.tables.text_table import write_text_table
+from dpbench.report.tables.trials import Keep
 
 
 def build_report(
@@ -28,13 +29,14 @@ def build_report(
     save: Save = save_figure,
     ledger_of: LedgerOf = no_ledgers,
     others: Iterable[Trial] = (),
+    keep: Keep | None = None,
 ) -> list[Path]:
     """Write `folder`/figures, with `save`, and `folder`/tables; the paths written.
 
     The experiment's report has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
     left out) and `figures` (specs of figures and tables: with a table there is none of `metrics`). A figure that shows
     nothing is not written. The same trials give the same bytes, in whatever order they come. `others`: trials of other
-    runs of that name, for what all of them cost together.
+    runs of that name, for what all of them cost together. `keep` writes which trials the numbers of tables are of.
 
     Raises `UserError` if there are no trials or the folder cannot be written to.
     """
@@ -45,12 +47,12 @@ def build_report(
     report, name, notes = results.experiment.report, results.experiment.name, list(results.notes)
     paths = []
     for spec in report["figures"]:
-        draw = draw_table if is_table(spec) else partial(draw_one, save=save)
+        draw = partial(draw_table, keep=keep) if is_table(spec) else partial(draw_one, save=save)
         paths += draw([results], report["labels"], spec, folder, notes)
     if not any(map(is_table, report["figures"])):
         frame = frame_of([results], {})
         metrics = report["metrics"] or sorted(frame["metric"].unique())
-        paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, as_text(notes))
+        paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, as_text(notes), keep)
     audits = read_audits(results.experiment.results)
     return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of, others)]
 
@@ -81,6 +83,7 @@ def draw_table(
     folder: Path,
     notes: Sequence[str],
     published: Mapping[str, Any] | None = None,
+    keep: Keep | None = None,
 ) -> list[Path]:
     """Write the table of `spec`, beside what the paper has of it, into `folder`/tables; nothing if it is empty."""
     labels = ordered(labels, spec.get("show"))
@@ -91,7 +94,9 @@ def draw_table(
     if not table.rows:
         return []
     below = [str(spec.get("caption") or ""), *table.footnotes, *notes, *missing(absent)]
-    return write_text_table(table._replace(footnotes=below), folder / "tables", str(spec["name"]), str(spec["title"]))
+    name, folder = str(spec["name"]), folder / "tables"
+    paths = write_text_table(table._replace(footnotes=below), folder, name, str(spec["title"]))
+    return paths + (keep([table.trials], folder, name) if keep else [])
 
 
 def missing(absent: Sequence[str]) -> list[str]:

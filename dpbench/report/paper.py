@@ -19,10 +19,14 @@ from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import is_table
 from dpbench.report.tables.cells import write_tables
+from dpbench.report.tables.trials import Keep
 
 
-def build_paper(paper: Paper, results: Sequence[Results], folder: Path, save: Save = save_figure) -> list[Path]:
+def build_paper(
+    paper: Paper, results: Sequence[Results], folder: Path, save: Save = save_figure, keep: Keep | None = None
+) -> list[Path]:
     """Write the paper's figures into `folder`/figures, with `save`, and its tables into `folder`/tables; the paths.
+    `keep` writes which trials the numbers of tables are of.
 
     `results` has every experiment of the paper. A figure is drawn from those of its experiments that have trials with
     its metric and labels, and names the others; it is left out if none has, but for one that needs no experiment. The
@@ -33,14 +37,19 @@ def build_paper(paper: Paper, results: Sequence[Results], folder: Path, save: Sa
     by_name = {one.experiment.name: one for one in results}
     named = [one for one in results if one.experiment.name in paper.experiments]
     calls = [partial(write_verdicts, paper, by_name, folder / "tables")]  # the longest first
-    calls += [partial(_draw_spec, paper, spec, by_name, folder, save) for spec in paper.report["figures"]]
+    calls += [partial(_draw_spec, paper, spec, by_name, folder, save, keep) for spec in paper.report["figures"]]
     calls += [partial(write_published, paper, named, folder / "tables")]
     verdicts, *others = forked(calls)
     return [path for paths in (*others, verdicts) for path in paths]
 
 
 def _draw_spec(
-    paper: Paper, spec: Mapping[str, Any], by_name: Mapping[str, Results], folder: Path, save: Save
+    paper: Paper,
+    spec: Mapping[str, Any],
+    by_name: Mapping[str, Results],
+    folder: Path,
+    save: Save,
+    keep: Keep | None,
 ) -> list[Path]:
     """One figure or table of the paper."""
     labels = ordered(paper.report["labels"], spec.get("show"))
@@ -48,11 +57,11 @@ def _draw_spec(
     published = (paper.published.get("tables") or {}).get(spec.get("published"), {})
     if is_table(spec):
         titled = {"panels": paper.report["panels"], **spec}
-        return draw_table(chosen, labels, titled, folder, notes_on(chosen), published)
+        return draw_table(chosen, labels, titled, folder, notes_on(chosen), published, keep)
     chosen = [_concerned(one, spec, labels) for one in chosen]
     if chosen and not any(one.trials for one in chosen):
         return []
-    return _draw(paper, labels, {**spec, "published": published}, chosen, folder, save)
+    return _draw(paper, labels, {**spec, "published": published}, chosen, folder, save, keep)
 
 
 def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Results:
@@ -71,6 +80,7 @@ def _draw(
     chosen: Sequence[Results],
     folder: Path,
     save: Save,
+    keep: Keep | None,
 ) -> list[Path]:
     """A figure and, if it shows a metric against epsilon, its numbers as a table."""
     titles, notes = titles_of(chosen, paper.report["panels"]), notes_on(chosen)
@@ -79,5 +89,5 @@ def _draw(
         frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
         titled = frame.assign(dataset=frame["dataset"].replace(titles))
         told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent)])
-        paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), told)
+        paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), told, keep)
     return paths

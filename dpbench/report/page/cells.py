@@ -60,11 +60,15 @@ class Cell:
 
 @dataclass
 class Cells:
-    """All cells, of so many trials, with what they share and, by experiment, what its metrics are."""
+    """All cells, of so many trials, with what they share and, by experiment, what its metrics are.
+
+    `places` are those of the cells that hold a trial, by its id: several, if several experiments share it.
+    """
 
     cells: list[Cell] = field(default_factory=list)
     register: Register = field(default_factory=Register)
     metrics: dict[str, list[str]] = field(default_factory=dict)
+    places: dict[str, list[int]] = field(default_factory=dict)
     trials: int = 0
 
 
@@ -74,7 +78,9 @@ def cells_of(results: Sequence[Results], filters: Filters, ledger_of: LedgerOf, 
     groups = [(one, group) for one in results if one.trials for group in _groups(one)]
     each = _share([len(group.trials) for _, group in groups], most)
     audits = read_audits(results[0].experiment.results)
-    for one, group in groups:
+    for place, (one, group) in enumerate(groups):
+        for trial in group.trials:
+            found.places.setdefault(trial.id, []).append(place)
         found.cells.append(_cell(one, group, filters, ledger_of, audits, each, found.register))
         told = found.metrics.setdefault(one.experiment.name, [])
         told += [text for text in map(_metric, group.rows) if text not in told]

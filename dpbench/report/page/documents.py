@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+
+from dpbench.report.page.filters import Tags
 
 _CELL = re.compile(r"\|((?:\\.|[^\\|])*)(?=\|)")
 
 
+@dataclass(frozen=True)
+class Links:
+    """Where the numbers of a table lead: (row, column) -> cells of trials, and the tags these give rows and columns."""
+
+    cells: Mapping[tuple[int, int], list[int]] = field(default_factory=dict)
+    rows: Mapping[int, Tags] = field(default_factory=dict)
+    columns: Mapping[int, Tags] = field(default_factory=dict)
+
+    @property
+    def several(self) -> bool:
+        """Whether a number is of several cells."""
+        return any(len(places) > 1 for places in self.cells.values())
+
+
 @dataclass
 class Block:
-    """A `kind`: "heading", "paragraph", "item" of a list, with its text, or "table", with header and rows."""
+    """A `kind`: "heading", "paragraph", "item" of a list, with its text, or "table", with header, rows and links."""
 
     kind: str
     text: str = ""
     level: int = 0
     header: list[str] = field(default_factory=list)
     rows: list[list[str]] = field(default_factory=list)
+    links: Links = field(default_factory=Links)
 
 
 def blocks(text: str) -> list[Block]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,7 @@ from dpbench.report.page.cautions import differences, failures, overspending, un
 from dpbench.report.page.cells import Cells, cells_of
 from dpbench.report.page.documents import Block, blocks
 from dpbench.report.page.filters import Filters
+from dpbench.report.page.links import add_links, save_trials
 from dpbench.report.page.parts import Part, read_part, save_part
 from dpbench.report.paper import build_paper
 
@@ -43,7 +44,6 @@ class Figure:
 
     name: str
     title: str
-    experiments: Sequence[str]
     part: Part
     table: Sequence[Block]
     chart: str
@@ -60,7 +60,6 @@ class Table:
 
     name: str
     title: str
-    experiments: Sequence[str]
     table: Sequence[Block]
 
 
@@ -71,7 +70,7 @@ def write_paper_page(paper: Paper, results: Sequence[Results], folder: Path, led
     """
     _check_any(results, f"dpbench run experiment={(paper.experiments or ('...',))[0]}", paper.title)
     with TemporaryDirectory() as made:
-        build_paper(paper, results, Path(made), save_part)
+        build_paper(paper, results, Path(made), save_part, save_trials)
         write_manifest(paper, results, Path(made))
         return _write(paper.title, f"paper={paper.name}", paper.report, results, Path(made), folder, ledger_of)
 
@@ -84,7 +83,7 @@ def write_experiment_page(results: Results, folder: Path, ledger_of: LedgerOf) -
     one = results.experiment
     _check_any([results], f"dpbench run experiment={one.name}", one.name)
     with TemporaryDirectory() as made:
-        build_report(results, Path(made), save_part, ledger_of)
+        build_report(results, Path(made), save_part, ledger_of, keep=save_trials)
         title, settings = one.title or one.name, f"experiment={one.name}"
         return _write(title, settings, one.report, [results], Path(made), folder, ledger_of)
 
@@ -105,9 +104,13 @@ def _write(
 ) -> Path:
     filters = Filters.of(results, report["panels"], report["labels"])
     cells = cells_of(results, filters, ledger_of, TRIALS)
-    figures, tables = list(_figures(report["figures"], made, filters)), list(_tables(report["figures"], made))
-    drawn = {one.name for one in figures} | {one.name for one in tables}
     documents = {path.stem: blocks(path.read_text()) for path in sorted((made / "tables").glob("*.md"))}
+    experiments = {str(spec["name"]): spec.get("experiments") or [] for spec in report["figures"]}
+    for name, found in documents.items():
+        add_links(found, made / "tables", name, cells, experiments.get(name, []))
+    figures = list(_figures(report["figures"], made, filters, documents))
+    tables = list(_tables(report["figures"], documents))
+    drawn = {one.name for one in figures} | {one.name for one in tables}
     path = made / "manifest.json"
     manifest = json.loads(path.read_text())["experiments"] if path.exists() else {}
     text = _template().render(
@@ -128,7 +131,6 @@ def _write(
         cells=cells,
         has_ledgers=any(cell.events is not None for cell in cells.cells),
         by_experiment=_by_experiment(cells),
-        link=_links(cells),
         totals=_totals(results),
         failures=failures(cells.cells),
         overspending=overspending(cells.cells),
@@ -144,30 +146,26 @@ def _write(
     return write_file(folder / NAME, text)
 
 
-def _figures(specs: Sequence[Mapping[str, Any]], made: Path, filters: Filters) -> Iterator[Figure]:
+def _figures(
+    specs: Sequence[Mapping[str, Any]], made: Path, filters: Filters, documents: Mapping[str, Sequence[Block]]
+) -> Iterator[Figure]:
     for spec in specs:
         name = str(spec["name"])
-        path, table = made / "figures" / f"{name}.json", made / "tables" / f"{name}.md"
+        path = made / "figures" / f"{name}.json"
         if not is_table(spec) and path.exists():
             part = read_part(path)
-            behind = blocks(table.read_text()) if table.exists() else []
-            yield Figure(name, _title(spec), _experiments(spec), part, behind, _chart(part, filters))
+            yield Figure(name, _title(spec), part, documents.get(name, []), _chart(part, filters))
 
 
-def _tables(specs: Sequence[Mapping[str, Any]], made: Path) -> Iterator[Table]:
+def _tables(specs: Sequence[Mapping[str, Any]], documents: Mapping[str, Sequence[Block]]) -> Iterator[Table]:
     for spec in specs:
         name = str(spec["name"])
-        path = made / "tables" / f"{name}.md"
-        if is_table(spec) and path.exists():
-            yield Table(name, _title(spec), _experiments(spec), blocks(path.read_text()))
+        if is_table(spec) and name in documents:
+            yield Table(name, _title(spec), documents[name])
 
 
 def _title(spec: Mapping[str, Any]) -> str:
     return str(spec.get("title") or spec.get("metric") or spec["name"])
-
-
-def _experiments(spec: Mapping[str, Any]) -> list[str]:
-    return [str(name) for name in spec.get("experiments") or []]
 
 
 def _chart(part: Part, filters: Filters) -> str:
@@ -189,23 +187,6 @@ def _by_experiment(cells: Cells) -> dict[str, list[tuple[int, Any]]]:
     for place, cell in enumerate(cells.cells):
         found.setdefault(cell.experiment, []).append((place, cell))
     return found
-
-
-def _links(cells: Cells) -> Callable[[Sequence[str], str, str], int | None]:
-    """A function of the experiments of a table, the name of a row and the header of a column: the cell's place.
-
-    None where there is no such cell, or more than one.
-    """
-    places: dict[tuple[str, str], list[tuple[str, int]]] = {}
-    for place, cell in enumerate(cells.cells):
-        for row in (cell.method, f"{cell.dataset}: {cell.method}"):
-            places.setdefault((row, f"ε = {cell.epsilon}".replace("∞", "inf")), []).append((cell.experiment, place))
-
-    def link(experiments: Sequence[str], row: str, header: str) -> int | None:
-        found = [place for name, place in places.get((row, header), []) if not experiments or name in experiments]
-        return found[0] if len(found) == 1 else None
-
-    return link
 
 
 def _totals(results: Sequence[Results]) -> dict[str, Any]:

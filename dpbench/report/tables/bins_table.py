@@ -12,6 +12,7 @@ from dpbench.contracts import TextTable
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import number
 
 BINS = "notes.bins"  # the model's note of how many bins it used
@@ -44,12 +45,17 @@ def bins_table(
     tidy = pd.DataFrame(lines, columns=columns)
     order = {name: place for place, name in enumerate(titles)}
     tidy = tidy.sort_values("dataset", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    keys = list(tidy[["dataset", "x", "series"]].itertuples(index=False, name=None))
+    counted = trials_at(
+        rows.dropna(subset="bins").assign(column="count"), columns[:3], "column", keys, [None, None, None, "count"]
+    )
+    trials = {(row, at + place): own for (row, at), own in counted.items() for place in range(1 + len(ENDS))}
     tidy["dataset"] = tidy["dataset"].replace(titles)
     texts = [[_text(value) for value in line] for line in tidy.to_numpy()]
     below = sweep_footnotes(rows.assign(value=rows["bins"], dataset=rows["dataset"].replace(titles)), known)
     below += [f"Paper: {published['where']}, over {published['repetitions']} repetitions"] if published else []
     below.append("The last column: whether the published median lies within our smallest and largest number")
-    return TextTable(["", str(spec.get("xlabel", spec["x"])), *columns[2:]], texts, below, tidy)
+    return TextTable(["", str(spec.get("xlabel", spec["x"])), *columns[2:]], texts, below, tidy, trials)
 
 
 def _text(value: object) -> str:

@@ -10,8 +10,10 @@ import pandas as pd
 
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text, footnotes
+from dpbench.report.frames.frame import CELL
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import NOT_FAILED, summarise
+from dpbench.report.tables.trials import Keep, Trials, trials_at
 from dpbench.report.text import aligned, latex_table, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
@@ -32,15 +34,24 @@ def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> p
     cells = _cells(frame, labels, [metric])
     columns = sorted(cells["epsilon"].unique())
     rows: dict[str, dict[str, str]] = {}
-    for _, row in _with_places(cells).sort_values(["dataset", "place_delta", "series_order", "epsilon"]).iterrows():
-        name = f"{row['place']}: {row['series']}" if row["place"] else str(row["series"])
-        rows.setdefault(name, {})[number(row["epsilon"])] = _cell(row)
+    for _, row in _with_names(cells).sort_values(["dataset", "place_delta", "series_order", "epsilon"]).iterrows():
+        rows.setdefault(row["name"], {})[number(row["epsilon"])] = _cell(row)
     for filled in rows.values():
         private = any(name != "inf" for name in filled)
         for name in map(number, columns):
             filled.setdefault(name, NOT_RUN if private and name != "inf" else "")
     table = pd.DataFrame.from_dict(rows, orient="index", columns=[number(epsilon) for epsilon in columns], dtype="str")
     return table.rename_axis(index="series", columns="epsilon")
+
+
+def cell_trials(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> Trials:
+    """The trials of each number of `cell_table`, whose first column of numbers is the column 1."""
+    table = cell_table(frame, labels, metric)
+    cells = _with_names(_cells(frame, labels, [metric]))
+    cells = cells[~cells.duplicated(["name", "epsilon"], keep=False)]  # of two in one place only one is shown
+    rows = frame.merge(cells[[*CELL, "name"]], on=list(CELL))
+    rows["column"] = rows["epsilon"].map(number)
+    return trials_at(rows, ["name"], "column", [(name,) for name in table.index], [None, *table.columns])
 
 
 def terminal_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, width: int = 100) -> str:
@@ -67,13 +78,22 @@ def _filled(block: list[list[str]]) -> list[list[str]]:
 
 
 def write_tables(
-    frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str], folder: Path, name: str, notes: str = ""
+    frame: pd.DataFrame,
+    labels: Mapping[str, str],
+    metrics: Sequence[str],
+    folder: Path,
+    name: str,
+    notes: str = "",
+    keep: Keep | None = None,
 ) -> list[Path]:
     """Write `name`.csv (tidy, one row a cell), .md and .tex (a section a metric) into `folder`; their paths.
+
+    `keep` writes which trials the numbers are of.
 
     Raises `UserError` if the folder cannot be written to.
     """
     text, tex = [f"# {name}"], ["% needs \\usepackage{booktabs}"]
+    trials: list[Trials] = []
     for metric in metrics:
         table, heading = cell_table(frame, labels, metric), _heading(frame, metric)
         text.append(f"## {markdown(heading)}")
@@ -83,6 +103,7 @@ def write_tables(
             continue
         rows = [[str(series), *map(str, cells)] for series, cells in zip(table.index, table.to_numpy(), strict=True)]
         told = _footnote(frame, labels, metric, notes)
+        trials += [cell_trials(frame, labels, metric)] if keep else []
         text += [markdown_table(["", *(f"ε = {epsilon}" for epsilon in table.columns)], rows), markdown(told)]
         infinite = [epsilon.replace("inf", "\\infty") for epsilon in table.columns]
         header = ["", *(f"$\\varepsilon = {epsilon}$" for epsilon in infinite)]
@@ -92,7 +113,8 @@ def write_tables(
         "md": "\n\n".join(text) + "\n",
         "tex": "\n\n".join(tex) + "\n",
     }
-    return [write_file(folder / f"{name}.{suffix}", content) for suffix, content in contents.items()]
+    paths = [write_file(folder / f"{name}.{suffix}", content) for suffix, content in contents.items()]
+    return paths + (keep(trials, folder, name) if keep else [])
 
 
 def tidy_table(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str]) -> pd.DataFrame:
@@ -112,6 +134,15 @@ def _cells(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str
     cells = mark_series(cells, series_of(frame, labels))
     shared = cells.groupby("series")["model"].transform("nunique") > 1
     return cells.assign(series=cells["series"].mask(shared, cells["series"] + ", " + cells["model"]))
+
+
+def _with_names(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with `name`, that of their row, and what `_with_places` adds."""
+    cells = _with_places(cells)
+    names = [
+        f"{place}: {series}" if place else series for place, series in zip(cells["place"], cells["series"], strict=True)
+    ]
+    return cells.assign(name=names)
 
 
 def _with_places(cells: pd.DataFrame) -> pd.DataFrame:

@@ -20,6 +20,7 @@ from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import NOT_FAILED, has_value
 from dpbench.report.tables.ranks import mean_ratios, ranks
+from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number, span
 
 ROUNDING = 1e-12  # of a mean: a smaller standard error is that of the order of sums, and shown as 0
@@ -53,7 +54,8 @@ def comparison_table(
     check_known("statistic", statistic, STATISTICS)
     source = str(published.get("source", "paper"))
     rows = metric_rows(frame, str(spec["metric"]))
-    cells = _with_published(_cells(rows, labels, spec), published, spec)
+    marked = _marked(rows, labels, spec)
+    cells = _with_published(_cells(marked, spec), published, spec)
     titles = declared_titles(spec)
     names = in_order(cells["row"], titles)
     by_setting = "x" in spec
@@ -74,11 +76,16 @@ def comparison_table(
         for head, line in heads.items()
     ]
     header = ["", *([""] if by_setting else []), *columns]
+    if by_setting:
+        keys = [(name, head) for name, heads in texts.items() for head in heads]
+        trials = trials_at(marked, ["row", "series"], "setting", keys, [None, None, *columns])
+    else:
+        trials = trials_at(marked, ["row"], "series", [(name,) for name in texts], [None, *columns])
     tidy = cells.drop(columns="unconverged").assign(row=[titles.get(name, name) for name in cells["row"]])
     below = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
     below += _beside(cells, spec, published)
-    return TextTable(header, lines, below, tidy)
+    return TextTable(header, lines, below, tidy, trials)
 
 
 def _place(column: str) -> float:
@@ -97,16 +104,22 @@ def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str
     return "" if (apart in texts) != (column == apart) else NOT_RUN
 
 
-def _cells(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """Mean, standard error and counts of each row, series and setting, in the order in which they are shown; `failed`
-    counts what is `unconverged` too.
-    """
+def _marked(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """The rows with the names of the cell that they belong to (`CELL`)."""
     marked = mark_series(rows, series_of(rows, labels))
     marked["method"] = [labels.get(f"{m}/{n}", m) for m, n in zip(rows["mechanism"], rows["model"], strict=True)]
     marked["row"] = marked["panel"]
     place = marked[spec["x"]] if "x" in spec else pd.Series("", index=marked.index)
     marked["setting"] = [_setting(value) for value in place]
     marked["_order"] = pd.to_numeric(place, errors="coerce")
+    return marked
+
+
+def _cells(marked: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+    """Mean, standard error and counts of each row, series and setting, in the order in which they are shown; `failed`
+    counts what is `unconverged` too.
+    """
+    marked = marked.copy()
     marked["_value"] = marked["value"].where(has_value(marked))
     marked["_none"] = marked["status"] == "no_estimate"
     marked["_failed"] = marked["_value"].isna() & ~marked["_none"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from statistics import NormalDist
 from typing import Any
 
@@ -20,6 +20,7 @@ from dpbench.report.text import mean_and_error, number
 
 LEVEL = "model.parameters.level"  # of the intervals
 QUANTITIES = ("bias", "empirical SD", "theoretical SD", "naive theoretical SD", "coverage", "naive coverage")
+NAIVE = QUANTITIES[3], QUANTITIES[5]  # of another method's trials
 PLACE = ["draw", "quantity", "coefficient"]
 SOURCES = PUBLISHED, PACKAGE = "published", "authors' package"
 VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
@@ -49,23 +50,36 @@ def coverage_table(
     naive = marked["method"] == spec["naive"]
     sources = {PUBLISHED: published, PACKAGE: published.get("package") or {}}
     found = []
+    behind: dict[tuple[Hashable, ...], list[str]] = {}  # place and series -> trials
     for (draw, _, series), own in marked[~naive].groupby(["x", "series_order", "series"], sort=True):
         calibration = own["calibration"].iloc[0]
         beside = marked[naive & (marked["x"] == draw) & (marked["calibration"] == calibration)]
         cells = [{"series": series, **cell} for cell in _cells(own, beside, sources)]
+        for cell in cells:
+            place = number(float(str(draw))), cell["quantity"], cell["coefficient"], series
+            behind[place] = _with_detail(beside if cell["quantity"] in NAIVE else own)
         cells += _of_package(cells, sources) if calibration == "authors" else []
         found += [{"draw": number(float(str(draw))), **cell} for cell in cells]
     tidy = pd.DataFrame(found, columns=TIDY)
     shown = [source for source in SOURCES if sources[source]]
     columns = [*shown, *(one.label for one in known if one.name != spec["naive"])]
-    lines = []
+    lines: list[list[str]] = []
+    trials: dict[tuple[int, int], list[str]] = {}
     for _, row in tidy.groupby(PLACE, sort=False):
         texts = {source: number(row[source].max()) if row[source].notna().any() else "" for source in shown}
         texts |= {str(cell["series"]): _text(cell) for _, cell in row.iterrows()}
-        lines.append([*row[PLACE].iloc[0], *(texts.get(column, "not run") for column in columns)])
+        place = tuple(row[PLACE].iloc[0])
+        for at, name in enumerate(columns, len(PLACE)):
+            if (*place, name) in behind:
+                trials[len(lines), at] = behind[*place, name]
+        lines.append([*place, *(texts.get(column, "not run") for column in columns)])
     errors = "of an SD as if the estimates were normal, of a coverage as if two more held and two more did not"
     below = [f"Cells: number ± standard error, {errors}", *sweep_footnotes(marked, known), *_told(tidy, sources)]
-    return TextTable([str(spec.get("xlabel", spec["x"])), *PLACE[1:], *columns], lines, below, tidy)
+    return TextTable([str(spec.get("xlabel", spec["x"])), *PLACE[1:], *columns], lines, below, tidy, trials)
+
+
+def _with_detail(rows: pd.DataFrame) -> list[str]:
+    return [trial for trial, detail in zip(rows["trial"], rows["detail"], strict=True) if detail]
 
 
 def _cells(

@@ -18,6 +18,7 @@ from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import has_value
 from dpbench.report.tables.cells import NOT_RUN
+from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number
 
 KEYS = ["row", "series_order", "series", "x", "repetition"]
@@ -37,9 +38,11 @@ def difference_table(
     first, second = spec["values"]
     rows = _with_values(frame, labels, spec)
     rows = rows[np.isfinite(rows["x"])]
-    one, other = (rows[rows[spec["setting"]] == value].groupby(KEYS)["value"].mean() for value in (first, second))
+    parts = [rows[rows[spec["setting"]] == value] for value in (first, second)]
+    one, other = (part.groupby(KEYS)["value"].mean() for part in parts)
     pairs = (one - other).dropna().rename("value").reset_index()
-    return _table(pairs, f"at {spec['setting']} = {first} less that at {second}", frame, labels, spec)
+    trials = pd.concat(part.merge(pairs[KEYS], on=KEYS) for part in parts)
+    return _table(pairs, trials, f"at {spec['setting']} = {first} less that at {second}", frame, labels, spec)
 
 
 def method_difference_table(
@@ -72,7 +75,9 @@ def method_difference_table(
     same += ["calibration"] if calibration is None and (other["calibration"] != "").any() else []
     on = ["row", "repetition", *same]
     pairs = rows.merge(other.groupby(on)["value"].mean().rename("other").reset_index(), on=on)
-    return _table(pairs.assign(value=pairs["value"] - pairs["other"]), said, frame, labels, spec)
+    others = pairs[list(dict.fromkeys([*KEYS, *on]))].merge(other[[*on, "trial"]], on=on)
+    pairs = pairs.assign(value=pairs["value"] - pairs["other"])
+    return _table(pairs, pd.concat([pairs, others]), said, frame, labels, spec)
 
 
 def _with_values(frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
@@ -83,19 +88,25 @@ def _with_values(frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[s
 
 
 def _table(
-    pairs: pd.DataFrame, said: str, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]
+    pairs: pd.DataFrame,
+    trials: pd.DataFrame,
+    said: str,
+    frame: pd.DataFrame,
+    labels: Mapping[str, str],
+    spec: Mapping[str, Any],
 ) -> TextTable:
-    """The table of differences (their `value`), which are `said` to be of."""
+    """The table of differences (their `value`), which are `said` to be of; `trials` has those of each, both sides'."""
     statistic = str(spec.get("statistic") or "mean")
     check_known("statistic", statistic, TOLD)
     rows, titles, cells = frame[frame["metric"] == spec["metric"]], declared_titles(spec), _cells(pairs)
     order = [*titles, *sorted(set(cells["row"]) - set(titles))]
     columns = sorted(cells["x"].unique())
-    lines = []
+    lines, keys = [], []
     for name in (name for name in order if (cells["row"] == name).any()):
         here = cells[cells["row"] == name]
         for series in dict.fromkeys(here["series"]):
             texts = {row["x"]: _text(row, statistic) for _, row in here[here["series"] == series].iterrows()}
+            keys.append((name, series))
             lines.append([titles.get(name, name), series, *(texts.get(x, NOT_RUN) for x in columns)])
     below = [
         f"Cells: {spec['metric']} {said}, {TOLD[statistic]} of the paired differences (pairs)",
@@ -103,7 +114,8 @@ def _table(
         *sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels)),
     ]
     tidy = cells.assign(row=[titles.get(name, name) for name in cells["row"]])
-    return TextTable(["", "", *map(number, columns)], lines, below, tidy)
+    places = trials_at(trials, ["row", "series"], "x", keys, [None, None, *columns])
+    return TextTable(["", "", *map(number, columns)], lines, below, tidy, places)
 
 
 def _cells(pairs: pd.DataFrame) -> pd.DataFrame:

@@ -29,6 +29,14 @@ def address(tmp_path_factory):
             "labels": LABELS,
             "figures": [
                 {"name": "figure1", "metric": "mse", "title": "Both", "yscale": "log", "experiments": ["one", "two"]},
+                {
+                    "name": "compared",
+                    "kind": "comparison_table",
+                    "title": "Compared",
+                    "metric": "mse",
+                    "x": "release.budget.epsilon",
+                    "experiments": ["one", "two"],
+                },
                 {"name": "curve", "kind": "polynomial", "radius": 6, "fits": [{"degree": 2, "construction": "series"}]},
             ],
         },
@@ -114,6 +122,17 @@ def test_filters_change_charts_tables_and_trials(visit):
         "number => document.querySelectorAll('#figure1 [data-d=\"0\"] .mark-symbol path').length == number", arg=before
     )
     assert page.locator(f"{TABLE} tr{TAXI}").first.is_visible()
+
+
+def test_the_epsilon_filter_hides_the_other_columns_of_tables_without_a_figure(visit):
+    page = visit()
+    shown = page.locator("#compared thead th:visible")
+    before = shown.all_inner_texts()
+    page.locator("#filters summary").nth(2).click()
+    page.get_by_label("0.1", exact=True).check()
+    assert {"0.05", "0.1", "1"} <= set(before) and [text for text in shown.all_inner_texts() if text] == ["0.1", "inf"]
+    numbers = page.locator("#compared tbody tr").first.locator("td:visible").all_inner_texts()
+    assert len(numbers) == 3, "those of the method, epsilon and reference"
 
 
 def test_a_number_of_a_table_leads_to_its_ledger_and_trials(visit):

@@ -36,3 +36,7 @@ def test_smallest_largest_and_median_by_data_set_and_setting_beside_the_publishe
         ["A", "0", "BinAgg", "3", "6", "9", "7", "5", "12", "7", "yes"],
     ]
     assert any("BinAgg 1 of 7" in sentence for sentence in made.footnotes), "a trial without an estimate is counted"
+    ids = [trial.id for trial in trials[:3]]
+    assert {column: sorted(own) for (row, column), own in made.trials.items() if row == 2} == dict.fromkeys(
+        (3, 4, 5, 6), sorted(ids)
+    ), "our numbers are of the trials with bins, the paper's of none"

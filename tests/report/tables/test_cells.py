@@ -3,7 +3,7 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.report.frames.frame import trial_frame
-from dpbench.report.tables.cells import cell_table, terminal_table, write_tables
+from dpbench.report.tables.cells import cell_table, cell_trials, terminal_table, write_tables
 
 from ..made_up import LABELS, make_grid, make_trial
 
@@ -58,6 +58,27 @@ def test_models_that_share_a_label_have_rows_of_their_own():
         "AIM-Synth, ML, svr": "1.000 (1)",
         "SSP": "0.08000 (1)",
     }
+
+
+def test_the_trials_of_a_number_are_those_of_its_row_and_column():
+    labels = {"aim/svr": "AIM-Synth, ML", "aim/mlp": "AIM-Synth, ML"}
+    trials = [make_trial("aim", model, epsilon, k, delta=delta) for model in ("svr", "mlp") for delta in (1e-5, 1e-6)
+              for epsilon in (0.1, 1) for k in range(2)]  # fmt: skip
+    found = cell_trials(trial_frame(trials), labels, "mse")
+    (row,) = (
+        at
+        for at, name in enumerate(cell_table(trial_frame(trials), labels, "mse").index)
+        if "1e-05: AIM-Synth, ML, svr" in name
+    )
+    own = {one.id for one in trials if one.key.fit.model.name == "svr" and one.key.release.budget.delta == 1e-5}
+    assert {trial for (at, _), ids in found.items() if at == row for trial in ids} == own
+    assert len(found) == 8 and all(len(ids) == 2 for ids in found.values())
+
+
+def test_of_two_methods_in_one_place_it_is_not_told_whose_trials_are_shown():
+    labels = {"ssp/linear_statistics": "one", "adassp/linear_statistics": "one", "aim/linear_marginals": "two"}
+    trials = [make_trial(), make_trial("adassp"), make_trial("aim", "linear_marginals")]
+    assert cell_trials(trial_frame(trials), labels, "mse") == {(1, 1): [trials[2].id]}
 
 
 def test_data_sets_and_deltas_have_rows_of_their_own():

@@ -73,6 +73,14 @@ def test_each_number_is_that_of_the_stored_intervals():
     assert rows.loc["naive coverage", "value"] == 0.5 and rows.loc["naive coverage", "se"] == pytest.approx(0.25)
 
 
+def test_naive_numbers_are_of_the_naive_trials_and_published_ones_of_none():
+    made = table(TRIALS, PUBLISHED)
+    assert made.header[3:] == ["published", "BinAgg"] and {column for _, column in made.trials} == {4}
+    for (row, _), ids in made.trials.items():
+        of = TRIALS[4:] if made.rows[row][1].startswith("naive") else TRIALS[:4]
+        assert sorted(ids) == sorted(trial.id for trial in of)
+
+
 def test_a_row_a_draw_quantity_and_coefficient_and_a_column_a_calibration():
     made = table(TRIALS + trials_of("own", ERRORS, 0.2, draw=1) + trials_of("own", ERRORS, 0.2, calibration="paper"))
     assert made.header[1:] == ["quantity", "coefficient", "BinAgg (tight)", "BinAgg (paper)"]
