@@ -138,6 +138,10 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
     recommend = add("recommend", "recommend:recommend", "Say which methods did best on tables that are near to yours.")
+    recommend.add_argument("--rows", type=int, metavar="N", help="in place of a table: its training rows")
+    recommend.add_argument("--columns", type=int, metavar="D", help="its columns, the target among them")
+    beside = "coefficients of a regression on it, the constant among them (as many as --columns, if left out)"
+    recommend.add_argument("--coefficients", type=int, metavar="P", help=beside)
     for sub in (run, add("figures", "report:figures", text), page, export, recommend):
         sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
     slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from dpbench.commands.report import notes_of
@@ -18,7 +18,7 @@ from dpbench.data.simulate import Simulation
 from dpbench.errors import UserError
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of
-from dpbench.report.recommendation import CLOSE, Size, errors_of, left_out, nearest, ranked
+from dpbench.report.recommendation import CLOSE, Size, errors_of, left_out, nearest, ranked, ranking_metric
 from dpbench.report.text import aligned, number
 
 REGRESSION, CLASSIFICATION = "arena_regression", "arena_classification"
@@ -26,59 +26,100 @@ SHOWN = 6  # methods
 UNTESTED = "metric=[coefficient_distance]"  # of the table its size is asked for, so that it needs no test rows
 
 
+@dataclass(frozen=True)
+class Own:
+    """The table that is asked for: its name, "" if its size alone is known, and the budgets.
+
+    `counted`: the size rests on the number of its private rows.
+    """
+
+    name: str
+    size: Size
+    epsilons: Sequence[float]
+    counted: bool = False
+
+
 def recommend(arguments: argparse.Namespace) -> int:
     """Print, for each epsilon, how the methods did on the nearest tables, and what choosing so would have cost."""
-    arena, own = _composed(arguments.overrides, arguments.config_dir)
+    arena, own = _asked(arguments)
     stored = stored_trials(arena, arguments.config_dir, other_code=arguments.other_code)
-    trials = stored.trials
-    metric = arena.report["metrics"][0]
-    frame = frame_of([Results(arena, trials)], {})
+    metric = ranking_metric(arena.report)
+    frame = frame_of([Results(arena, stored.trials)], {})
     errors = errors_of(frame, metric, arena.report["labels"])
-    errors = errors[errors.index.get_level_values("dataset") != own.dataset["name"]]
+    errors = errors[errors.index.get_level_values("dataset") != own.name]
     if errors.empty:
         raise UserError(
             f"{arena.results} holds no trials of {arena.name} on other tables; run it (dpbench run experiment="
             f"{arena.name}), or name the folder that has its results (results=...)"
         )
     sizes = {grid.dataset["name"]: _size(grid, int(grid.dataset["card"]["rows"])) for grid in arena.grids}
-    size = _size(own, _rows(own))
     error = f"1 - {metric}" if (frame.loc[frame["metric"] == metric, "direction"] == "higher").any() else metric
-    told = [f"{own.dataset['name']}: {_told(size)}"]
-    if not is_public(own.dataset) and size.rows < own.sample.train_rows:
+    told = [f"{own.name or 'A table'}: {_told(own.size)}"]
+    if own.counted:
         told.append("The rows were counted, which no ledger pays for: the answer depends on their number")
     told += [f"Error: {error} in {arena.name}", *notes_of(arena, stored)]
     print(as_text(told))
     for epsilon in own.epsilons:
-        near = nearest(errors, sizes, size.at(epsilon))
+        near = nearest(errors, sizes, own.size.at(epsilon))
         found = ranked(near)
+        if found.empty:
+            print(f"\nε = {number(epsilon)}: no method has a value of {metric} on any of the nearest tables.")
+            continue
         print(f"\nε = {number(epsilon)}. The nearest tables by n ε, columns and coefficients:\n")
         print(_places(near, sizes))
         of_all = f" (the first {SHOWN} of {len(found)})" if len(found) > SHOWN else ""
         print(f"\nMethods by their error there, in multiples of the lowest at each{of_all}:\n")
         print(_methods(found))
-        if lacking := [str(name) for name in near if near[name].isna().any()]:
-            print(f"\nNot run at all {len(near)}, so that they stand last or are left out: {', '.join(lacking)}")
+        if lacking := [str(name) for name in near if not np.isfinite(near[name]).all()]:
+            what = f"Not run, or without a value, on some of these {len(near)}, so that they stand last or are left out"
+            print(f"\n{what}: {'; '.join(lacking)}")
     print("\n" + _trust(left_out(errors, sizes)))
     return 0
 
 
-def _composed(overrides: Sequence[str], config_dir: Path | None) -> tuple[Experiment, Experiment]:
-    """The arena as it was run, of regression or of classification as the target asks, and the table of the settings,
-    with the epsilons of the arena where these give none.
+def _asked(arguments: argparse.Namespace) -> tuple[Experiment, Own]:
+    """The arena as it was run, and the table of the settings or of the size that is given in place of one, with the
+    epsilons of the arena where none is given. The target of a table says whether the arena is of regression or of
+    classification.
     """
-    if not any(item.startswith("dataset=") for item in overrides):
+    overrides, config_dir = arguments.overrides, arguments.config_dir
+    experiment = [item for item in overrides if item.startswith("experiment=")]
+    where = [item for item in overrides if item.startswith("results=")]
+    budget = [item for item in overrides if item.startswith(("epsilon=", "mu="))]
+    table = any(item.startswith("dataset=") for item in overrides)
+    sized = any(given is not None for given in (arguments.rows, arguments.columns, arguments.coefficients))
+    if table == sized:
         raise UserError(
             "name a table: dataset=csv with dataset.path, dataset.domain and dataset.target, or one of `dpbench list "
-            "datasets`"
+            "datasets`; or give its size alone: --rows and --columns, with an arena such as experiment=arena_regression"
         )
-    named = [item for item in overrides if item.startswith("experiment=")]
-    own = compose([UNTESTED, *(item for item in overrides if item not in named)], config_dir)
-    design = _design(own)
-    named = named or [f"experiment={REGRESSION if design.domain[design.target].numeric else CLASSIFICATION}"]
-    where = [item for item in overrides if item.startswith("results=")]
-    arena = compose([*named, *where], config_dir)
-    given = any(item.startswith(("epsilon=", "mu=")) for item in overrides)
-    return arena, own if given else replace(own, epsilons=arena.epsilons)
+    if sized:
+        size = _given(arguments)
+        if not experiment:
+            raise UserError("without a table, name the arena: experiment=arena_regression, arena_classification, ...")
+        if rest := [item for item in overrides if item not in (*experiment, *where, *budget)]:
+            raise UserError(f"beside a size stand experiment, epsilon, mu and results alone, not {rest[0]}")
+        asked = compose([*experiment, *budget], config_dir).epsilons
+        return compose([*experiment, *where], config_dir), Own("", size, asked)
+    composed = compose([UNTESTED, *(item for item in overrides if item not in experiment)], config_dir)
+    design = _design(composed)
+    numeric = design.domain[design.target].numeric
+    experiment = experiment or [f"experiment={REGRESSION if numeric else CLASSIFICATION}"]
+    arena = compose([*experiment, *where], config_dir)
+    size, epsilons = _size(composed, _rows(composed)), composed.epsilons if budget else arena.epsilons
+    counted = not is_public(composed.dataset) and size.rows < composed.sample.train_rows
+    return arena, Own(composed.dataset["name"], size, epsilons, counted)
+
+
+def _given(arguments: argparse.Namespace) -> Size:
+    """The size in the options. Raises `UserError` for one that no table has."""
+    rows, columns, coefficients = arguments.rows, arguments.columns, arguments.coefficients
+    if rows is None or columns is None:
+        raise UserError("--rows and --columns go together")
+    size = Size(rows, columns, columns if coefficients is None else coefficients)
+    if min(size.rows, size.columns, size.coefficients) < 1:
+        raise UserError("--rows, --columns and --coefficients must be at least 1")
+    return size
 
 
 def _rows(experiment: Experiment) -> int:
@@ -110,7 +151,7 @@ def _places(near: pd.DataFrame, sizes: dict[str, Size]) -> str:
 
 def _methods(found: pd.DataFrame) -> str:
     rows = [
-        [name, f"{row['ratio']:.3g}", f"{row['worst']:.3g}", f"{row['close']:.0f} of {row['run']:.0f}"]
+        [name, f"{row['ratio']:.3g}", f"{row['worst']:.3g}", f"{row['close']:.0f} of {row['value']:.0f}"]
         for name, row in found.head(SHOWN).iterrows()
     ]
     header = ["method", "geometric mean", "worst", f"within {100 * (CLOSE - 1):.0f} % of the best"]
@@ -119,6 +160,8 @@ def _methods(found: pd.DataFrame) -> str:
 
 def _trust(costs: pd.DataFrame) -> str:
     """How such a choice did on the arena's own tables, each left out in turn."""
+    if costs["chosen"].isna().all():
+        return "How sure that is cannot be told: no other table of the experiment has results."
     told = []
     for name, what in (("chosen", "the first method of such a list"), ("fixed", "the method that is best over all")):
         known = costs[name].dropna()

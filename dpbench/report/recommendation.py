@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpbench.data.domain import Floats
+from dpbench.errors import UserError
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import has_value
 
@@ -33,16 +35,35 @@ class Size:
         return np.log([self.rows * epsilon, self.columns, self.coefficients])
 
 
+def ranking_metric(report: Mapping[str, Any]) -> str:
+    """The metric by which an arena ranks its methods: that of its figure of mean ranks, else the first of its metrics.
+
+    Raises `UserError` if the report names neither.
+    """
+    ranks = [spec["metric"] for spec in report["figures"] if spec.get("kind") == "mean_ranks"]
+    if named := [*ranks, *(report["metrics"] or [])]:
+        return str(named[0])
+    raise UserError("the experiment names no metric to rank by: give it report.metrics or a figure of kind mean_ranks")
+
+
 def errors_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str]) -> pd.DataFrame:
     """The mean error of each private method, a column, at each data set and epsilon, a row (`PLACE`).
 
     A score of which high is good counts as what it lacks of 1. A method has the error inf where a repetition has no
     estimate or failed, and NaN where it was not run.
+
+    Raises `UserError` if the metric ranks nothing: no direction of it is better, or an error is below zero, of which
+    there are no multiples.
     """
     rows = frame[(frame["metric"] == metric) & np.isfinite(frame["epsilon"])]
     rows = mark_series(rows, series_of(rows, labels))
-    value = 1 - rows["value"] if (rows["direction"] == "higher").any() else rows["value"]
-    value = value.where(has_value(rows), math.inf)
+    valued, better = has_value(rows), set(rows["direction"])
+    if valued.any() and not better & {"lower", "higher"}:
+        raise UserError(f"{metric} cannot rank methods: neither low nor high values of it are better")
+    value = 1 - rows["value"] if "higher" in better else rows["value"]
+    if (value[valued] < 0).any():
+        raise UserError(f"{metric} cannot rank methods: errors below zero are no multiples of the lowest")
+    value = value.where(valued, math.inf)
     return rows.assign(error=value).groupby([*PLACE, "series"])["error"].mean().unstack("series")
 
 
@@ -53,14 +74,18 @@ def nearest(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Floats) -> pd.
 
 
 def ratios_of(errors: pd.DataFrame) -> pd.DataFrame:
-    """Errors as multiples of the lowest at the place: 1 for the lowest, 0 and inf too, inf beside a lowest of 0."""
+    """Errors as multiples of the lowest at the place: 1 for the lowest, 0 too, inf beside a lowest of 0; NaN where no
+    method has a finite one.
+    """
     lowest = errors.min(axis=1)
+    lowest = lowest.where(np.isfinite(lowest))
     return errors.div(lowest, axis=0).where(errors.ne(lowest, axis=0), 1.0).where(errors.notna())
 
 
 def ranked(errors: pd.DataFrame) -> pd.DataFrame:
     """The methods over some places, the best first: `ratio`, the geometric mean of `ratios_of`, the `worst` of them, at
-    how many places it is `close` to the best, and was `run`. A method that was not run at all places comes last.
+    how many places it is `close` to the best, and has a `value`. A method that lacks one at some places comes after
+    those that have all, and one without any is left out.
     """
     ratios = ratios_of(errors)
     found = pd.DataFrame(
@@ -68,10 +93,10 @@ def ranked(errors: pd.DataFrame) -> pd.DataFrame:
             "ratio": np.exp(np.log(ratios).mean()),
             "worst": ratios.max(),
             "close": (ratios <= CLOSE).sum(),
-            "run": ratios.notna().sum(),
+            "value": np.isfinite(errors).sum(),
         }
     )
-    return found[found["run"] > 0].sort_values(["run", "ratio"], ascending=[False, True], kind="stable")
+    return found[found["value"] > 0].sort_values(["value", "ratio"], ascending=[False, True], kind="stable")
 
 
 def left_out(errors: pd.DataFrame, sizes: Mapping[str, Size]) -> pd.DataFrame:
@@ -84,5 +109,6 @@ def left_out(errors: pd.DataFrame, sizes: Mapping[str, Size]) -> pd.DataFrame:
         others = errors[errors.index.get_level_values("dataset") != dataset]
         near = nearest(others, sizes, sizes[dataset].at(epsilon))
         here = ratios.loc[(dataset, epsilon)]
-        rows.append([here[ranked(part).index[0]] if len(part) else math.nan for part in (near, others)])
+        first = [ranked(part).index[:1] for part in (near, others)]
+        rows.append([here[names[0]] if len(names) else math.nan for names in first])
     return pd.DataFrame(rows, index=errors.index, columns=["chosen", "fixed"])

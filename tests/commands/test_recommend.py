@@ -33,7 +33,8 @@ def test_a_table_of_the_arena_is_no_evidence_for_itself(capsys):
 def test_methods_that_were_not_run_at_all_places_are_named(capsys):
     line = ["recommend", "dataset=adult_synth", "epsilon=[100]", "sample.test_rows=0", f"results={RESULTS}"]
     assert main(line) == 0
-    assert re.search(r"Not run at all 5, so that they stand last or are left out: .*DD-SSP", capsys.readouterr().out)
+    told = r"Not run, or without a value, on some of these 5, so that they stand last or are left out: .*DD-SSP"
+    assert re.search(told, capsys.readouterr().out)
 
 
 @pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
@@ -46,6 +47,49 @@ def test_a_target_of_two_levels_is_for_the_arena_of_classification(tmp_path, cap
     assert out.startswith("csv: 1,000 rows, 2 columns, 2 coefficients. The rows were counted, which no ledger pays for")
     assert "Error: 1 - auc in arena_classification" in out
     assert "\nObjPert " in out and "AdaSSP" not in out
+
+
+@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
+def test_intervals_are_ranked_by_a_score_and_not_by_their_coverage(capsys):
+    line = ["recommend", "experiment=arena_intervals", "dataset=adult_synth", "epsilon=1", f"results={RESULTS}"]
+    assert main(line) == 0
+    out = capsys.readouterr().out
+    assert "Error: interval_score in arena_intervals" in out
+    methods = re.split(r"\n\n", out)[4].splitlines()
+    assert re.search(r"  [\d.]+ ", methods[1])  # the first of the list has a finite multiple
+    assert not methods[1].startswith("AIM-Synth, taken for real rows")
+
+
+@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
+def test_a_size_stands_for_a_table(capsys):
+    size = ["--rows", "48842", "--columns", "15", "--coefficients", "101"]
+    told = []
+    for own in (["dataset=adult_synth", "sample.test_rows=0"], [*size, "experiment=arena_regression"]):
+        assert main(["recommend", *own, "epsilon=1", f"results={RESULTS}"]) == 0
+        told.append(capsys.readouterr().out)
+    assert told[1] == told[0].replace("adult_synth:", "A table:")
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        (["--rows", "5"], "--rows and --columns go together"),
+        (["--rows", "0", "--columns", "3"], "must be at least 1"),
+        (["--rows", "5", "--columns", "3"], "name the arena"),
+        (["--rows", "5", "--columns", "3", "dataset=adult"], "or give its size alone"),
+        (["--rows", "5", "--columns", "3", "experiment=arena_regression", "model=[]"], "alone, not model=[]"),
+    ],
+)
+def test_a_size_that_says_nothing_is_refused(line, told, capsys):
+    assert main(["recommend", *line]) == 2
+    assert told in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not (RESULTS / "dd_ssp").is_dir(), reason="results/dd_ssp is in the repository alone")
+def test_a_metric_without_a_better_direction_ranks_nothing(capsys):
+    line = ["recommend", "experiment=coverage_adult", "--rows", "500", "--columns", "4", "epsilon=1"]
+    assert main([*line, f"results={RESULTS}"]) == 2
+    assert "coverage cannot rank methods: neither low nor high values of it are better" in capsys.readouterr().err
 
 
 def test_what_is_missing_is_told(tmp_path, capsys):

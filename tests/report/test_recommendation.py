@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.report.recommendation import Size, errors_of, left_out, nearest, ranked
+from dpbench.errors import UserError
+from dpbench.report.recommendation import Size, errors_of, left_out, nearest, ranked, ranking_metric, ratios_of
 
 INF, NAN = math.inf, math.nan
 SIZES = {name: Size(rows, 10, 10) for name, rows in (("a", 100), ("b", 200), ("c", 100_000), ("d", 200_000))}
@@ -59,15 +60,44 @@ def test_the_nearest_have_as_many_columns_and_coefficients():
 
 def test_methods_are_ranked_by_their_multiples_of_the_lowest_error():
     found = ranked(places(steady=[1.0, 1.0, 2.0, 2.0], wild=[10.0, 0.9, 1.9, 1.9], part=[NAN, 0.9, 1.9, 1.9], no=INF))
-    assert found.index.tolist() == ["steady", "wild", "no", "part"]  # what was not run everywhere is not put first
-    assert found.loc["steady", "close"] == 3 and found.loc["wild", "worst"] == 10 and found.loc["part", "run"] == 3
+    assert found.index.tolist() == ["steady", "wild", "part"]  # what was not run everywhere is not put first
+    assert found.loc["steady", "close"] == 3 and found.loc["wild", "worst"] == 10 and found.loc["part", "value"] == 3
     assert found.loc["wild", "ratio"] == pytest.approx(10**0.25)
 
 
 def test_a_method_without_any_error_is_the_best():
     found = ranked(places(none=[0.0, 0.0, 1.0, 0.0], some=[0.1, 0.0, 1.0, 0.2]))
     assert found.index.tolist() == ["none", "some"]
-    assert found.loc["none", "ratio"] == 1 and found.loc["some", "ratio"] == INF and (found["run"] == 4).all()
+    assert found.loc["none", "ratio"] == 1 and found.loc["some", "ratio"] == INF and (found["value"] == 4).all()
+
+
+def test_a_method_without_a_value_is_never_first():
+    """By its name and by its places, 'a failure' would come first."""
+    found = ranked(places(**{"a failure": INF, "b once": [INF, 1.0, 1.0, 1.0], "c": [9.0, 9.0, 9.0, 9.0]}))
+    assert found.index.tolist() == ["c", "b once"]
+    assert ranked(places(one=INF, two=INF)).empty
+    assert left_out(places(one=INF, two=INF), SIZES).isna().all(axis=None)
+
+
+def test_of_no_finite_error_there_are_no_multiples():
+    ratios = ratios_of(places(one=[INF, 1.0, 1.0, 1.0], two=[INF, 2.0, INF, NAN]))
+    assert ratios.iloc[0].isna().all() and ratios["two"].iloc[1:3].tolist() == [2.0, INF]
+
+
+def test_an_arena_ranks_by_the_metric_of_its_mean_ranks():
+    figures = [{"name": "c", "metric": "coverage"}, {"name": "r", "kind": "mean_ranks", "metric": "interval_score"}]
+    assert ranking_metric({"metrics": ["coverage"], "figures": figures}) == "interval_score"
+    assert ranking_metric({"metrics": ["mse", "r2"], "figures": figures[:1]}) == "mse"
+    with pytest.raises(UserError, match="names no metric to rank by"):
+        ranking_metric({"metrics": None, "figures": []})
+
+
+@pytest.mark.parametrize(
+    ("value", "direction", "why"), [(0.9, "none", "neither low nor high"), (-1.0, "lower", "zero")]
+)
+def test_what_cannot_rank_is_refused(value, direction, why):
+    with pytest.raises(UserError, match=f"m cannot rank methods: .*{why}"):
+        errors_of(frame(("a", "one", 1.0, value, direction, "done")), "m", {})
 
 
 def test_where_large_and_small_tables_differ_the_nearest_choose_right_and_one_method_for_all_does_not():
