@@ -205,6 +205,12 @@ def make_plan(experiment: Experiment, code: Callable[[str], str | None] = code_o
     return Plan(experiment.name, settings, tuple(releases.values()))
 
 
+def one_repetition(experiment: Experiment) -> Plan:
+    """One repetition of the plan, whatever the code. It has every setting, as repetitions share theirs."""
+    points = tuple(replace(point, repetitions=1) for point in experiment.points)
+    return make_plan(replace(experiment, repetitions=1, points=points), code=lambda target: None)
+
+
 def _releases(experiment: Experiment, setting: int, code: Callable[[str], str | None]) -> Iterator[ReleaseItem]:
     """The releases of one grid."""
     _check_labels(experiment, Design(declared_domain(experiment.dataset), **experiment.design))

@@ -17,6 +17,7 @@ from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
 from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import draw_figure, is_table, make_table
+from dpbench.report.not_run import not_run
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import write_runs
 from dpbench.report.tables.text_table import write_text_table
@@ -52,7 +53,8 @@ def build_report(
     if not any(map(is_table, report["figures"])):
         frame = frame_of([results], {})
         metrics = report["metrics"] or sorted(frame["metric"].unique())
-        paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, as_text(notes), keep)
+        below = as_text([*notes, *not_run([results], report["labels"], {})])
+        paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, below, keep)
     audits = read_audits(results.experiment.results)
     return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of, others)]
 
@@ -71,7 +73,7 @@ def draw_one(
     """
     labels = ordered(labels, spec.get("show"))
     frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
-    told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent)])
+    told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent), *not_run(chosen, labels, spec)])
     figure, drawn = draw_figure(frame, labels, spec, told)
     return save(figure, drawn, folder / "figures", str(spec["name"])) if len(drawn) else []
 
@@ -93,7 +95,7 @@ def draw_table(
     table = make_table(frame, labels, spec, published or {})
     if not table.rows:
         return []
-    below = [str(spec.get("caption") or ""), *table.footnotes, *notes, *missing(absent)]
+    below = [str(spec.get("caption") or ""), *table.footnotes, *notes, *missing(absent), *not_run(chosen, labels, spec)]
     name, folder = str(spec["name"]), folder / "tables"
     paths = write_text_table(table._replace(footnotes=below), folder, name, str(spec["title"]))
     return paths + (keep([table.trials], folder, name) if keep else [])

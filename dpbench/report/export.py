@@ -17,7 +17,7 @@ from typing import Any
 from dpbench.config import Experiment
 from dpbench.errors import UserError
 from dpbench.files import write_file
-from dpbench.grid.plan import all_stays, make_plan
+from dpbench.grid.plan import all_stays, one_repetition
 from dpbench.grid.records import FitKey, ReleaseKey, Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
 
@@ -96,12 +96,9 @@ class Exported(Sequence[Trial]):
 def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[Exported, int]:
     """The trials of an export that answer the experiment, whatever code made them, and how many it asks for.
 
-    Its own trials come before those of others. Repetitions share their settings, so that one repetition of the plan
-    tells which cells are asked for.
+    Its own trials come before those of others.
     """
-    points = tuple(replace(point, repetitions=1) for point in experiment.points)
-    plan = make_plan(replace(experiment, repetitions=1, points=points), code=lambda target: None)
-    asked = set(plan.trial_ids)
+    asked = set(one_repetition(experiment).trial_ids)
     parts, found = [], dict[str, set[int]]()
     for cell in sorted(cells, key=lambda cell: cell.experiment != experiment.name):
         if cell.question in asked:

@@ -24,14 +24,14 @@ SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio:
 def footnotes(
     frame: pd.DataFrame, known: Sequence[Series], notes: str = "", shown: str = "Mean ± standard error"
 ) -> list[str]:
-    """Sentences on rows of one metric: what was run, then failures, gaps, overspending, inputs, `notes`.
+    """Sentences on rows of one metric: what was run, then failures, overspending, inputs, `notes`.
 
     `shown`: what of the repetitions is shown.
     """
     cells = mark_series(summarise(frame), known) if len(frame) else frame
     told = [*_data(frame), *_protocol(frame, shown)]
     if len(cells):
-        told += [*_failures(cells), *_gaps(cells), *_overspending(cells), *_inputs(frame, known)]
+        told += [*_failures(cells), *_overspending(cells), *_inputs(frame, known)]
     return [*told, notes] if notes else told
 
 
@@ -66,7 +66,7 @@ def _data(frame: pd.DataFrame) -> list[str]:
     for (train, test), rows in frame.groupby(["train_rows", "test_rows"], sort=True):
         names = sorted(rows["dataset"].unique())
         everywhere = 1 < len(names) == frame["dataset"].nunique()
-        where = "Each data set" if everywhere else _listed(names)
+        where = "Each data set" if everywhere else listed(names)
         told.append(f"{where}: up to {train:,} training and {_test_rows(test)}")
     return told
 
@@ -105,10 +105,10 @@ def _protocol(frame: pd.DataFrame, shown: str) -> list[str]:
         repetitions.setdefault((of_cells.max(), of_cells.min()), []).append(str(dataset))
     counts = [
         f"{span((least, most))} repetition{'' if most == 1 else 's'}"
-        f"{f' ({_listed(names)})' if len(repetitions) > 1 else ''}"
+        f"{f' ({listed(names)})' if len(repetitions) > 1 else ''}"
         for (most, least), names in sorted(repetitions.items(), reverse=True)
     ]
-    told += [f"{shown} of {_listed(counts)}"] if counts else []
+    told += [f"{shown} of {listed(counts)}"] if counts else []
     return [text for text in told if not text.endswith(": ")]
 
 
@@ -117,20 +117,6 @@ def _failures(cells: pd.DataFrame) -> list[str]:
     counted = cells.assign(missing=missing, trials=missing + cells["count"])
     told = _by_series(counted, missing > 0, lambda row: f"{row['missing']} of {row['trials']}")
     return [f"{NO_VALUE}: {told}"] if told else []
-
-
-def _gaps(cells: pd.DataFrame) -> list[str]:
-    """Budgets at which a private series has no trial at all though another series of the data set has."""
-    private = cells[np.isfinite(cells["epsilon"])]
-    missing: dict[str, list[str]] = {}
-    for (dataset, _), panel in private.groupby(["dataset", "delta"], sort=True, dropna=False):
-        budgets = sorted(panel["epsilon"].unique())
-        for _, one in panel.groupby("series_order", sort=True):
-            gaps = [number(budget) for budget in budgets if budget not in set(one["epsilon"])]
-            if gaps:
-                missing.setdefault(f"{one['series'].iloc[0]} at ε = {', '.join(gaps)}", []).append(str(dataset))
-    told = [f"{what}{_where(datasets, cells)}" for what, datasets in missing.items()]
-    return [f"Not run: {'; '.join(told)}"] if told else []
 
 
 def _overspending(cells: pd.DataFrame) -> list[str]:
@@ -176,10 +162,10 @@ def _by_series(cells: pd.DataFrame, wanted: pd.Series[bool], say: Callable[[pd.S
 def _where(datasets: Sequence[str], cells: pd.DataFrame) -> str:
     """Such as " on adult and taxi"; nothing where these are all the data sets of the cells."""
     named = sorted(set(datasets))
-    return "" if named == sorted(cells["dataset"].unique()) else f" on {_listed(named)}"
+    return "" if named == sorted(cells["dataset"].unique()) else f" on {listed(named)}"
 
 
-def _listed(words: Sequence[str]) -> str:
+def listed(words: Sequence[str]) -> str:
     """Such as "adult, fire and taxi"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 

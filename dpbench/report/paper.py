@@ -18,6 +18,7 @@ from dpbench.report.forked import forked
 from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import is_table
+from dpbench.report.not_run import not_run
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.trials import Keep
 
@@ -88,6 +89,7 @@ def _draw(
     if paths and spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
         frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
         titled = frame.assign(dataset=frame["dataset"].replace(titles))
-        told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent)])
+        gaps = not_run(chosen, labels, {**spec, "panels": titles})
+        told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent), *gaps])
         paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), told, keep)
     return paths

@@ -22,7 +22,7 @@ def metric_by_epsilon(
     """Draw `spec["metric"]` against epsilon: a panel per data set and delta, a line per series.
 
     Points are means with bars of one standard error, in the metric's unit, side by side where epsilons
-    coincide; series at eps = inf are horizontal lines with a band of one standard error. Failures, gaps and
+    coincide; series at eps = inf are horizontal lines with a band of one standard error. Failures and
     `notes` stand below. `spec` has name, metric, title and perhaps
 
     - xlabel, ylabel, yscale ("log")

@@ -10,8 +10,8 @@ from typing import Any
 import pandas as pd
 
 from dpbench.config import Experiment
-from dpbench.grid.plan import all_stays
-from dpbench.grid.records import Trial
+from dpbench.grid.plan import all_stays, one_repetition
+from dpbench.grid.records import Trial, TrialKey
 from dpbench.report.frames.frame import TrialRows, joined_frame, rows_of
 from dpbench.report.frames.settings import placed, settings_of
 
@@ -29,6 +29,11 @@ class Results:
         """The trials as rows, made once for all figures."""
         with all_stays():
             return rows_of(self.trials)
+
+    @cached_property
+    def planned(self) -> list[TrialKey]:
+        """The keys of one repetition of the plan, without code."""
+        return list(one_repetition(self.experiment).trials)
 
 
 def frame_of(results: Iterable[Results], spec: Mapping[str, Any], reads: Sequence[str] = ()) -> pd.DataFrame:
