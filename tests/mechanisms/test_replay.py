@@ -124,7 +124,7 @@ def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part,
             assert check_replay(make, rows(kind, 1000), relation=relation) == []
 
 
-@pytest.mark.parametrize("name", ["ssp_intervals", "adassp", "binagg", "binagg_centred", "mst", "aim"])
+@pytest.mark.parametrize("name", ["ssp_intervals", "adassp", "binagg", "binagg_centred", "mst", "mwem_pgm", "aim"])
 def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
     part = part_of("mechanism", name)
     for relation in part.relations:

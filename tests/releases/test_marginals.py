@@ -8,6 +8,7 @@ from dpbench.errors import ContractError
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.exact import exact_table
 from dpbench.mechanisms.mst import mst
+from dpbench.mechanisms.mwem_pgm import mwem_pgm
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import Gaussian
 from dpbench.releases import Marginals, Release
@@ -15,7 +16,7 @@ from dpbench.releases import Marginals, Release
 TABLE = tiny_table()
 
 
-@pytest.mark.parametrize("mechanism", [aim, mst])
+@pytest.mark.parametrize("mechanism", [aim, mst, mwem_pgm])
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_the_noise_of_the_measured_cliques_is_that_of_the_ledger(mechanism, relation):
     made = mechanism(TABLE, Budget(1.0, 1e-5, relation), np.random.default_rng(0), iterations=50)

@@ -15,6 +15,7 @@ from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.binagg import binagg
 from dpbench.mechanisms.exact import exact, exact_table
 from dpbench.mechanisms.mst import mst
+from dpbench.mechanisms.mwem_pgm import mwem_pgm
 from dpbench.mechanisms.ssp import ssp
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import Gaussian
@@ -135,7 +136,7 @@ def made_by(mechanism, table, **settings):
 
 @pytest.mark.parametrize(
     ("mechanism", "settings"),
-    [(aim, {}), (aim, {"engine": "mixture", "components": 5}), (mst, {}), (mst, {"rows": 70})],
+    [(aim, {}), (aim, {"engine": "mixture", "components": 5}), (mst, {}), (mst, {"rows": 70}), (mwem_pgm, {})],
 )
 def test_fresh_rows_have_the_law_of_the_first_and_are_as_many(mechanism, settings):
     made = made_by(mechanism, tiny_table(), **settings)
@@ -150,7 +151,7 @@ def test_fresh_rows_have_the_law_of_the_first_and_are_as_many(mechanism, setting
         assert np.all(np.abs(first.marginal((name,)) - counts.mean(axis=0)) < 4 * spread)
 
 
-@pytest.mark.parametrize("mechanism", [aim, mst])
+@pytest.mark.parametrize("mechanism", [aim, mst, mwem_pgm])
 def test_rows_are_drawn_to_the_same_bits_from_a_stored_release(mechanism):
     made = made_by(mechanism, tiny_table())
     one, two = (release.redrawn(1, np.random.default_rng(5)) for release in (made, round_trip(made)))
