@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+import pandas as pd
+
 _POWERS = {"^2": "²", "^3": "³"}
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -30,6 +32,16 @@ _LATEX = {
     "∞": r"$\infty$",
     "·": r"$\cdot$",
 }
+
+
+def csv_text(table: pd.DataFrame) -> str:
+    """The table as CSV. Twelve significant digits of a number: those after them depend on the processor.
+
+    >>> csv_text(pd.DataFrame({"x": [0.1 + 0.2], "n": [3]}))
+    'x,n\\n0.3,3\\n'
+    """
+    text: str = table.to_csv(index=False, lineterminator="\n", float_format="%.12g")
+    return text
 
 
 def number(value: float) -> str:

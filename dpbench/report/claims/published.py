@@ -15,7 +15,7 @@ from dpbench.files import write_file
 from dpbench.grid.records import Trial
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.settings import calibration_of
-from dpbench.report.text import markdown, markdown_table, number, span
+from dpbench.report.text import csv_text, markdown, markdown_table, number, span
 
 EQUAL = "equal"
 
@@ -41,7 +41,7 @@ def write_published(paper: Paper, results: Sequence[Results], folder: Path) -> l
         rows = [["" if pd.isna(cell) else str(cell) for cell in row] for row in table.to_numpy()]
         text = f"# {markdown(paper.title)}: {name}\n\n{markdown(told)}\n\n{markdown_table(list(table.columns), rows)}\n"
         paths.append(write_file(folder / f"{name}.md", text))
-        paths.append(write_file(folder / f"{name}.csv", table.to_csv(index=False, lineterminator="\n")))
+        paths.append(write_file(folder / f"{name}.csv", csv_text(table)))
     return paths
 
 

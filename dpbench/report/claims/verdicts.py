@@ -13,7 +13,7 @@ from dpbench.files import write_file
 from dpbench.report.claims.statements import LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
-from dpbench.report.text import markdown, markdown_table, mean_and_error, number, span
+from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
 
 
 def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:
@@ -47,7 +47,7 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     caption = _caption(made, "noise" if fixed else "split and the noise")
     head = [f"# {markdown(paper.title)}: what the paper claims, and what was found", markdown(caption)]
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
-    rows = pd.concat(tables, ignore_index=True).to_csv(index=False, lineterminator="\n")
+    rows = csv_text(pd.concat(tables, ignore_index=True))
     return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
 
 

@@ -7,6 +7,7 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from dpbench.config.labels import styles
 from dpbench.errors import check_known
 from dpbench.files import write_file
 from dpbench.report.frames.series import Series
+from dpbench.report.text import csv_text
 
 Save = Callable[[Figure, pd.DataFrame, Path, str], list[Path]]  # writes what is drawn into a folder, under a name
 
@@ -34,7 +36,7 @@ COLOURS = {
     "grey": "#777777",
     "black": "#000000",  # of references
 }
-MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d")
+MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d", "*", "8")
 LINES: tuple[Any, ...] = (
     "-",
     (0, (4, 2)),
@@ -81,11 +83,11 @@ def line_styles(known: Sequence[Series]) -> list[dict[str, Any]]:
     """The style of each series: colour and marker of its label; line style and hollow markers of further calibrations.
 
     Labels with a style of their own (`config.labels.styles`) have it in every figure; the others of a figure take the
-    colours and markers that no label has.
+    colours and markers that no label has. Where these do not suffice, they come round again.
     """
     declared = styles()
-    pairs = ((colour, marker) for marker in MARKERS for colour in COLOURS if colour != "black")
-    free = (pair for pair in pairs if pair not in declared.values())
+    pairs = [(colour, marker) for marker in MARKERS for colour in COLOURS if colour != "black"]
+    free = cycle([pair for pair in pairs if pair not in declared.values()] or pairs)
     found = []
     for one in known:
         if one.name not in declared:
@@ -169,7 +171,7 @@ def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) ->
             figure.savefig(file, format=suffix, dpi=PNG_DPI, metadata=metadata)
             content = _with_palette(file) if suffix == "png" else file.getvalue()
             paths.append(write_file(folder / f"{name}.{suffix}", content))
-    table = drawn.to_csv(index=False, lineterminator="\n")
+    table = csv_text(drawn)
     return [*paths, write_file(folder / f"{name}.csv", table)]
 
 

@@ -16,6 +16,7 @@ from dpbench.files import write_file
 from dpbench.report.figures.style import style
 from dpbench.report.page.charts import chart_of
 from dpbench.report.page.looks import Look, looks_of
+from dpbench.report.text import csv_text
 
 WIDTH, QUALITY = 1000, 60  # pixels and WebP's quality of a picture
 
@@ -50,7 +51,7 @@ def save_part(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> l
         [axes.get_title() for axes in figure.axes if len(figure.axes) > 1],
         [label for label in labels if label],
         " ".join(figure.get_supxlabel().split()),
-        drawn.to_csv(index=False, lineterminator="\n"),
+        csv_text(drawn),
         list(looks.items()),
         chart,
     )

@@ -14,7 +14,7 @@ from dpbench.report.frames.frame import CELL
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import NOT_FAILED, summarise
 from dpbench.report.tables.trials import Keep, Trials, trials_at
-from dpbench.report.text import aligned, latex_table, markdown, markdown_table, mean_and_error, number, powers
+from dpbench.report.text import aligned, csv_text, latex_table, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
 _TIDY = [
@@ -109,7 +109,7 @@ def write_tables(
         header = ["", *(f"$\\varepsilon = {epsilon}$" for epsilon in infinite)]
         tex.append(latex_table(header, rows, f"{name}: {heading}. {told}"))
     contents = {
-        "csv": tidy_table(frame, labels, metrics).to_csv(index=False, lineterminator="\n"),
+        "csv": csv_text(tidy_table(frame, labels, metrics)),
         "md": "\n\n".join(text) + "\n",
         "tex": "\n\n".join(tex) + "\n",
     }

@@ -144,4 +144,4 @@ def _summary(cells: pd.DataFrame) -> list[str]:
         f"{series} {above[own].sum()} above, {below[own].sum()} below, of {own.sum()}"
         for series, own in ((series, cells["series"] == series) for series in dict.fromkeys(cells["series"]))
     ]
-    return told + ["By method: " + "; ".join(each)] * (len(each) > 1)
+    return told + ["By method: " + "; ".join(each)] * (1 < len(each) < len(cells))

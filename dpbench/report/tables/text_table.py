@@ -7,7 +7,7 @@ from pathlib import Path
 from dpbench.contracts import TextTable
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text
-from dpbench.report.text import latex, latex_table, markdown, markdown_table
+from dpbench.report.text import csv_text, latex, latex_table, markdown, markdown_table
 
 
 def write_text_table(table: TextTable, folder: Path, name: str, title: str) -> list[Path]:
@@ -16,7 +16,7 @@ def write_text_table(table: TextTable, folder: Path, name: str, title: str) -> l
     text = f"# {markdown(title)}\n\n{markdown_table(table.header, table.rows)}\n\n{markdown(below)}\n"
     tex = latex_table([latex(cell) for cell in table.header], table.rows, f"{title}. {below}")
     contents = {
-        "csv": table.tidy.to_csv(index=False, lineterminator="\n"),
+        "csv": csv_text(table.tidy),
         "md": text,
         "tex": f"% needs \\usepackage{{booktabs}}\n\n{tex}\n",
     }

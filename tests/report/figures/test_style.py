@@ -46,6 +46,10 @@ def test_a_method_that_declares_its_style_has_it_and_no_other_method_takes_it():
     assert line_styles([one("AIM-Synth")]) == line_styles([*map(one, ("stranger", "AIM-Synth"))])[1:]
 
 
+def test_more_methods_than_colours_and_markers_are_drawn():
+    assert len(line_styles([one(f"stranger {place}") for place in range(200)])) == 200
+
+
 def test_published_constants_are_hollow_also_where_they_stand_alone():
     tight, paper, alone = line_styles([one("SSP", "tight"), one("SSP", "paper", 1), one("AdaSSP", "paper")])
     assert (tight["linestyle"], tight["markerfacecolor"]) == ("-", tight["color"])

@@ -132,8 +132,18 @@ def test_a_method_is_held_against_another_under_one_calibration():
         ["AIM, network (authors)", "0.5000 ± 0 (2)"],
         ["real, network", "-0.12 ± 0.12 (2)"],
     ]
-    counts = "AIM (paper) 0 above, 0 below, of 1; AIM, network (authors) 1 above, 0 below, of 1; real, network 0 above"
-    assert f"By method: {counts}, 0 below, of 1" in made.footnotes
+
+
+def test_what_each_method_comes_to_is_said_where_one_has_several_cells():
+    one = [
+        *scored("exact", "xgboost", float("inf"), [0.5, 0.25]),
+        *scored("exact", "mlp", float("inf"), [0.5, 0.25]),
+        *scored("aim", "xgboost", 1.0, [0.75, 0.5]),
+        *scored("aim", "mlp", 1.0, [1.5, 0.25]),
+    ]
+    assert not any("By method" in text for text in drawn(one, less("exact")).footnotes)
+    made = drawn([*one, *scored("aim", "xgboost", 2.0, [0.75, 0.5])], less("exact"))
+    assert "By method: AIM 2 above, 0 below, of 2; AIM, network 0 above, 0 below, of 1" in made.footnotes
 
 
 def test_what_differences_are_from_is_a_method_or_a_mechanism():
