@@ -1,7 +1,7 @@
 """How far a model is from the rows of a table, marginal by marginal, without the marginals' whole tables.
 
 A marginal of n rows has at most n cells that are not zero, and with h the rows' and m the model's counts,
-||h - m||_1 = sum over these cells of (|h - m| - m) + the model's total: m is needed there alone.
+||h - m||_1 = n + the model's total - 2 sum over these cells of min(h, m): m is needed there alone.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ class Counts:
         """Cells of the clique's whole table."""
         return cells(self.cells[clique].mask, self.shape)
 
+    def distance(self, at: Cells, values: Array, total: float) -> float:
+        """||h - m||_1 for the rows' counts h, a model's `values` m at these cells, and its total."""
+        return self._rows + total - 2.0 * float(np.add.reduce(np.minimum(at.counts, values)))
+
     def places(self, mask: int) -> Places:
         """For each row (n,), the place of its cell in the table over these attributes (bits)."""
         if mask not in self._places:
@@ -71,9 +75,3 @@ class Counts:
         one = np.empty(size, dtype=np.int32)
         one[flat] = np.arange(self._rows, dtype=np.int32)
         return Cells(mask, found.astype(np.int32), one[found], table[found].astype(np.float64))
-
-
-def distance(counts: Array, values: Array, total: float) -> float:
-    """||h - m||_1 from the counts h of the non-zero cells, the model's values m there, and its total."""
-    gaps = counts - values
-    return float(np.add.reduce(np.abs(gaps, out=gaps)) - np.add.reduce(values)) + total

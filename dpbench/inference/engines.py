@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from .counts import Counts, distance
+from .counts import Counts
 from .measurements import Array, Clique, InferenceError, Measurement
 
 State = tuple[dict[str, Any], dict[str, Array]]  # JSON data, and arrays by name
@@ -50,7 +50,7 @@ class Model(ABC):
         found = {}
         for clique in cliques:
             at = counts.cells[clique]
-            found[clique] = distance(at.counts, self.answer([clique])[clique].ravel()[at.flat], self.total)
+            found[clique] = counts.distance(at, self.answer([clique])[clique].ravel()[at.flat], self.total)
         return found
 
     @abstractmethod

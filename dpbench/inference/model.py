@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .answers import pair_tables, table_of
-from .counts import Counts, distance
+from .counts import Counts
 from .elimination import forests
 from .engines import Model, State
 from .measurements import Array, Clique, InferenceError, canonical
@@ -110,7 +110,7 @@ class MarkovModel(Model):
         found = {}
         for mask, forest in forests(self.oracle, self.total, list(names)):
             at = counts.cells[names[mask]]
-            found[names[mask]] = distance(at.counts, forest.values(counts, at), self.total)
+            found[names[mask]] = counts.distance(at, forest.values(counts, at), self.total)
         return {clique: found[clique] for clique in cliques}
 
     def sample(self, rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
