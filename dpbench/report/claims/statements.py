@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
+from scipy.special import betaincinv, stdtrit
 
 from dpbench.errors import UserError, check_known
 
@@ -16,10 +16,13 @@ RELATIONS = {
     "better": "agrees if the interval lies above 0, disagrees if it lies below",
     "not_worse": "agrees if the interval lies above -margin, disagrees if it lies below",
     "similar": "agrees if the interval lies within ±margin, disagrees if it lies outside",
+    "ahead": "agrees if the interval of the share lies above 1/2, disagrees if it lies below; a method without an "
+    "estimate is behind one that has one",
 }
+AHEAD = "ahead"
 VERDICTS = AGREES, DISAGREES, OPEN, NOT_RUN = "agrees", "disagrees", "cannot tell", "not run"
 _METHOD = ["mechanism", "model", "calibration"]
-_READ = [*_METHOD, "panel", "x", "repetition", "value", "direction"]
+_READ = [*_METHOD, "panel", "x", "repetition", "value", "direction", "status"]
 COLUMNS = [
     "panel", "calibration", "x", "pairs", "difference", "se", "low", "high", "margin", "verdict"
 ]  # fmt: skip
@@ -37,6 +40,11 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
     `margin["part"]` times the mean of the finite values of the method `margin["of"]`, and 0 for the relation "better";
     one that is no finite number leaves the verdict at "cannot tell".
 
+    Errors with heavy tails, and of methods that often have no estimate, have no mean that says much. For the relation
+    "ahead" `difference` is the share of repetitions in which the method is better, `low` and `high` are the exact
+    interval of Clopper and Pearson (1934), and the margin is 1/2: a sign test. A trial that ended with `no_estimate`
+    is worse than any that has a value. Ties, and repetitions in which neither has an estimate, count for neither.
+
     Raises `UserError` for an unknown relation or if the trials of one method differ in their settings.
     """
     relation = str(statement["relation"])
@@ -44,17 +52,23 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
     rows = frame.loc[frame["metric"] == metric, _READ].astype(dict.fromkeys(_METHOD, "category"))
     calibrations = sorted(set(_of_method(rows, statement["baseline"])["calibration"]), reverse=True)  # tight, paper
     places = statement.get("at") or rows.loc[np.isfinite(rows["x"]), "x"].unique()
+    sign = 1 if (rows["direction"] == "higher").any() else -1
+    if relation == AHEAD:
+        rows = rows.assign(value=rows["value"].mask(rows["status"] == "no_estimate", -sign * np.inf))
     compared = []
     for panel, here in rows.groupby("panel", sort=True):
-        sign = 1 if (here["direction"] == "higher").any() else -1
         for calibration in calibrations or [""]:
             method = _values(here, statement["method"], calibration, places)
             baseline = _values(here, statement["baseline"], calibration, places)
             differences = dict(list((sign * (method - baseline)).groupby(level="x")))
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
             for x in sorted(map(float, places)):
-                allowed = 0.0 if relation == "better" else _margin(here, margin, calibration, x)
-                outcome = _outcome(differences.get(x, pd.Series(dtype="float64")), relation, allowed)
+                found = differences.get(x, pd.Series(dtype="float64"))
+                if relation == AHEAD:
+                    outcome = _share(found)
+                else:
+                    allowed = 0.0 if relation == "better" else _margin(here, margin, calibration, x)
+                    outcome = _outcome(found, relation, allowed)
                 outcome |= {} if x in run else {"verdict": NOT_RUN}
                 compared.append({"panel": panel, "calibration": calibration, "x": x, **outcome})
     return pd.DataFrame(compared, columns=COLUMNS)
@@ -110,4 +124,16 @@ def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, 
     disagrees = high < -margin or (relation == "similar" and low > margin)
     verdict = OPEN if not np.isfinite(margin) else AGREES if agrees else DISAGREES if disagrees else OPEN
     numbers = {"pairs": pairs, "difference": mean, "se": se, "low": low, "high": high, "margin": margin}
+    return {**numbers, "verdict": verdict}
+
+
+def _share(differences: pd.Series) -> dict[str, Any]:
+    """In which part of the pairs that differ the method is better, with its interval, and what follows from it."""
+    ahead, behind = int((differences > 0).sum()), int((differences < 0).sum())
+    tails = (1 - LEVEL) / 2, (1 + LEVEL) / 2
+    low = float(betaincinv(ahead, behind + 1, tails[0])) if ahead else 0.0
+    high = float(betaincinv(ahead + 1, behind, tails[1])) if behind else 1.0
+    share = ahead / (ahead + behind) if ahead + behind else np.nan
+    verdict = AGREES if low > 0.5 else DISAGREES if high < 0.5 else OPEN
+    numbers = {"pairs": ahead + behind, "difference": share, "se": np.nan, "low": low, "high": high, "margin": 0.5}
     return {**numbers, "verdict": verdict}

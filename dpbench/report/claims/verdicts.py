@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpbench.config import Paper
 from dpbench.files import write_file
-from dpbench.report.claims.statements import LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
+from dpbench.report.claims.statements import AHEAD, LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
@@ -36,7 +36,8 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         parts = [f"## {place}. {markdown(claim)}", markdown(as_text(told))]
         titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
         symbol = str(spec.get("symbol", "ε"))
-        parts.append(_by_place(compared, statement, labels, titles, symbol) if len(compared) else "No trials.")
+        cell = _share if statement["relation"] == AHEAD else _cell
+        parts.append(_by_place(compared, cell, statement, labels, titles, symbol) if len(compared) else "No trials.")
         sections += parts
         tables.append(compared.assign(statement=place, claim=claim, figure=spec["name"], metric=metric))
         counts += _counts(place, statement, labels, compared)
@@ -44,7 +45,8 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         return []
     made = sum(int((table["pairs"] > 0).sum()) for table in tables)
     fixed = any(one.experiment.sample.split == "fixed" for one in results.values())
-    caption = _caption(made, "noise" if fixed else "split and the noise")
+    signs = any(statement["relation"] == AHEAD for statement in paper.published["statements"])
+    caption = _caption(made, "noise" if fixed else "split and the noise", signs)
     head = [f"# {markdown(paper.title)}: what the paper claims, and what was found", markdown(caption)]
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
     rows = csv_text(pd.concat(tables, ignore_index=True))
@@ -58,9 +60,10 @@ def _concerned(statement: Mapping[str, Any], experiment: str) -> bool:
 def _rule(paper: Paper, statement: Mapping[str, Any], metric: str) -> str:
     labels, relation = paper.report["labels"], str(statement["relation"])
     method, baseline = (labels.get(statement[role], statement[role]) for role in ("method", "baseline"))
-    told = f"{statement['where']}; {statement['figure']}. By how much the {metric} of {method} is better than that of "
+    measured = "In how many repetitions" if relation == AHEAD else "By how much"
+    told = f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is better than that of "
     told += f"{baseline}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
-    if relation == "better":
+    if relation in ("better", AHEAD):
         return told
     margin = paper.published["margins"][metric]
     part = "" if "absolute" in margin else f"{margin['part']:g} of the {metric} of {labels[margin['of']]}"
@@ -86,6 +89,7 @@ def _against(statement: Mapping[str, Any], labels: Mapping[str, str], calibratio
 
 def _by_place(
     compared: pd.DataFrame,
+    cell: Callable[[pd.Series], str],
     statement: Mapping[str, Any],
     labels: Mapping[str, str],
     titles: Mapping[str, str],
@@ -97,7 +101,7 @@ def _by_place(
     for (panel, calibration), cells in compared.groupby(["panel", "calibration"], sort=False):
         against = _against(statement, labels, str(calibration))
         told = ["unknown" if cells["margin"].isna().any() else span(cells["margin"], digits=2)]
-        told += [_cell(row) for _, row in cells.sort_values("x").iterrows()]
+        told += [cell(row) for _, row in cells.sort_values("x").iterrows()]
         rows.append([titles[str(panel)], against, *told])
     return markdown_table(["", "against", "margin", *(f"{symbol} = {number(x)}" for x in places)], rows)
 
@@ -108,9 +112,21 @@ def _cell(row: pd.Series) -> str:
     return f"{row['verdict']}: {mean_and_error(row['difference'], row['se'])} ({row['pairs']})"
 
 
-def _caption(made: int, redrawn: str) -> str:
+def _share(row: pd.Series) -> str:
+    if row["verdict"] == NOT_RUN:
+        return NOT_RUN
+    if not row["pairs"]:
+        return f"{row['verdict']}: no estimate"
+    return f"{row['verdict']}: {row['pairs'] * row['difference']:.0f} of {row['pairs']}"
+
+
+def _caption(made: int, redrawn: str, signs: bool) -> str:
     """What the verdicts can and cannot say."""
     tail = 100 * (1 - LEVEL) / 2
+    told = (
+        " Where errors have heavy tails or estimates are missing, the verdict on ahead rests on the exact interval of "
+        "the share of repetitions in which the method is better; cells there: in how many of how many."
+    )
     return (
         f"Each verdict rests on Student's two-sided {100 * LEVEL:g} % interval of the mean difference between paired "
         "repetitions. Where such differences are normal, a claim that fails by just its margin is called right in "
@@ -118,4 +134,4 @@ def _caption(made: int, redrawn: str) -> str:
         f"most twice as many). The {made} comparisons are not corrected for their number. The repetitions draw "
         f"the {redrawn} anew from one data set: their spread does not speak of other data. Cells: mean difference "
         "± its standard error (pairs)."
-    )
+    ) + told * signs

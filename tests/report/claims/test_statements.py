@@ -171,7 +171,31 @@ def test_a_claim_that_fails_by_its_margin_is_called_right_in_one_of_forty(relati
     baseline = baseline.assign(mechanism="adassp", model="linear_statistics", value=10.0)
     reference = {"x": np.inf, "repetition": 0, "mechanism": "exact", "model": "linear_statistics", "value": 10.0}
     frame = pd.concat([method, baseline, pd.DataFrame([reference])])
-    frame = frame.assign(panel="adult", metric="auc", direction="higher", calibration="")
+    frame = frame.assign(panel="adult", metric="auc", direction="higher", calibration="", status="done")
     found = compare(frame, BETTER | {"relation": relation}, "auc", MARGIN)
     agreed = (found["verdict"] == "agrees").sum()
     assert abs(agreed - 0.025 * 2000) < 5 * math.sqrt(0.025 * 0.975 * 2000)
+
+
+def test_a_method_is_ahead_in_the_repetitions_that_it_wins_whatever_the_size_of_an_error():
+    """It wins 9 of 10, and loses the other by far: the mean says the opposite of what happened."""
+    trials = [make_trial("aim", "linear_marginals", repetition=k, mse=1.0 if k else 1e6) for k in range(10)]
+    trials += [make_trial("adassp", "linear_statistics", repetition=k, mse=2.0) for k in range(10)]
+    (row,) = verdicts(trials, relation="ahead").to_dict("records")
+    assert (row["pairs"], row["difference"], row["verdict"]) == (10, 0.9, "agrees")
+    assert (row["low"], row["high"]) == pytest.approx((0.5550, 0.9975), abs=1e-4), "Clopper and Pearson, 9 of 10"
+    assert list(verdicts(trials)["verdict"]) == ["cannot tell"]
+
+
+def test_a_missing_estimate_is_behind_one_that_there_is_and_a_failure_counts_for_neither():
+    aim = [make_trial("aim", "linear_marginals", repetition=k, mse=1.0) for k in range(10)]
+    other = [make_trial("adassp", "linear_statistics", repetition=k, mse=2.0) for k in range(10)]
+    lost = [replace(trial, status="no_estimate", scores=()) for trial in aim]
+    (row,) = verdicts(lost + other, relation="ahead").to_dict("records")
+    assert (row["pairs"], row["difference"], row["verdict"]) == (10, 0.0, "disagrees")
+    neither = [replace(trial, status="no_estimate", scores=()) for trial in other[:4]]
+    (row,) = verdicts(lost[:4] + aim[4:] + neither + other[4:], relation="ahead").to_dict("records")
+    assert (row["pairs"], row["difference"]) == (6, 1.0)
+    failed = [replace(trial, status="oom", scores=()) for trial in aim]
+    (row,) = verdicts(failed + other, relation="ahead").to_dict("records")
+    assert (row["pairs"], row["verdict"]) == (0, "cannot tell")

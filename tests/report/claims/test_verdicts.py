@@ -100,7 +100,7 @@ def test_what_was_not_run_has_no_number_and_is_not_counted_as_a_comparison(writt
     text, rows = written({"adult": trials_of()}, {"at": [0.5, 1.0]})
     assert "| Adult | AdaSSP | 0 | not run | agrees: 1.000 ± 0.071 (5) |" in text
     assert "| AdaSSP | 1 | 0 | 0 | 1 |" in text and "The 1 comparisons" in text
-    assert [(row["x"], row["verdict"]) for row in rows] == [("0.5", "not run"), ("1.0", "agrees")]
+    assert [(row["x"], row["verdict"]) for row in rows] == [("0.5", "not run"), ("1", "agrees")]
     assert "No trials." in written({}, {})[0]
 
 
@@ -116,3 +116,9 @@ def test_a_claim_is_checked_on_the_experiments_that_it_speaks_of(written):
 
 def test_a_paper_without_claims_has_no_table_of_them(written):
     assert written({"adult": trials_of()}) == ("", [])
+
+
+def test_a_claim_of_being_ahead_says_in_how_many_repetitions(written):
+    text, rows = written({"adult": trials_of()}, {"relation": "ahead"})
+    assert "| Adult | AdaSSP | 0.5 | cannot tell: 5 of 5 |" in text and rows[0]["difference"] == "1"
+    assert "In how many repetitions the mse of DD-SSP is better" in text and "the exact interval of the share" in text
