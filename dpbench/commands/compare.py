@@ -17,7 +17,7 @@ from dpbench.errors import UserError, shown
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
 from dpbench.report.claims.statements import LEVEL
-from dpbench.report.compare import BROKEN, EQUAL, GONE, Comparison, compare_trials
+from dpbench.report.compare import BROKEN, EQUAL, GONE, MIXED, Comparison, compare_trials
 from dpbench.report.export import NAME, load_export
 from dpbench.report.text import aligned, number
 
@@ -52,7 +52,7 @@ def _told(found: Comparison, tolerance: float | None) -> list[str]:
         one, other = (f"{count:,}" for count in found.unpaired)
         what = f"{one} trials of the first and {other} of the second have no partner of their seed and repetition"
         told.append(f"In the cells of both, {what}")
-    differ = cells[cells["verdict"] != EQUAL]
+    differ = cells[~cells["verdict"].isin([EQUAL, MIXED])]
     beyond = int(((differ["low"] > 0) | (differ["high"] < 0)).sum())
     told += [
         f"Of {len(differ)} differences {beyond} have a {100 * LEVEL:.0f} % interval without 0; by chance "

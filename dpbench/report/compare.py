@@ -18,7 +18,8 @@ from dpbench.report.frames.settings import leaves_of, series_group, variants
 
 EQUAL, GONE, DIFFERS = "equal", "values missing in the second", "differs"
 HELD, BROKEN, IMPRECISE = "within the tolerance", "beyond the tolerance", "not precise enough"
-VERDICTS = (GONE, BROKEN, IMPRECISE, DIFFERS, HELD, EQUAL)  # in the order in which they are shown
+MIXED = "several versions of the code"
+VERDICTS = (GONE, BROKEN, IMPRECISE, MIXED, DIFFERS, HELD, EQUAL)  # in the order in which they are shown
 _SCORE, _RUN = ["cell", "metric"], ["cell", "seed", "repetition"]
 _ASIDE = ["equal", "gone"]
 
@@ -45,8 +46,9 @@ def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: f
     (Student's t); cells of two seeds have no pairs, and Welch's interval. A trial without a finite score has no value.
 
     The verdict is `EQUAL` where all pairs are, and `GONE` where the second lacks a value that the first has in the
-    same pair, or has none at all. With a `tolerance`, a part of the first mean, it says of the others whether the
-    interval lies within it or beyond it.
+    same pair, or has none at all. It is `MIXED` where several versions of the code made the cell of one set: they are
+    not averaged, and there are no means. With a `tolerance`, a part of the first mean, the verdict says of the others
+    whether the interval lies within it or beyond it.
 
     Raises `UserError` if no cell is in both.
     """
@@ -59,7 +61,9 @@ def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: f
         raise UserError("the two have no cell in common: no trial of the one asks what a trial of the other asks")
     values = [_values(part, own, both) for part, own in zip(rows, names, strict=True)]
     cells = _differences(*values)
-    cells["verdict"] = _verdicts(cells, tolerance)
+    mixed = _mixed(rows[0].keys, names[0]) | _mixed(rows[1].keys, names[1])
+    cells["verdict"] = _verdicts(cells, tolerance, cells["cell"].isin(mixed))
+    cells.loc[cells["verdict"] == MIXED, ["first", "second", "difference", "low", "high"]] = np.nan
     shared = [keys[name] for name in sorted(both)]
     labels = pd.DataFrame(_labels(shared), index=sorted(both))
     cells = cells.join(labels, on="cell")
@@ -74,6 +78,15 @@ def _cell(key: TrialKey) -> str:
     """What all repetitions of a trial ask, whatever code answers."""
     release = replace(key.release, repetition=0, seed=0)
     return TrialKey(replace(key.fit, release=release), key.metrics).uncoded().id
+
+
+def _mixed(keys: Sequence[TrialKey], names: Sequence[str]) -> set[str]:
+    """The cells that several versions of the code made."""
+    made: dict[str, set[str]] = {}
+    for key, name in zip(keys, names, strict=True):
+        release = replace(key.release, repetition=0, seed=0)
+        made.setdefault(name, set()).add(TrialKey(replace(key.fit, release=release), key.metrics).id)
+    return {name for name, versions in made.items() if len(versions) > 1}
 
 
 def _labels(keys: Sequence[TrialKey]) -> list[dict[str, Any]]:
@@ -94,7 +107,7 @@ def _values(rows: TrialRows, names: Sequence[str], kept: set[str]) -> pd.DataFra
     value = rows.scores["value"].where(np.isfinite(rows.scores["value"]))
     scores = rows.scores.assign(cell=np.array(names)[place], seed=seeds, value=value)
     run = [*_SCORE, "seed", "repetition"]
-    return scores.loc[scores["cell"].isin(kept), [*run, "value"]].drop_duplicates(run)
+    return scores.loc[scores["cell"].isin(kept), [*run, "value"]].drop_duplicates([*run, "value"])
 
 
 def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
@@ -142,9 +155,10 @@ def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     return cells.reset_index()
 
 
-def _verdicts(cells: pd.DataFrame, tolerance: float | None) -> np.ndarray[Any, Any]:
+def _verdicts(cells: pd.DataFrame, tolerance: float | None, mixed: pd.Series) -> np.ndarray[Any, Any]:
+    first, verdicts = [cells["equal"], cells["gone"], mixed], [EQUAL, GONE, MIXED]
     if tolerance is None:
-        return np.select([cells["equal"], cells["gone"]], [EQUAL, GONE], DIFFERS)
+        return np.select(first, verdicts, DIFFERS)
     bound, low, high = tolerance * cells["first"].abs(), cells["low"], cells["high"]
     within, beyond = (-bound <= low) & (high <= bound), (low > bound) | (high < -bound)
-    return np.select([cells["equal"], cells["gone"], within, beyond], [EQUAL, GONE, HELD, BROKEN], IMPRECISE)
+    return np.select([*first, within, beyond], [*verdicts, HELD, BROKEN], IMPRECISE)

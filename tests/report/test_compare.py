@@ -9,7 +9,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from dpbench.errors import UserError
 from dpbench.metrics.evaluation import Score
-from dpbench.report.compare import BROKEN, DIFFERS, EQUAL, GONE, HELD, IMPRECISE, compare_trials
+from dpbench.report.compare import BROKEN, DIFFERS, EQUAL, GONE, HELD, IMPRECISE, MIXED, compare_trials
 from tests.report.made_up import make_trial
 
 RNG = np.random.default_rng(5)
@@ -113,10 +113,26 @@ def test_trials_of_common_cells_without_a_partner_are_counted_for_each_set():
     assert compare_trials(FAILED, trials(FIRST[:6])).unpaired == (2, 0)
 
 
-def test_other_code_answers_the_same_question():
-    def recoded(trial):
+def recoded(made):
+    """The trials by another version of the mechanism."""
+    found = []
+    for trial in made:
         key, mechanism = trial.key, replace(trial.key.release.mechanism, code="another")
         other = replace(key, fit=replace(key.fit, release=replace(key.release, mechanism=mechanism)))
-        return replace(trial, key=other, id=other.id)
+        found.append(replace(trial, key=other, id=other.id))
+    return found
 
-    assert only(compare_trials(trials(FIRST), list(map(recoded, trials(FIRST + CHANGE)))))["pairs"] == 8
+
+def test_other_code_answers_the_same_question():
+    assert only(compare_trials(trials(FIRST), recoded(trials(FIRST + CHANGE))))["pairs"] == 8
+
+
+@pytest.mark.parametrize("tolerance", [None, 0.5])
+def test_several_versions_of_the_code_in_one_set_are_told_and_not_averaged(tolerance):
+    old, new = trials(FIRST), recoded(trials(FIRST + CHANGE))
+    for mixed in ([*old, *new], [*old[:4], *new[4:]]):  # of the same repetitions, and of others
+        for given in ((mixed, trials(FIRST)), (trials(FIRST), mixed)):
+            cell = only(compare_trials(*given, tolerance))
+            assert cell["verdict"] == MIXED and math.isnan(cell["first"]) and math.isnan(cell["difference"])
+    same = [*old[:4], *recoded(old)[4:]]
+    assert only(compare_trials(same, trials(FIRST), tolerance))["verdict"] == EQUAL
