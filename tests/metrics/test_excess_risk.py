@@ -12,12 +12,12 @@ from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
 from dpbench.errors import UserError
 from dpbench.mechanisms.exact import exact_table
-from dpbench.metrics.classification import log_loss
+from dpbench.metrics.classification import accuracy, auc, log_loss
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.metrics.excess_risk import excess_risk, excess_risk_test, risk_bound_general, risk_bound_logistic
 from dpbench.metrics.marginals import marginal_distances
 from dpbench.models.fit import Fit
-from dpbench.models.logistic import logistic_marginals, logistic_rows
+from dpbench.models.logistic import logistic_lbfgs, logistic_marginals, logistic_rows
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Coefficients, Release, SyntheticRows
@@ -160,3 +160,14 @@ def test_the_model_without_noise_is_that_of_the_training_rows_whatever_the_mecha
         assert excess_risk(seen).value == excess_risk(evaluation).value
         assert excess_risk_test(seen).value == excess_risk_test(evaluation).value
     assert not np.allclose(leaked.likelihood, own.reference.likelihood)
+
+
+@pytest.mark.parametrize("label", [0, 1])
+def test_test_rows_of_one_class_have_no_auc_and_all_else(label):
+    train = table(400, 0)
+    test = train.take(np.flatnonzero(train.column("y") == label))
+    evaluation = run(train, table(100, 1), test, model=partial(logistic_lbfgs, rng=np.random.default_rng(0)))
+    assert math.isnan(auc(evaluation).value)
+    for metric in (accuracy, log_loss, excess_risk, excess_risk_test):
+        assert math.isfinite(metric(evaluation).value)
+    assert 0 < accuracy(evaluation).value < 1
