@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from PIL import Image
+from PIL import Image, ImageColor
 
 from dpbench.config.labels import styles
 from dpbench.errors import check_known
@@ -176,7 +177,15 @@ def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) ->
 
 
 def _with_palette(png: io.BytesIO) -> bytes:
-    """The PNG in `PNG_COLOURS` colours, a third of the size: those of lines and text stay, their edges are rounded."""
-    few, file = Image.open(png).convert("RGB").quantize(PNG_COLOURS, dither=Image.Dither.NONE), io.BytesIO()
+    """The PNG in `PNG_COLOURS` colours, a third of the size: `COLOURS` stay to the bit, other ones are rounded."""
+    image, kept = Image.open(png).convert("RGB"), [ImageColor.getrgb(colour) for colour in COLOURS.values()]
+    few = image.quantize(PNG_COLOURS - len(kept), dither=Image.Dither.NONE)
+    others = (few.getpalette() or [])[: 3 * (PNG_COLOURS - len(kept))]
+    pixels, places = np.asarray(image), np.array(few)
+    for place, colour in enumerate(kept, start=len(others) // 3):
+        places[(pixels == colour).all(axis=2)] = place
+    few = Image.fromarray(places)
+    few.putpalette([*others, *(part for colour in kept for part in colour)])
+    file = io.BytesIO()
     few.save(file, format="png", optimize=True)
     return file.getvalue()

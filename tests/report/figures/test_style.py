@@ -1,12 +1,23 @@
 """A method looks the same in every figure, whatever the user's matplotlib is set to."""
 
+import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import rcParams
 from matplotlib.figure import Figure
+from PIL import Image, ImageColor
 
 from dpbench.config.labels import labels, styles
 from dpbench.errors import UserError
-from dpbench.report.figures.style import COLOURS, MARKERS, add_legend, empty_figure, line_styles, save_figure
+from dpbench.report.figures.style import (
+    COLOURS,
+    MARKERS,
+    PNG_COLOURS,
+    add_legend,
+    empty_figure,
+    line_styles,
+    save_figure,
+)
 from dpbench.report.frames.series import Series
 
 from ..made_up import draw, lines_of, make_grid, make_trial
@@ -104,3 +115,16 @@ def test_the_users_settings_do_not_matter_and_are_left_alone(tmp_path):
     finally:
         rcParams["font.size"] = 10
     assert before == after
+
+
+@pytest.mark.parametrize("colour", COLOURS.values())
+def test_a_small_point_keeps_its_colour_in_a_png_of_few_colours(tmp_path, colour):
+    """Beside many other colours, which are rounded."""
+    figure = Figure(figsize=(3, 2))
+    axes = figure.add_subplot()
+    axes.imshow(np.linspace(0, 1, 3000).reshape(50, 60), cmap="viridis")
+    axes.plot([30], [20], "o", color=colour, markersize=4)
+    _, png, _ = save_figure(figure, pd.DataFrame(), tmp_path, "f")
+    pixels = np.asarray(Image.open(png).convert("RGB"))
+    assert (pixels == ImageColor.getrgb(colour)).all(axis=2).sum() > 30
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) <= PNG_COLOURS
