@@ -63,12 +63,21 @@ class Asked:
     newest: int
     sigma: float | None
 
-    def distinct(self) -> tuple[Places, Floats]:
-        """Each query once, in the order in which they were first measured, with the mean of its answers."""
+    def distinct(self, repeated: str = "mean") -> tuple[Places, Floats]:
+        """Each query once, in the order in which they were first measured, with the mean of its answers or the newest.
+
+        >>> asked = Asked(np.array([4, 2, 4]), np.ones(3), np.array([0.1, 0.5, 0.3]), 1, 0.1)
+        >>> asked.distinct()
+        (array([4, 2]), array([0.2, 0.5]))
+        >>> asked.distinct("newest")
+        (array([4, 2]), array([0.3, 0.5]))
+        """
         queries, first, place = np.unique(self.queries, return_index=True, return_inverse=True)
-        means = np.bincount(place, weights=self.answers) / np.bincount(place)
+        answers = np.bincount(place, weights=self.answers) / np.bincount(place)
+        if repeated == "newest":
+            answers[place] = self.answers  # the last of them stays
         order = np.argsort(first)
-        return queries[order], means[order]
+        return queries[order], answers[order]
 
 
 class Family(Protocol[D]):

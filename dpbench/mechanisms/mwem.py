@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
-from dpbench.errors import check_positive
+from dpbench.errors import check_known, check_positive
 from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.query_release import check_histogram
@@ -17,6 +17,8 @@ from dpbench.mechanisms.supports import Support, WholeDomain, reweighed
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
 from dpbench.releases import Release
+
+REPEATED = ("mean", "newest")
 
 
 def mwem(
@@ -29,6 +31,7 @@ def mwem(
     per_round: int = 1,
     past: bool = False,
     rate: float = 1.0,
+    repeated: str = "mean",
     alpha: float = 0.5,
     max_model_mb: float = 80,
     rows: int | None = None,
@@ -42,16 +45,18 @@ def mwem(
     conversion; `tight`: that of the tight one, as in the authors' code.
     **Shapes** A table of the shape of the domain, float64; `max_model_mb` is its limit.
     **Departures** 1. B.3's sign would increase the error: cells of a query with too small an answer grow. 2.
-    Measurements are clipped to [0, 1], and averaged where a query was measured more than once (the authors' code keeps
-    the newest). Both are post-processing.
+    Measurements are clipped to [0, 1], and averaged where a query was measured more than once (`repeated`). Both are
+    post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K. `past`: in each round go back to the measured queries
     whose error is at least half the largest of the newest, too, each step with the answers of the round's start; the
     newest count twice (`Mwem`). `rate`: 1 in B.3, 1/2 in Hardt et al. and in the authors' code; the default is what
-    `benchmarks.query_release --study` found better on other data than the paper's. `rows`: the number of synthetic rows
-    (None: n).
+    `benchmarks.query_release --study` found better on other data than the paper's. `repeated`: what counts of a query
+    that was measured more than once, the `mean` of its answers or the `newest` (the authors' code). `rows`: the number
+    of synthetic rows (None: n).
     """
     check_positive("mwem", rate=rate)
+    check_known("repeated", repeated, REPEATED)
     support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
     check_histogram("mwem", train.domain, max_model_mb)
     return reweighed(
@@ -60,7 +65,7 @@ def mwem(
         budget,
         rng,
         support,
-        Mwem(support, past, rate),
+        Mwem(support, past, rate, repeated),
         rounds=rounds,
         per_round=per_round,
         alpha=alpha,
@@ -81,6 +86,7 @@ class Mwem:
     support: Support
     past: bool
     rate: float
+    repeated: str = "mean"
 
     def initial(self) -> Floats:
         """That of the support."""
@@ -92,7 +98,7 @@ class Mwem:
 
     def update(self, D: Floats, asked: Asked) -> Floats:
         """See the class."""
-        queries, noisy = asked.distinct()
+        queries, noisy = asked.distinct(self.repeated)
         times = np.isin(queries, asked.queries[-asked.newest :]).astype(int)
         if not self.past:
             queries, noisy, times = queries[times > 0], noisy[times > 0], times[times > 0]

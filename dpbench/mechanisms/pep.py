@@ -9,7 +9,7 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError
+from dpbench.errors import UserError, check_known
 from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.fitting import check_settings
@@ -21,6 +21,7 @@ from dpbench.releases import Release
 
 LEAST = 1e-6  # of a measurement and of 1 minus it: the authors' code
 ANSWERS = (1e-200, 1 - 1e-12)  # of D: their odds are numbers, too
+REPEATED, CLIPPED = ("mean", "all"), ("measurement", "odds")
 FLOOR = 1e-200  # of a cell: measurements that contradict each other drive some to 0, where nothing raises them again
 
 
@@ -33,7 +34,10 @@ def pep(
     rounds: int = 50,
     per_round: int = 1,
     projections: int = 25,
+    increase: int | None = None,
     gamma: float = 0.0,
+    repeated: str = "mean",
+    clipped: str = "measurement",
     alpha: float = 0.5,
     max_model_mb: float = 80,
     rows: int | None = None,
@@ -47,15 +51,21 @@ def pep(
     **Shapes** A table of the shape of the domain, float64; `max_model_mb` is its limit.
     **Departures** 1. Algorithm 2 starts anew from the uniform law and ends at the tolerance; here a round starts from
     D_t-1, which has the same form, and makes `projections` steps at most (Table 1's T_max = 25). 2. Measurements are
-    clipped to [1e-6, 1 - 1e-6], so that the odds of line 3 are numbers (the authors' code clips them inside the
-    logarithm alone: a negative one keeps a violation that nothing reduces), and averaged where a query was measured
-    more than once (the authors' code keeps all). All are post-processing.
+    clipped to [1e-6, 1 - 1e-6] (`clipped`), so that the odds of line 3 are numbers, and averaged where a query was
+    measured more than once (`repeated`). All are post-processing.
 
-    `workload`: see `cliques_of`. `rounds`, `per_round`: T and K. `gamma`: the tolerance, in standard deviations of a
-    measurement's noise. `rows`: the number of synthetic rows (None: n).
+    `workload`: see `cliques_of`. `rounds`, `per_round`: T and K. `increase`: round t makes this many times t
+    projections at most, too (2 in the authors' code; None: no such limit). `gamma`: the tolerance, in standard
+    deviations of a measurement's noise. `repeated`: what counts of a query that was measured more than once, the `mean`
+    of its answers or `all` of them (the authors' code). `clipped`: the whole `measurement`, or its `odds` alone (the
+    authors' code, where a negative one keeps a violation that nothing reduces). `rows`: the number of synthetic rows
+    (None: n).
     """
     support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
     check_projections("pep", projections, gamma)
+    check_settings("pep", tolerance=None, increase=increase)
+    check_known("repeated", repeated, REPEATED)
+    check_known("clipped", clipped, CLIPPED)
     check_histogram("pep", train.domain, max_model_mb)
     return reweighed(
         "pep",
@@ -63,7 +73,7 @@ def pep(
         budget,
         rng,
         support,
-        Pep(support, projections, gamma),
+        Pep(support, projections, gamma, increase, repeated, clipped),
         rounds=rounds,
         per_round=per_round,
         alpha=alpha,
@@ -87,6 +97,9 @@ class Pep:
     support: Support
     projections: int
     gamma: float
+    increase: int | None = None
+    repeated: str = "mean"
+    clipped: str = "measurement"
     overlaps: dict[tuple[int, int], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def initial(self) -> Floats:
@@ -102,17 +115,20 @@ class Pep:
 
         A query that counts none or all records of the support has one answer whatever the law, and is left out.
         """
-        measured, noisy = asked.distinct()
+        measured, noisy = (asked.queries, asked.answers) if self.repeated == "all" else asked.distinct()
         queries: list[int] = measured.tolist()
         a = np.clip(noisy, LEAST, 1 - LEAST)
+        target = noisy if self.clipped == "odds" else a
+        t = len(asked.queries) // asked.newest
+        projections = min(self.projections, self.increase * t) if self.increase else self.projections
         tolerance = self.gamma * (asked.sigma or 0.0)
         slabs = [self._overlap(query, query) for query in queries]
         free = np.array([slab is not None and D[slab].size < D.size for slab in slabs])
         masses = np.array([0.0 if slab is None else D[slab].sum() for slab in slabs])
         D, total = D.copy(), 1.0
-        for _ in range(self.projections):
+        for _ in range(projections):
             answers = masses / total
-            violations = np.abs(a - answers) * free
+            violations = np.abs(target - answers) * free
             i = int(violations.argmax())  # line 2
             if violations[i] <= tolerance:
                 break

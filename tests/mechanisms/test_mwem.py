@@ -72,6 +72,16 @@ def test_with_past_queries_the_newest_counts_twice_and_those_with_half_its_error
     np.testing.assert_allclose(D, weights / weights.sum())
 
 
+@pytest.mark.parametrize(("repeated", "answer"), [("mean", 0.4), ("newest", 0.5)])
+@pytest.mark.parametrize("past", [False, True])
+def test_a_query_that_was_measured_before_counts_with_the_mean_of_its_answers_or_the_newest(past, repeated, answer):
+    """(1, 2) is measured as 0.3, then as 0.5; past queries count twice where they are the newest."""
+    family = Mwem(WholeDomain(QUERIES), past=past, rate=1.0, repeated=repeated)
+    D = family.update(family.initial(), asked([5, 5], [0.3, 0.5]))
+    grown = math.exp((2 if past else 1) * (answer - 1 / 6))
+    assert D[1, 2] == pytest.approx(grown / (5 + grown))
+
+
 @pytest.mark.parametrize(("past", "rounds", "bound"), [(False, 1000, 0.012), (True, 300, 0.003)])
 def test_almost_without_noise_the_workload_is_recovered(small_table, past, rounds, bound):
     """The precision is that of so many rounds: at T = 3000 it is 0.007 and 0.0003. The uniform law's error is 0.14."""
@@ -117,6 +127,7 @@ def test_the_release_holds_pairs_rows_and_the_distribution_and_is_stored_as_it_i
         ({"rows": 0}, "rows must be at least 1"),
         ({"alpha": 1.0}, "alpha must lie between 0 and 1"),
         ({"rate": 0.0}, "rate must be greater than 0"),
+        ({"repeated": "all"}, "unknown repeated 'all'"),
         ({"max_model_mb": 0.001}, "each of the 180 cells of the domain, 0.00137 MB, and the limit is 0.001 MB; .*aim"),
     ],
 )

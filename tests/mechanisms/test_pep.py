@@ -68,6 +68,32 @@ def test_it_ends_at_the_tolerance_and_after_so_many_projections():
     np.testing.assert_allclose(first.sum(axis=0), [0.9, 0.05, 0.05])  # the largest violation
 
 
+def test_round_t_makes_so_many_times_t_projections_at_most():
+    """b = 0 and b = 1 are measured as 0.9 and 0.2, which no law answers: no round ends before."""
+    told = asked([5, 6, 7], [0.5, 0.9, 0.2])  # round 3
+    start = Pep(WholeDomain(QUERIES), 1, 0.0).initial()
+    for increase, made in ((1, 3), (2, 6), (9, 8), (None, 8)):
+        limited = Pep(WholeDomain(QUERIES), 8, 0.0, increase=increase).update(start, told)
+        np.testing.assert_array_equal(limited, Pep(WholeDomain(QUERIES), made, 0.0).update(start, told))
+    assert (limited != Pep(WholeDomain(QUERIES), 7, 0.0).update(start, told)).any()
+
+
+@pytest.mark.parametrize(("repeated", "answer"), [("mean", 0.35), ("all", 0.5)])
+def test_a_query_that_was_measured_twice_counts_with_its_mean_or_with_both_answers(repeated, answer):
+    """0.2, then 0.5, which is further from the uniform 1/6: one projection answers it."""
+    family = Pep(WholeDomain(QUERIES), 1, 0.0, repeated=repeated)
+    D = family.update(family.initial(), asked([5, 5], [0.2, 0.5]))
+    assert D[1, 2] == pytest.approx(answer)
+
+
+@pytest.mark.parametrize(("clipped", "query"), [("measurement", 6), ("odds", 5)])
+def test_a_negative_measurement_is_violated_by_its_answer_or_by_more(clipped, query):
+    """-0.2 of (1, 2), whose answer is 1/6, and 0.65 of b = 0, whose answer is 1/3: by 1/6 or 0.367, and by 0.317."""
+    family = Pep(WholeDomain(QUERIES), 1, 0.0, clipped=clipped)
+    found = QUERIES.of_histogram(family.update(family.initial(), asked([5, 6], [-0.2, 0.65])))
+    assert found[query] == pytest.approx({5: 1e-6, 6: 0.65}[query])
+
+
 @pytest.mark.parametrize("noisy", [-0.2, 0.0, 1.0, 1.3])
 def test_measurements_that_have_no_odds_leave_a_law(noisy):
     family = Pep(WholeDomain(QUERIES), 25, 0.0)
@@ -107,6 +133,9 @@ def test_the_release_keeps_its_budget_and_holds_pairs_and_rows(small_table):
         ({"rounds": 0}, "pep: rounds must be at least 1"),
         ({"projections": 0}, "pep: projections must be at least 1"),
         ({"gamma": -0.1}, "gamma must be at least 0"),
+        ({"increase": 0}, "pep: increase must be at least 1"),
+        ({"repeated": "newest"}, "unknown repeated 'newest'"),
+        ({"clipped": "answer"}, "unknown clipped 'answer'"),
         ({"workload": {"degree": 5}}, "k between 1 and 4"),
         ({"max_model_mb": 0.001}, "pep keeps a probability for each of the 180 cells"),
     ],
