@@ -52,6 +52,27 @@ def test_the_loss_of_one_round_by_hand():
     assert not slope[0].any() and not slope[3].any()
 
 
+def test_the_loss_of_one_round_of_rap_softmax_by_hand(monkeypatch):
+    """(a = 1, b = 2) is measured as 0.5 and is (1/2 1/3 + 3/4 1/2) / 2 = 13/48; its slope goes through the softmax."""
+    laws = np.array([[1 / 2, 1 / 4], [1 / 2, 3 / 4], [1 / 3, 1 / 4], [1 / 3, 1 / 4], [1 / 3, 1 / 2]])
+    looked = []
+
+    def look(loss, logits, *_, **__):
+        looked.append(loss(logits))
+        return logits, 1
+
+    monkeypatch.setattr("dpbench.mechanisms.rap_softmax.adam", look)
+    RapSoftmax(QUERIES, 2, 0.1, 1, np.random.default_rng(0)).update(np.log(laws), asked([5], [0.5]))
+    value, slope = looked[0]
+    assert value == pytest.approx((13 / 48 - 0.5) ** 2)
+    outer = 2 * (13 / 48 - 0.5) / 2  # of each of the two components
+    first, second = 1 / 2 * 1 / 3, 3 / 4 * 1 / 2
+    np.testing.assert_allclose(slope[1], outer * np.array([first * (1 - 1 / 2), second * (1 - 3 / 4)]))
+    np.testing.assert_allclose(slope[0], outer * np.array([first * -1 / 2, second * -1 / 4]))
+    np.testing.assert_allclose(slope[4], outer * np.array([first * (1 - 1 / 3), second * (1 - 1 / 2)]))
+    np.testing.assert_allclose(slope[2:4], outer * np.array([[first * -1 / 3, second * -1 / 4]] * 2))
+
+
 def test_a_round_of_rap_answers_what_was_measured_alone_and_stays_in_its_cube():
     family = Rap(QUERIES, 100, 0.01, 500, np.random.default_rng(0))
     D = family.update(family.initial(), asked([5, 6], [0.3, 0.6]))
@@ -105,6 +126,14 @@ def test_the_release_keeps_its_budget_and_holds_pairs_and_rows(small_table, meth
     assert len(release[SyntheticRows].table) == len(small_table)
     for pair in cliques_of(small_table.domain, 2):
         assert release[Marginals].tables[pair].sum() == pytest.approx(len(small_table))
+
+
+def test_rows_have_the_answers_of_the_mixture_that_they_are_drawn_from(small_table):
+    """All marginals of three attributes, of as many rows as tell them to 0.01."""
+    release = made(rap_softmax, small_table, 5.0, rows=40_000)
+    queries = QueryWorkload(small_table.domain.sizes, cliques_of(small_table.domain, 3))
+    law, rows = queries.of_model(release[Distribution].model), queries.of_rows(release[SyntheticRows].table.codes)
+    assert np.abs(rows - law).max() < 0.01 < np.abs(law - law.mean()).max()
 
 
 @pytest.mark.parametrize("method", METHODS)
