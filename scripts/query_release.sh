@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # The commands behind results/query_release: the figures of Liu, Vietri and Wu (2021). What is stored already does not run.
 set -euo pipefail
-paper="queries_adult_reduced queries_adult queries_acs_reduced queries_acs queries_adult_star"
+paper="queries_adult_reduced queries_adult queries_acs_reduced queries_acs queries_adult_star
+  queries_loans"
 public="queries_adult_public queries_adult_public_reduced queries_public_year queries_public_state
   queries_public_place"
 beyond="queries_regression queries_classification queries_conversion queries_tuning"
