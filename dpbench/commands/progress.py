@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 LINE_SECONDS, TABLE_SECONDS = 10.0, 1.0
 BAR = 24  # characters
+UNKNOWN = 1.0  # seconds of every release if none is known (`Durations.predicted`)
 
 
 class Lines:
@@ -66,8 +67,8 @@ class Board:
     """A context that shows a table on a terminal: of each mechanism the trials done, failed and at work.
 
     It looks at the store and at the claims in it, so that it shows the work of all runners. `waiting`: the releases
-    that are to run; `predicted` gives the seconds of each, perhaps slowly. The time left is in their proportion to
-    those that are done.
+    that are to run; `predicted` gives the seconds of each, perhaps slowly. Until the first of them ends their sum is
+    shown, on one core; then the time left is in their proportion to those that are done.
     """
 
     def __init__(
@@ -133,10 +134,13 @@ class Board:
         """Such as "1m05s elapsed, about 3m00s left"."""
         elapsed, seconds = time.monotonic() - self._start, self._seconds
         told = f"{_clock(elapsed)} elapsed"
-        if self._open and self._ended and seconds:
-            ahead, behind = sum(seconds[item.key.id] for item in self._open), sum(map(seconds.__getitem__, self._ended))
-            told += f", about {_clock(elapsed * ahead / behind)} left" if behind else ""
-        return told
+        if not self._open or not seconds:
+            return told
+        ahead, behind = sum(seconds[item.key.id] for item in self._open), sum(map(seconds.__getitem__, self._ended))
+        if behind:
+            return f"{told}, about {_clock(elapsed * ahead / behind)} left"
+        known = set(seconds.values()) != {UNKNOWN}
+        return f"{told}, about {_clock(ahead)} left on one core" if known else told
 
     def _look(self) -> Counter[str]:
         """Count what has ended since the last look; how many releases of each mechanism are at work."""

@@ -1,7 +1,10 @@
 """Where a run stands, on a terminal and without one."""
 
 import io
+import threading
 import time
+
+import pytest
 
 from dpbench.commands.progress import Board, Lines
 from dpbench.config import compose
@@ -45,3 +48,30 @@ def test_a_terminal_has_a_table_of_what_is_done_failed_and_at_work(bench):
     assert rows == [("adassp", 4, 4, 0, 0), ("ssp", 0, 4, 0, 1)]
     assert " elapsed, about " in told  # half of what was to run
     assert "4/4" in stream.getvalue() and "0/4" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("seconds", "left"), [(90.0, ", about 6m00s left on one core"), (1.0, "")])
+def test_the_time_left_is_shown_before_the_first_release_has_ended(bench, seconds, left):
+    """By the seconds of earlier trials; `predicted` says 1 s of each where none are known, which is no prediction."""
+    plan = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=4")))
+    store = Store(bench.results, "grid")
+    store.prepare()
+    waiting = missing(plan, store)
+    with Board(plan, waiting, store, lambda: [seconds] * len(waiting), io.StringIO()) as board:
+        time.sleep(0.1)
+        assert board.times() == f"0s elapsed{left}"
+
+
+def test_a_prediction_that_takes_long_holds_up_nothing(bench):
+    plan = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=4")))
+    store = Store(bench.results, "grid")
+    store.prepare()
+    waiting, ready = missing(plan, store), threading.Event()
+
+    def predicted():
+        ready.wait(60)
+        return [90.0] * len(waiting)
+
+    with Board(plan, waiting, store, predicted, io.StringIO()) as board:
+        assert board.times() == "0s elapsed"
+        ready.set()
