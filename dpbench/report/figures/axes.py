@@ -72,14 +72,29 @@ def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
     return math.exp(low - margin), math.exp(high + margin)
 
 
+def draw_levels(axes: Axes, spec: Mapping[str, Any]) -> None:
+    """The thin lines of `spec["lines"]`: values, or {label: value} for those that the legend names."""
+    for level in spec.get("lines") or []:
+        for label, value in level.items() if isinstance(level, Mapping) else [("_", level)]:
+            axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9, label=label)
+
+
+def level_names(spec: Mapping[str, Any]) -> list[str]:
+    """The labels of these lines that have one."""
+    return [label for level in spec.get("lines") or [] if isinstance(level, Mapping) for label in level]
+
+
 def set_log_ticks(axis: Axis, most: float = 4) -> None:
-    """Plain numbers at 1, 2 and 5 times the powers of ten, at powers only over `most` decades, else evenly."""
+    """Plain numbers at 1, 2 and 5 times the powers of ten, within a decade at 3 and 7 times too, over `most` decades at
+    powers only; evenly within half a decade.
+    """
     bottom, top = axis.get_view_interval()
     decades = math.log10(top / bottom)
     if decades < 0.5:
         axis.set_major_locator(MaxNLocator(6))
     else:
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < most else (1.0,)))
+        subs = (1.0, 2.0, 3.0, 5.0, 7.0) if decades < 1 else (1.0, 2.0, 5.0) if decades < most else (1.0,)
+        axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
     axis.set_minor_formatter(NullFormatter())
 

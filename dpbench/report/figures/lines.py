@@ -10,11 +10,10 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patheffects import withStroke
 from scipy.special import stdtrit
 
 from dpbench.errors import check_known
-from dpbench.report.figures.axes import mark_clipped, set_metric_axis, set_x_axis
+from dpbench.report.figures.axes import draw_levels, level_names, mark_clipped, set_metric_axis, set_x_axis
 from dpbench.report.figures.style import (
     LINES,
     REFERENCE_COLOUR,
@@ -25,6 +24,7 @@ from dpbench.report.figures.style import (
     set_titles,
     style,
 )
+from dpbench.report.figures.survivors import number_survivors
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.frame import SERIES
 from dpbench.report.frames.panels import declared_titles, in_order
@@ -82,8 +82,9 @@ def draw_lines(
             _draw_panel(axes, panel, known, bands, spec)
         set_titles(figure, grid, [panel.title for panel in panels], spec)
         labels = [*(one.label for one in known), *(band.label for band in bands), *(spec.get("rates") or {})]
-        add_legend(figure, grid, labels)
+        add_legend(figure, grid, [*labels, *level_names(spec)])
         add_footnote(figure, as_text([*told, *_marks(panels), notes]) if len(rows) else notes)
+        _number_survivors(figure, grid, panels, _styles(known, bands))
     return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[_columns(statistic)]
 
 
@@ -170,9 +171,7 @@ def _draw_panel(
         _shade(axes, points, band, styles[band.first]["color"])
     for place, one in enumerate(known):
         _draw_points(axes, points[points["series_order"] == place], one.label, styles[place])
-    _number_survivors(axes, points, styles)
-    for value in spec.get("lines") or []:
-        axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
+    draw_levels(axes, spec)
     for label, target in (spec.get("rates") or {}).items():
         _draw_rate(axes, points, label, resolve("metric", target, f"rates: {label}"))
     if not panel.cells["value"].notna().any():
@@ -209,12 +208,20 @@ def _draw_rate(axes: Axes, points: pd.DataFrame, label: str, rate: Callable[[flo
 
 
 def _draw_references(axes: Axes, cells: pd.DataFrame) -> None:
-    """Those without a place on the axis: lines, each dashed in its own way, with a band as wide as a bar."""
+    """Those without a place on the axis: lines, each dashed in its own way.
+
+    One has a band as wide as a bar. Those of several would hide each other: they have bars side by side at the edge.
+    """
     for order, (_, cell) in enumerate(cells.iterrows()):
         low, value, high = cell["low"], cell["value"], cell["high"]
         dashes = LINES[1:][order % (len(LINES) - 1)]
-        axes.axhspan(low, high, color=REFERENCE_COLOUR, alpha=0.12, linewidth=0, zorder=1)
         axes.axhline(value, color=REFERENCE_COLOUR, linestyle=dashes, linewidth=1.1, label=cell["series"])
+        if len(cells) == 1:
+            axes.axhspan(low, high, color=REFERENCE_COLOUR, alpha=0.12, linewidth=0, zorder=1)
+        else:
+            place, ends = 0.995 - 0.018 * (len(cells) - 1 - order), [[value - low], [high - value]]
+            look: dict[str, Any] = {"capsize": 2.0, "elinewidth": 0.9, "color": REFERENCE_COLOUR, "fmt": "none"}
+            axes.errorbar(place, value, yerr=ends, transform=axes.get_yaxis_transform(), **look)
 
 
 def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str, Any]) -> None:
@@ -234,20 +241,20 @@ def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str,
         draw(cells["value"].where(few), linestyle="none")
 
 
-def _number_survivors(axes: Axes, points: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
-    """How many repetitions a point stands for, beside each one that some repetitions are missing from."""
-    lost = points[_has_lost(points)]
-    for _, cell in lost.iterrows():
-        axes.annotate(
-            str(cell["count"]),
-            (cell["place"], cell["value"]),
-            xytext=(3, 2),
-            textcoords="offset points",
-            color=styles[cell["series_order"]]["color"],
-            fontsize=6,
-            zorder=6,
-            path_effects=[withStroke(linewidth=1.5, foreground="white")],
-        )
+def _number_survivors(
+    figure: Figure, grid: Sequence[Axes], panels: Sequence[Panel], styles: Sequence[Mapping[str, Any]]
+) -> None:
+    """How many repetitions a point stands for, beside each one within the axes that some are missing from."""
+    numbered = [
+        (axes, points, _has_lost(points) & (points["clipped"] == ""))
+        for axes, panel in zip(grid, panels, strict=True)
+        for points in [panel.cells[panel.cells["kind"] == "point"]]
+    ]
+    layout = figure.get_layout_engine()
+    if layout is not None and any(chosen.any() for _, _, chosen in numbered):
+        layout.execute(figure)  # so that the numbers find their room where the axes will be
+        for axes, points, chosen in numbered:
+            number_survivors(axes, points, chosen, styles)
 
 
 def _has_lost(points: pd.DataFrame) -> pd.Series:
@@ -271,6 +278,8 @@ def _marks(panels: Sequence[Panel]) -> list[str]:
         told.append("No line leads to a point with a value in fewer than half of the repetitions")
     if cells.loc[cells["kind"] == "point", "series_order"].nunique() > 1:
         told.append("Points are moved sideways so that none hides another")
+    if any((panel.cells["kind"] == "line").sum() > 1 for panel in panels):
+        told.append("Bars at the right edge: those of the horizontal lines, from left to right")
     if (cells["clipped"] != "").any():
         told.append("Arrows: points outside of the axis, with their value")
     return told

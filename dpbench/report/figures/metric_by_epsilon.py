@@ -22,13 +22,13 @@ def metric_by_epsilon(
     """Draw `spec["metric"]` against epsilon: a panel per data set and delta, a line per series.
 
     Points are means with bars of one standard error, in the metric's unit, side by side where epsilons
-    coincide; series at eps = inf are horizontal lines with a band of one standard error. Failures and
-    `notes` stand below. `spec` has name, metric, title and perhaps
+    coincide; series at eps = inf are horizontal lines with a band of one standard error, or with bars at the
+    edge where there are several. Failures and `notes` stand below. `spec` has name, metric, title and perhaps
 
     - xlabel, ylabel, yscale ("log")
     - ylim: [low, high], or such a pair by panel; means outside are marked at the edge, with their value
     - panels: data set -> title, in the order of the panels
-    - lines: values at which a thin line is drawn, such as a nominal level
+    - lines: values at which a thin line is drawn, such as a nominal level, or {label: value} to name it in the legend
     - relative: {metric: [mechanism/model, ...]}, what it is shown as a multiple of (see `as_multiples`)
     - bands: [{between: [mechanism/model, mechanism/model], label}], two thin lines, the second with stars, and the
       region between their means shaded where both have one.

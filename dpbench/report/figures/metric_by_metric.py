@@ -12,9 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import gmean
 
-from dpbench.report.figures.axes import set_log_ticks
+from dpbench.report.figures.axes import draw_levels, level_names, set_log_ticks
 from dpbench.report.figures.style import (
-    REFERENCE_COLOUR,
     add_footnote,
     add_legend,
     empty_figure,
@@ -47,7 +46,7 @@ def metric_by_metric(
     - relative: as for `metric_by_epsilon`, of either metric
     - xlabel, ylabel, xscale, yscale ("log"), ylim, panels (data set -> title, in the order of the panels)
     - xlim: the most that the axis shows; points beyond stand at its edge, with their value
-    - lines: values of the metric at which a thin line is drawn, such as a nominal level.
+    - lines: values of the metric at which a thin line is drawn, such as a nominal level, or {label: value}.
 
     Returns the figure and its points: `low` and `high` are the ends of the bar, `count` of `trials` have a value.
     """
@@ -63,7 +62,7 @@ def metric_by_metric(
         for axes, points in zip(grid, drawn, strict=False):
             _draw_panel(axes, points, known, spec)
         set_titles(figure, grid, [title for title, _ in panels] or [""], spec)
-        add_legend(figure, grid, [one.label for one in known])
+        add_legend(figure, grid, [*(one.label for one in known), *level_names(spec)])
         told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
         counts = [f"{title}: {max(points['datasets'], default=0)} data sets" for title, points in panels if pooled]
         add_footnote(figure, as_text([TOLD, *([POOLED, *counts] if pooled else [EACH]), *told, notes]))
@@ -114,8 +113,7 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec:
         axes.annotate(", ".join(told), (row["x"], row["y"]), **text)
     if points.empty:
         axes.text(0.5, 0.5, "no data set has every method", transform=axes.transAxes, ha="center", va="center")
-    for value in spec.get("lines") or []:
-        axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
+    draw_levels(axes, spec)
     axes.set(xlabel=spec.get("xlabel") or spec["against"], ylabel=spec.get("ylabel") or spec["metric"])
     for axis, name, scale in ((axes.xaxis, "x", spec.get("xscale")), (axes.yaxis, "y", spec.get("yscale"))):
         shown = points.loc[points[name] > 0, name]

@@ -65,9 +65,13 @@ def test_a_bar_that_reaches_zero_counts_down_to_half_its_mean():
 
 @pytest.mark.parametrize(
     ("ylim", "ticks"),
-    [((1, 1e5), ["1", "10", "100", "1000", "10000", "100000"]), ((0.08, 0.1), ["0.08", "0.084", "0.088"])],
+    [
+        ((1, 1e5), ["1", "10", "100", "1000", "10000", "100000"]),
+        ((0.08, 0.1), ["0.08", "0.084", "0.088"]),
+        ((0.049, 0.48), ["0.05", "0.07", "0.1", "0.2", "0.3"]),
+    ],
 )
-def test_ticks_are_powers_over_four_decades_and_even_within_half_a_one(ylim, ticks):
+def test_ticks_are_powers_over_four_decades_more_of_them_within_one_and_even_within_half_a_one(ylim, ticks):
     axes, told = drawn_on(cells_of((1.0, 0.0)), ylim=ylim)
     assert axes.get_ylim() == ylim and told[: len(ticks)] == ticks
 

@@ -16,6 +16,26 @@ def test_reference_is_a_horizontal_line_with_its_band():
     assert len(figure.axes[0].patches) == 1
 
 
+def test_several_references_have_bars_side_by_side_in_place_of_bands_that_hide_each_other():
+    names = ("exact", "exact_table")
+    public = [make_trial(name, epsilon=np.inf, mse=0.1 + 0.01 * k, repetition=k) for name in names for k in range(3)]
+    figure, drawn = draw([make_trial(), *public])
+    (axes,) = figure.axes
+    lines = drawn[drawn["kind"] == "line"]
+    assert len(lines) == 2 and not axes.patches
+    bars = [bar for collection in axes.collections for bar in collection.get_segments() if 0.9 < bar[0, 0] <= 1]
+    np.testing.assert_allclose([bar[:, 1] for bar in bars], lines[["low", "high"]])
+    assert bars[0][0, 0] < bars[1][0, 0]
+    assert "Bars at the right edge" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_a_level_with_a_label_stands_in_the_legend_and_a_number_alone_does_not():
+    figure, _ = draw([make_trial()], lines=[{"nominal level": 0.9}, 0.5])
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SSP", "nominal level"]
+    levels = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    assert [line.get_ydata()[0] for line in levels] == [0.9, 0.5]
+
+
 def test_points_of_one_epsilon_stand_beside_each_other():
     _, drawn = draw(make_grid())
     points = drawn[drawn["kind"] == "point"]

@@ -1,0 +1,115 @@
+"""How many repetitions a point stands for: a number beside it that stays clear of others, and of what is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise, product
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+
+from dpbench.data.domain import Floats
+
+FONT_SIZE = 6.0
+DIGIT, HEIGHT = 0.64 * FONT_SIZE, 0.8 * FONT_SIZE  # points, of a digit of matplotlib's own font
+GAP = 3.0  # points between two numbers: nearer ones read as one
+MARKER = 2.2  # points from the middle of a marker to its edge
+ROWS = (0, -1, 1, -2, 2, -3, 3)  # of text, above and below the usual place
+# What it costs to write over something, in rows that a number would move away for it
+OTHER, OUTSIDE, A_MARKER, A_LINE = 100.0, 100.0, 5.0, 0.4
+
+
+class Box(NamedTuple):
+    """A rectangle, in points."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether less than the gap lies between them where they are beside each other, or one covers the other.
+
+        >>> Box(0, 0, 4, 5).meets(Box(6, 0, 10, 5)), Box(0, 0, 4, 5).meets(Box(8, 0, 12, 5))
+        (True, False)
+        >>> Box(0, 0, 4, 5).meets(Box(0, 6, 4, 11))
+        False
+        """
+        beside = self.left < other.right + GAP and other.left < self.right + GAP
+        return beside and self.bottom < other.top and other.bottom < self.top
+
+    def covers(self, points: Floats, within: float = 0.0) -> int:
+        """How many of the points (n, 2) lie in it, or so near to it."""
+        low, high = np.array([self.left, self.bottom]) - within, np.array([self.right, self.top]) + within
+        return int(((points > low) & (points < high)).all(axis=1).sum())
+
+
+def number_survivors(
+    axes: Axes, points: pd.DataFrame, chosen: pd.Series[bool], styles: Sequence[Mapping[str, Any]]
+) -> None:
+    """Write the `count` of the chosen points beside them, on axes whose limits and place in the figure are final.
+
+    Each number, from left to right, takes the place of least cost beside its point, above or below that.
+    """
+    scale = 72 / axes.figure.dpi
+    frame = Box(*(scale * float(edge) for edge in axes.get_window_extent().extents))
+    drawn = points[points["value"].notna()]
+    markers = _in_points(axes, drawn["place"], drawn["value"])
+    lines = np.concatenate([np.empty((0, 2)), *_along_lines(axes, drawn), *_along_bars(axes, drawn)])
+    taken: list[Box] = []
+    for cell in points[chosen].sort_values(["place", "value"]).to_dict("records"):
+        (at,) = _in_points(axes, pd.Series([cell["place"]]), pd.Series([cell["value"]]))
+        text = str(cell["count"])
+        costs: list[tuple[float, int, Box, tuple[float, float]]] = []
+        for row, right in product(ROWS, (True, False)):
+            offset = (3.0 if right else -3.0 - DIGIT * len(text), 2.0 + (HEIGHT + 1.0) * row)
+            left, bottom = at + offset
+            box = Box(left, bottom, left + DIGIT * len(text), bottom + HEIGHT)
+            outside = min(box.left - frame.left, frame.right - box.right, box.bottom - frame.bottom) < 0
+            cost = OTHER * sum(map(box.meets, taken)) + OUTSIDE * outside + abs(row) + 0.1 * (not right)
+            cost += A_MARKER * box.covers(markers, MARKER) + A_LINE * box.covers(lines)
+            costs.append((cost, len(costs), box, offset))
+        _, _, box, offset = min(costs)
+        taken.append(box)
+        label = axes.annotate(
+            text,
+            (cell["place"], cell["value"]),
+            xytext=offset,
+            textcoords="offset points",
+            color=styles[cell["series_order"]]["color"],
+            fontsize=FONT_SIZE,
+            zorder=6,
+            path_effects=[withStroke(linewidth=1.5, foreground="white")],
+        )
+        label.set_in_layout(False)
+
+
+def _in_points(axes: Axes, x: pd.Series, y: pd.Series) -> Floats:
+    """Places (n, 2) on the figure, in points."""
+    places: Floats = axes.transData.transform(np.column_stack([x, y]).astype(float)) * (72 / axes.figure.dpi)
+    return places
+
+
+def _along_lines(axes: Axes, drawn: pd.DataFrame) -> list[Floats]:
+    """Places a point apart on the lines from one point of a series to the next."""
+    found = []
+    for _, rows in drawn.sort_values("x").groupby("series_order"):
+        corners = _in_points(axes, rows["place"], rows["value"])
+        found += [_between(*ends) for ends in pairwise(corners)]
+    return found
+
+
+def _along_bars(axes: Axes, drawn: pd.DataFrame) -> list[Floats]:
+    """Places a point apart on the bars, as far as the axes show them."""
+    bottom, top = axes.get_ylim()
+    ends = [_in_points(axes, drawn["place"], drawn[end].clip(bottom, top)) for end in ("low", "high")]
+    return [_between(low, high) for low, high in zip(*ends, strict=True) if np.isfinite([low, high]).all()]
+
+
+def _between(first: Floats, last: Floats) -> Floats:
+    steps = max(2, int(np.hypot(*(last - first))))
+    found: Floats = np.linspace(first, last, steps)
+    return found
