@@ -7,6 +7,7 @@ from dpbench.config.reports import checked_report, kind_of, kinds
 from dpbench.errors import UserError
 
 FIGURE = {"name": "mse", "metric": "mse"}
+TABLE = {**FIGURE, "kind": "comparison_table", "title": "MSE"}
 
 
 def test_a_figure_without_a_kind_is_of_the_default_one():
@@ -24,7 +25,8 @@ def test_an_empty_report_has_all_its_parts():
     [
         ({"figure": []}, "unknown key of report 'figure'; did you mean 'figures'"),
         ({"metrics": ["msee"]}, "unknown metric of report 'msee'"),
-        ({"figures": [FIGURE, FIGURE]}, "two figures are called 'mse'"),
+        ({"figures": [FIGURE, FIGURE]}, "two figures are called 'mse'; give each"),
+        ({"figures": [TABLE, TABLE]}, "two tables are called 'mse'; give each"),
         ({"figures": [{**FIGURE, "kind": "pie"}]}, "unknown kind of figure 'pie'"),
         ({"figures": [{**FIGURE, "kind": "comparison_table"}]}, "a comparison_table needs title"),
         ({"figures": [{**FIGURE, "ylim": 5}]}, r"report\.figures\.0 \(mse\)\.ylim must be list or mapping"),
@@ -52,4 +54,16 @@ def test_a_paper_names_experiments_that_there_are(tmp_path):
     spec = "{name: a, metric: mse, experiments: [linreg_adul]}"
     (tmp_path / "paper" / "own.yaml").write_text(f"title: Own\nreport: {{figures: [{spec}]}}\n")
     with pytest.raises(UserError, match="did you mean 'linreg_adult'"):
+        paper_of("own", tmp_path)
+
+
+def test_no_figure_and_table_of_a_paper_have_one_name(tmp_path):
+    """Both are anchors of one page."""
+    (tmp_path / "paper").mkdir()
+    table = "{name: a, kind: comparison_table, title: A, metric: mse}"
+    own = tmp_path / "paper" / "own.yaml"
+    own.write_text(f"title: Own\nreport: {{figures: [{{name: b, metric: mse}}, {table}]}}\n")
+    assert len(paper_of("own", tmp_path).report["figures"]) == 2
+    own.write_text(f"title: Own\nreport: {{figures: [{{name: a, metric: mse}}, {table}]}}\n")
+    with pytest.raises(UserError, match="paper own: report: a figure and a table are called 'a'; give each"):
         paper_of("own", tmp_path)
