@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.registry import check_own_files, choices, folder_of, yaml_error
+from dpbench.config.registry import check_own_files, choices, experiments_of, folder_of, yaml_error
 from dpbench.config.values import check_values, checked_type
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.resources import conf_dir
@@ -216,6 +216,11 @@ def _no_such_config(group: str, name: str, config_dir: Path | None) -> UserError
     if group == "experiment" and name in known:
         return UserError(
             f"the defaults of an experiment must say '- /experiment/{folder_of(known[name])}{name}', not '- {name}'"
+        )
+    if group == "experiment" and (those := experiments_of(name, config_dir)):
+        return UserError(
+            f"{name} is a group of experiments, each a run of its own: run {group}={those[0]}"
+            f"{' or one of ' if those[1:] else ''}{', '.join(those[1:])}"
         )
     return unknown(group, name, known)
 

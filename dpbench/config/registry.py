@@ -28,6 +28,12 @@ def folder_of(experiment: Path) -> str:
     return "" if experiment.parent.name == "experiment" else f"{experiment.parent.name}/"
 
 
+def experiments_of(folder: str, config_dir: Path | None = None) -> list[str]:
+    """The experiments whose files are in this folder below conf/experiment, such as "dd_ssp"; none if there is none."""
+    found = choices("experiment", config_dir)
+    return sorted(name for name, path in found.items() if folder_of(path) == f"{folder}/")
+
+
 def declared(group: str, config_dir: Path | None = None) -> dict[str, Mapping[str, Any]]:
     """What the configs of a group of parts or kinds say, by name, before Hydra fills in their interpolations."""
     found = {name: read_yaml(path).get(name) for name, path in choices(group, config_dir).items()}

@@ -82,10 +82,9 @@ def checked_report(report: Any, metrics: Collection[str], where: str = "report")
     found["figures"] = [
         _checked_spec(spec, f"{where}.figures.{place}", metrics) for place, spec in enumerate(found["figures"])
     ]
-    names = [(kind_of(spec).group, spec["name"]) for spec in found["figures"]]
-    for group, name in names:
-        if names.count((group, name)) > 1:
-            raise UserError(f"{where}: two {group}s are called {name!r}; give each a name of its own")
+    names = [spec["name"] for spec in found["figures"]]
+    if twice := next((one for one in names if names.count(one) > 1), None):  # the page's links lead to names
+        raise UserError(f"{where}: two figures or tables are called {twice!r}; give each a name of its own")
     return found
 
 
@@ -127,9 +126,6 @@ def paper_of(name: str, config_dir: Path | None = None) -> Paper:
         check_values(values)
     checked_type(f"paper {name}: title", paper.get("title"), "str")
     report = checked_report(paper.get("report"), choices("metric", config_dir), f"paper {name}: report")
-    names = [spec["name"] for spec in report["figures"]]
-    if twice := next((one for one in names if names.count(one) > 1), None):  # the page's links lead to names
-        raise UserError(f"paper {name}: report: a figure and a table are called {twice!r}; give each a name of its own")
     experiments = choices("experiment", config_dir)
     for spec in report["figures"]:
         for one in spec.get("experiments") or []:

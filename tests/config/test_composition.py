@@ -2,7 +2,8 @@
 
 import pytest
 
-from dpbench.config import choices, compose
+from dpbench.config import choices, compose, composed
+from dpbench.errors import UserError
 from dpbench.resources import conf_dir
 
 
@@ -28,3 +29,11 @@ def test_an_experiment_of_ones_own_stands_in_a_folder_or_not(tmp_path):
         )
         made = compose([f"experiment={path.stem}"], tmp_path)
         assert (made.name, made.seed) == (path.stem, 7)
+
+
+def test_the_name_of_a_folder_of_experiments_leads_to_its_experiments():
+    arena = "arena_classification or one of arena_intervals, arena_queries, arena_regression"
+    with pytest.raises(UserError, match=rf"^arena is a group of experiments, .*: run experiment={arena}$"):
+        composed(["experiment=arena"])
+    with pytest.raises(UserError, match=r"^dd_ssp is a group of experiments, .*linreg_adult, "):
+        composed(["experiment=dd_ssp"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpbench.config.registry import LARGEST, check_own_files, choices, declared, folder_of, read_yaml
+from dpbench.config.registry import LARGEST, check_own_files, choices, declared, experiments_of, folder_of, read_yaml
 from dpbench.errors import UserError
 
 
@@ -21,6 +21,7 @@ def test_experiments_stand_in_folders_and_bases_are_not_listed(tmp_path):
     found = choices("experiment", tmp_path)
     assert {"one", "two", "linreg_adult"} <= set(found) and not [name for name in found if name[0] == "_"]
     assert [folder_of(found[name]) for name in ("one", "two", "linreg_adult")] == ["", "paper/", "dd_ssp/"]
+    assert experiments_of("paper", tmp_path) == ["two"] and experiments_of("one", tmp_path) == []
 
 
 @pytest.mark.parametrize(

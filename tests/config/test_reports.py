@@ -25,8 +25,9 @@ def test_an_empty_report_has_all_its_parts():
     [
         ({"figure": []}, "unknown key of report 'figure'; did you mean 'figures'"),
         ({"metrics": ["msee"]}, "unknown metric of report 'msee'"),
-        ({"figures": [FIGURE, FIGURE]}, "two figures are called 'mse'; give each"),
-        ({"figures": [TABLE, TABLE]}, "two tables are called 'mse'; give each"),
+        ({"figures": [FIGURE, FIGURE]}, "two figures or tables are called 'mse'; give each"),
+        ({"figures": [FIGURE, TABLE]}, "two figures or tables are called 'mse'; give each"),
+        ({"figures": [TABLE, TABLE]}, "two figures or tables are called 'mse'; give each"),
         ({"figures": [{**FIGURE, "kind": "pie"}]}, "unknown kind of figure 'pie'"),
         ({"figures": [{**FIGURE, "kind": "comparison_table"}]}, "a comparison_table needs title"),
         ({"figures": [{**FIGURE, "ylim": 5}]}, r"report\.figures\.0 \(mse\)\.ylim must be list or mapping"),
@@ -65,5 +66,5 @@ def test_no_figure_and_table_of_a_paper_have_one_name(tmp_path):
     own.write_text(f"title: Own\nreport: {{figures: [{{name: b, metric: mse}}, {table}]}}\n")
     assert len(paper_of("own", tmp_path).report["figures"]) == 2
     own.write_text(f"title: Own\nreport: {{figures: [{{name: a, metric: mse}}, {table}]}}\n")
-    with pytest.raises(UserError, match="paper own: report: a figure and a table are called 'a'; give each"):
+    with pytest.raises(UserError, match="paper own: report: two figures or tables are called 'a'; give each"):
         paper_of("own", tmp_path)

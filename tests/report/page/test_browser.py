@@ -2,16 +2,20 @@
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from dpbench.config import Paper, compose
+from dpbench.commands.report import results_of
+from dpbench.config import Paper, compose, paper_of
+from dpbench.report.frames.ledgers import no_ledgers
 from dpbench.report.frames.results import Results
 from dpbench.report.page.page import write_paper_page
 
 from ..made_up import LABELS, make_grid
 
 pytestmark = pytest.mark.browser
+RESULTS = Path(__file__).parents[3] / "results"
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 ADULT, TAXI = '[data-d="0"]', '[data-d="1"]'  # places in the order of the panels
@@ -63,12 +67,20 @@ def chromium():
         browser.close()
 
 
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory):
+    """The page of the committed trials of a paper."""
+    paper = paper_of("arena")
+    results, _ = results_of(paper, [f"results={RESULTS}"], None, False)
+    return write_paper_page(paper, results, tmp_path_factory.mktemp("arena"), no_ledgers).as_uri()
+
+
 @pytest.fixture
 def visit(chromium, address):
     """Opens the page in a window of this size; what the console and the network were asked for is kept."""
     contexts = []
 
-    def opened(width=1280, **settings):
+    def opened(width=1280, address=address, **settings):
         context = chromium.new_context(viewport={"width": width, "height": 900}, **settings)
         contexts.append(context)
         page = context.new_page()
@@ -155,6 +167,18 @@ def test_axe_finds_nothing_serious(visit):
     page.evaluate("document.querySelectorAll('details').forEach((one, place) => one.open = place < 30)")
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+
+
+def test_a_page_of_committed_trials_is_drawn_and_axe_finds_nothing_serious(visit, arena):
+    from axe_playwright_python.sync_playwright import Axe
+
+    page = visit(address=arena)
+    drawn(page)
+    names = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
+    assert page.told == [] and len(names) == len(set(names))
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
+    assert visit(address=arena, width=390).evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_without_javascript_pictures_tables_filters_and_trials_are_there(visit):
