@@ -59,7 +59,7 @@ def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, marg
     for panel, here in rows.groupby("panel", sort=True):
         for calibration in calibrations or [""]:
             method = _values(here, statement["method"], calibration, places)
-            baseline = _values(here, statement["baseline"], calibration, places)
+            baseline = _values(here[here["calibration"] == calibration], statement["baseline"], calibration, places)
             differences = dict(list((sign * (method - baseline)).groupby(level="x")))
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
             for x in sorted(map(float, places)):

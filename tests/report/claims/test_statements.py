@@ -74,6 +74,17 @@ def test_each_calibration_of_the_baseline_is_compared_on_its_own():
     assert list(turned["verdict"]) == ["agrees"], "of a method with both, the tight calibration is compared"
 
 
+def test_a_calibration_that_a_panel_lacks_was_not_run_there():
+    trials = []
+    for dataset, calibrations in (("adult", ("tight", "paper")), ("taxi", ("tight",))):
+        trials += trials_of(BETTER["method"], [0] * 5, dataset=dataset)
+        for name in calibrations:
+            trials += trials_of(BETTER["baseline"], [0.9, 1, 1.1, 1, 1], dataset=dataset, calibration=name)
+    rows = verdicts(trials)
+    found = {(row["panel"], row["calibration"]): row["verdict"] for row in rows.to_dict("records")}
+    assert found["taxi", "tight"] == "agrees" and found["taxi", "paper"] == "not run"
+
+
 def test_a_repetition_counts_where_both_have_a_value():
     trials = trials_of(BETTER["method"], [0] * 5) + trials_of(BETTER["baseline"], [1, 1.1, 0.9, 1, 1])
     trials[-3:] = [replace(trial, status="oom", scores=()) for trial in trials[-3:]]
