@@ -19,8 +19,8 @@ RULE = (
     "sqrt(se² (1 + n / n published)), which takes our spread for that of the paper, plus half a unit of the last "
     f"published digit, and if se is at most {PRECISION:g}, and that quantile times it at most {HALF:g}, of the "
     "published number (of a bias: of the published SD); else it is not precise enough. Otherwise ours is higher or "
-    f"lower. Where all else is equal and estimates are normal, {100 * (1 - LEVEL):.0f} % of verdicts are higher or "
-    "lower; they are not corrected for their number"
+    "lower, whatever its se: the difference is beyond the noise. Where all else is equal and estimates are normal, "
+    f"{100 * (1 - LEVEL):.0f} % of verdicts are higher or lower; they are not corrected for their number"
 )
 
 
