@@ -66,7 +66,7 @@ class Forest:
         forest = Forest(self.shape, self.total, dict(self.scopes), dict(self.tables), dict(self.near))
         forest._sum_out(gone)
         while pair := forest._next_pair(gone):
-            if most < math.inf and forest._merged_cells(*pair, gone) > most:
+            if forest._merged_cells(*pair, gone) > most:
                 return forest
             forest._merge(*pair, gone)
             forest._sum_out(gone)
@@ -79,20 +79,17 @@ class Forest:
             return table.take(at.flat)
         result, parts = np.full(len(at.rows), self.total), len(self.scopes)
         for k, scope in self.scopes.items():
-            result *= self.tables[k].take(counts.places(scope).take(at.rows))
+            result *= self.tables[k].take(counts.places(scope)[at.rows])
             for j in self.near[k]:
                 if j < k:
                     shared, parts = scope & self.scopes[j], parts - 1
-                    below = self._onto(k, j, shared).take(counts.places(shared).take(at.rows))
+                    below = self._onto(k, j, shared).take(counts.places(shared)[at.rows])
                     np.divide(result, below, out=result, where=below > 0)  # elsewhere the result is 0 already
         result *= self.total**-parts
         return result
 
     def _around(self, k: int) -> int:
-        around = 0
-        for j in self.near[k]:
-            around |= self.scopes[j]
-        return around
+        return reduce(or_, (self.scopes[j] for j in self.near[k]), 0)
 
     def _onto(self, k: int, j: int, shared: int) -> Array:
         """The marginal over what two neighbours share."""
@@ -126,9 +123,7 @@ class Forest:
         pairs = [
             (k, j) for k, near in self.near.items() for j in near if k < j and self.scopes[k] & self.scopes[j] & gone
         ]
-        if len(pairs) < 2:
-            return pairs[0] if pairs else None
-        return min(pairs, key=lambda pair: self._merged_cells(pair[0], pair[1], gone))
+        return min(pairs, key=lambda pair: self._merged_cells(pair[0], pair[1], gone), default=None)
 
     def _over(self, k: int, j: int, gone: int) -> int:
         """What is to be eliminated and only these two neighbours hold."""
@@ -173,7 +168,7 @@ def forests(oracle: Oracle, total: float, masks: Sequence[int]) -> Iterator[tupl
     work = [(Forest.of(oracle, total), list(dict.fromkeys(masks)))] if masks else []
     while work:
         forest, asked = work.pop()
-        union, common = (reduce(or_, asked), reduce(and_, asked)) if len(asked) > 1 else (asked[0], asked[0])
+        union, common = reduce(or_, asked), reduce(and_, asked)
         held = reduce(or_, forest.scopes.values())
         if held != union:
             forest = forest.without(held & ~union, math.inf if union == common else MOST_CELLS)

@@ -116,7 +116,7 @@ def _share(row: pd.Series) -> str:
     if row["verdict"] == NOT_RUN:
         return NOT_RUN
     if not row["pairs"]:
-        return f"{row['verdict']}: no estimate"
+        return f"{row['verdict']}: no value"
     return f"{row['verdict']}: {row['pairs'] * row['difference']:.0f} of {row['pairs']}"
 
 
