@@ -6,7 +6,15 @@ from dpbench.cli import main
 
 
 @pytest.mark.parametrize(
-    "line", ["figure=histogram", "table=comparison_table", "table=difference_table", "table=method_difference_table"]
+    "line",
+    [
+        "figure=histogram",
+        "figure=metric_by_setting",
+        "table=comparison_table",
+        "table=difference_table",
+        "table=mean_ranks_table",
+        "table=method_difference_table",
+    ],
 )
 def test_what_ships_passes(capsys, line):
     assert main(["check", line]) == 0, capsys.readouterr().out

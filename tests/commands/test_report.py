@@ -7,8 +7,13 @@ from dataclasses import replace
 import pytest
 
 from dpbench.cli import main
+from dpbench.commands.report import notes_of
+from dpbench.commands.stored import Stored
+from dpbench.config import compose
 from dpbench.grid.records import Failure
 from dpbench.grid.store import Store
+
+from ..report.made_up import make_trial
 
 SETTINGS = [
     "experiment=quickstart",
@@ -86,6 +91,27 @@ def test_a_failed_trial_is_counted_in_its_cell(results, tmp_path):
             store.write_trial(replace(trial, status="failed", phase="model", scores=(), error=error))
     assert main(["figures", *SETTINGS, f"results={tmp_path}/copy"]) == 0
     assert "1 failed" in (tmp_path / "copy" / "quickstart" / "tables" / "quickstart.md").read_text()
+
+
+def test_methods_with_results_of_several_versions_of_code_are_named_as_in_figures():
+    methods = [("adassp", "linear_statistics"), *(("aim", model) for model in ("linear_rows", *"abcd"))]
+
+    def told(*mixed):
+        """The notes where these methods have trials of two versions of code, the others of one."""
+        keys = []
+        for method in methods:
+            for repetition in range(2):
+                key = make_trial(*method, repetition=repetition, calibration="paper").key
+                made = replace(key.release.mechanism, code=str(repetition) if method in mixed else "0")
+                keys.append(replace(key, fit=replace(key.fit, release=replace(key.release, mechanism=made))))
+        trials = [replace(make_trial(), id=key.id, key=key) for key in keys]
+        return notes_of(compose(["experiment=quickstart"]), Stored(trials, len(trials), len(trials), 0))
+
+    made = "More than one version of the code made what was run"
+    assert told() == []
+    assert told(*methods[:2]) == [f"{made} of AIM-Synth (paper); AdaSSP (paper)"]
+    assert told(*methods[1:]) == [f"{made} of 5 of 6 methods"]
+    assert told(*methods) == [made]
 
 
 def test_nothing_stored_is_a_clear_message(tmp_path, capsys):

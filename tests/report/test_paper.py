@@ -137,6 +137,27 @@ def test_a_shipped_paper_names_only_what_there_is(name):
         assert datasets <= {name for one in paper.published["datasets"] for name in one["names"]}
 
 
+def asked(figures, kind):
+    return {(*spec.get("experiments", ()), spec["metric"]) for spec in figures if spec.get("kind") == kind}
+
+
+@pytest.mark.parametrize(
+    "name", [*choices("paper"), *(one for one in choices("experiment") if one.startswith("arena"))]
+)
+def test_each_figure_of_mean_ranks_has_the_table_of_its_numbers(name):
+    report = paper_of(name).report if name in choices("paper") else compose([f"experiment={name}"]).report
+    figures = asked(report["figures"], "mean_ranks")
+    assert figures == asked(report["figures"], "mean_ranks_table") and (figures or not name.startswith("arena"))
+
+
+@pytest.mark.parametrize("name", choices("paper"))
+def test_models_side_by_side_are_those_that_the_experiments_of_the_figure_run(name):
+    for spec in paper_of(name).report["figures"]:
+        if spec.get("x") == "model.name":
+            run = {model for one in spec["experiments"] for model in composed([f"experiment={one}"])["model"]}
+            assert set(spec["categories"]) == run and len(set(spec["categories"].values())) == len(run)
+
+
 def test_a_table_stands_beside_what_the_paper_has_of_it(results, tmp_path):
     spec = {
         "name": "table1", "kind": "comparison_table", "title": "T", "metric": "mse", "published": "one",

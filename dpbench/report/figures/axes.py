@@ -13,14 +13,17 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
-from dpbench.report.figures.style import REFERENCE_COLOUR
+from dpbench.report.figures.style import LINES, REFERENCE_COLOUR
 from dpbench.report.text import number, powers
 
 
 def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None:
-    """Logarithmic, unless `spec["xscale"]` is "linear", with ticks at exactly the values of the trials."""
+    """Logarithmic, unless `spec["xscale"]` is "linear", with ticks at exactly the values of the trials, under which
+    stands the name that `spec["categories"]` has for them.
+    """
+    names: Mapping[float, str] = spec.get("categories") or {}
     ticks = sorted(cells.loc[cells["kind"] == "point", "x"].unique())
-    axes.set_xlabel(spec.get("xlabel") or "privacy budget ε")
+    axes.set_xlabel("" if names else spec.get("xlabel") or "privacy budget ε")
     if len(ticks) > 1 and spec.get("xscale") == "linear":
         axes.set_xlim(1.05 * ticks[0] - 0.05 * ticks[-1], 1.05 * ticks[-1] - 0.05 * ticks[0])
         axes.tick_params(axis="x", labelsize=7)
@@ -31,7 +34,7 @@ def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None
             axes.tick_params(axis="x", labelsize=6.5)
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: names.get(value) or _short(value)))
 
 
 def _short(value: float) -> str:
@@ -72,6 +75,15 @@ def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
     return math.exp(low - margin), math.exp(high + margin)
 
 
+def horizontal_look(cell: pd.Series, styles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Colour and dashes of a horizontal line: those of its series, or black and the dashes of its place (`reference`)
+    among the references of the figure, in whatever panels these are.
+    """
+    if cell["reference"] < 0:
+        return {name: styles[cell["series_order"]][name] for name in ("color", "linestyle")}
+    return {"color": REFERENCE_COLOUR, "linestyle": LINES[1:][int(cell["reference"]) % (len(LINES) - 1)]}
+
+
 def draw_levels(axes: Axes, spec: Mapping[str, Any]) -> None:
     """The thin lines of `spec["lines"]`: values, or {label: value} for those that the legend names."""
     for level in spec.get("lines") or []:
@@ -109,7 +121,8 @@ def mark_clipped(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, 
         style = dict(styles[cell["series_order"]])
         x, middle = cell["place"], cell["x"]
         if cell["kind"] == "line":
-            style = {"color": REFERENCE_COLOUR, "markerfacecolor": REFERENCE_COLOUR}
+            colour = horizontal_look(cell, styles)["color"]
+            style = {"color": colour, "markerfacecolor": colour}
             x = middle = axes.get_xlim()[0]
         spot = (str(cell["clipped"]), float(cell["x"]))
         level = stacked[spot] = stacked.get(spot, 0) + 1

@@ -13,9 +13,15 @@ from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
 from dpbench.errors import check_known
-from dpbench.report.figures.axes import draw_levels, level_names, mark_clipped, set_metric_axis, set_x_axis
+from dpbench.report.figures.axes import (
+    draw_levels,
+    horizontal_look,
+    level_names,
+    mark_clipped,
+    set_metric_axis,
+    set_x_axis,
+)
 from dpbench.report.figures.style import (
-    LINES,
     REFERENCE_COLOUR,
     add_footnote,
     add_legend,
@@ -34,6 +40,7 @@ from dpbench.targets import resolve
 
 CELL = ("panel", *SERIES, "x", "metric")
 DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
+CATEGORY_DODGE = 0.16  # the same where no lines join the points
 STATISTICS = {"mean": ["mean", "se"], "mean_95": ["mean", "se"], "median": ["median"]}  # what is drawn, its columns
 QUARTILES = {0.25: "low", 0.5: "median", 0.75: "high"}
 
@@ -109,7 +116,9 @@ def _bands(known: Sequence[Series], spec: Mapping[str, Any]) -> list[Band]:
 
 
 def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """The cells of one metric with their interval, place on the x axis and clipping."""
+    """The cells of one metric with their interval, place on the x axis, clipping and, if they are those of a reference,
+    its place among the references of the figure, -1 else.
+    """
     cells, statistic = mark_series(summarise(rows, CELL), known), statistic_of(spec)
     if statistic != "median":
         half = cells["se"].fillna(0.0)
@@ -122,7 +131,11 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
         cells = cells.join(quartiles.rename(columns=QUARTILES), on=list(CELL))
     cells["value"] = cells[STATISTICS[statistic][0]]
     cells["kind"] = np.where(np.isfinite(cells["x"]), "point", "line")
-    cells["place"] = _dodged(cells, {place for band in bands for place in (band.first, band.second)})
+    private = mark_series(rows.loc[np.isfinite(rows["epsilon"])], known)["series_order"]
+    references = sorted(set(cells.loc[cells["kind"] == "line", "series_order"]) - set(private))
+    cells["reference"] = cells["series_order"].map({order: place for place, order in enumerate(references)}).fillna(-1)
+    dodge = CATEGORY_DODGE if spec.get("categories") else DODGE
+    cells["place"] = _dodged(cells, {place for band in bands for place in (band.first, band.second)}, dodge)
     limits = [_ylim(spec, panel) or (-math.inf, math.inf) for panel in cells["panel"]]
     above = cells["value"] > [high for _, high in limits]
     below = cells["value"] < [low for low, _ in limits]
@@ -130,13 +143,13 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     return cells
 
 
-def _dodged(cells: pd.DataFrame, banded: set[int]) -> pd.Series:
+def _dodged(cells: pd.DataFrame, banded: set[int], dodge: float) -> pd.Series:
     """Each cell's place on the axis: its x times a factor of its series, 1 in a band; NaN for lines."""
     points = cells["kind"] == "point"
     ticks = np.sort(cells.loc[points, "x"].unique())
     gap = min([math.log(2), *np.diff(np.log(ticks))])  # no more, so that all points stay within the axis
     orders = sorted(set(cells.loc[points, "series_order"]) - banded)
-    step = min(DODGE, 0.6 / max(1, len(orders))) * gap
+    step = min(dodge, 0.6 / max(1, len(orders))) * gap
     shift = {order: step * (place - (len(orders) - 1) / 2) for place, order in enumerate(orders)}
     places = cells["x"] * np.exp(cells["series_order"].map(shift).astype("float64").fillna(0.0))
     return places.where(points)
@@ -165,12 +178,13 @@ def _draw_panel(
     axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequence[Band], spec: Mapping[str, Any]
 ) -> None:
     styles = _styles(known, bands)
-    _draw_references(axes, panel.cells[panel.cells["kind"] == "line"])
+    _draw_horizontals(axes, panel.cells[panel.cells["kind"] == "line"], styles)
     points = panel.cells[panel.cells["kind"] == "point"]
     for band in bands:
         _shade(axes, points, band, styles[band.first]["color"])
+    joined = {"linestyle": "none"} if spec.get("categories") else {}
     for place, one in enumerate(known):
-        _draw_points(axes, points[points["series_order"] == place], one.label, styles[place])
+        _draw_points(axes, points[points["series_order"] == place], one.label, {**styles[place], **joined})
     draw_levels(axes, spec)
     for label, target in (spec.get("rates") or {}).items():
         _draw_rate(axes, points, label, resolve("metric", target, f"rates: {label}"))
@@ -207,21 +221,21 @@ def _draw_rate(axes: Axes, points: pd.DataFrame, label: str, rate: Callable[[flo
         axes.plot(x, y, color=REFERENCE_COLOUR, linestyle=":", linewidth=1.1, label=label)
 
 
-def _draw_references(axes: Axes, cells: pd.DataFrame) -> None:
-    """Those without a place on the axis: lines, each dashed in its own way.
+def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
+    """What has no place on the axis: lines. References, which have no noise, are black, each dashed in its own way.
 
     One has a band as wide as a bar. Those of several would hide each other: they have bars side by side at the edge.
     """
     for order, (_, cell) in enumerate(cells.iterrows()):
         low, value, high = cell["low"], cell["value"], cell["high"]
-        dashes = LINES[1:][order % (len(LINES) - 1)]
-        axes.axhline(value, color=REFERENCE_COLOUR, linestyle=dashes, linewidth=1.1, label=cell["series"])
+        look = horizontal_look(cell, styles)
+        axes.axhline(value, linewidth=1.1, label=cell["series"], **look)
         if len(cells) == 1:
-            axes.axhspan(low, high, color=REFERENCE_COLOUR, alpha=0.12, linewidth=0, zorder=1)
+            axes.axhspan(low, high, color=look["color"], alpha=0.12, linewidth=0, zorder=1)
         else:
             place, ends = 0.995 - 0.018 * (len(cells) - 1 - order), [[value - low], [high - value]]
-            look: dict[str, Any] = {"capsize": 2.0, "elinewidth": 0.9, "color": REFERENCE_COLOUR, "fmt": "none"}
-            axes.errorbar(place, value, yerr=ends, transform=axes.get_yaxis_transform(), **look)
+            bar: dict[str, Any] = {"capsize": 2.0, "elinewidth": 0.9, "color": look["color"], "fmt": "none"}
+            axes.errorbar(place, value, yerr=ends, transform=axes.get_yaxis_transform(), **bar)
 
 
 def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str, Any]) -> None:

@@ -21,11 +21,13 @@ from dpbench.report.frames.stats import has_value
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
 BLOCK = ["dataset", "delta"]  # what counts once
-TOLD = (
+RANKED = (
     "Mean over the data sets of the rank of the method's mean score, 1 the best; a method that lacks a value in a "
-    f"repetition ranks last. Where bars do not overlap, methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % "
-    "(Demšar 2006): bars are half its critical difference to each side"
+    "repetition ranks last"
 )
+NEMENYI = f"methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % (Demšar 2006)"
+TOLD = f"{RANKED}. Where bars do not overlap, {NEMENYI}: bars are half its critical difference to each side"
+DELTAS = "A data set counts once for each of its δ"
 
 
 def mean_ranks(
@@ -50,19 +52,22 @@ def mean_ranks(
         titles = declared_titles(spec)
         told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
         if (rows.groupby("dataset")["delta"].nunique() > 1).any():
-            told = ["A data set counts once for each of its δ", *told]
-        add_footnote(figure, as_text([TOLD, *map(_told, drawn), *told, notes]))
+            told = [DELTAS, *told]
+        add_footnote(figure, as_text([TOLD, *map(friedman_told, drawn), *told, notes]))
     return figure, pd.concat(drawn)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
 
 
 def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
-    """The mean rank of each series, in the order of the series, with its bar and the tests."""
+    """The mean rank of each series, in the order of the series, with its bar, its first and second places, which ties
+    share, and the tests.
+    """
     cells = rows.assign(value=rows["value"].where(has_value(rows), math.nan)).groupby([*BLOCK, "series_order"])["value"]
     means = cells.agg(lambda values: values.mean(skipna=False)).unstack()
-    run = cells.size().unstack().notna().all(axis=1)  # else a series was not run on the data set
+    run = means.index.isin(pd.MultiIndex.from_frame(counted(rows)[BLOCK]))
     sign = -1.0 if (rows["direction"] == "higher").any() else 1.0
     scores = (sign * means[run]).fillna(math.inf).to_numpy()
     ranks, (count, methods) = rankdata(scores, axis=1), scores.shape
+    places = np.where(np.isfinite(scores), rankdata(scores, axis=1, method="min"), math.inf)
     reach = math.nan
     if count > 1 and methods > 1:
         reach = studentized_range.ppf(LEVEL, methods, math.inf) * math.sqrt(methods * (methods + 1) / (12 * count))
@@ -76,11 +81,19 @@ def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
             "mean_rank": mean,
             "low": mean - reach / 2,
             "high": mean + reach / 2,
-            "best": (ranks == ranks.min(axis=1, keepdims=True)).sum(axis=0) if count else 0,
+            "critical_difference": reach,
+            "best": (places == 1).sum(axis=0),
+            "second": (places == 2).sum(axis=0),
             "datasets": count,
             "friedman_p": p,
         }
     )
+
+
+def counted(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the data sets, at each of their deltas, on which every series was run."""
+    series = rows.groupby(BLOCK)["series_order"].transform("nunique")
+    return rows[series == rows["series_order"].nunique()]
 
 
 def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
@@ -94,7 +107,8 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
     axes.set(xlabel="mean rank", ylim=(len(order) - 0.5, -0.5))
 
 
-def _told(points: pd.DataFrame) -> str:
+def friedman_told(points: pd.DataFrame) -> str:
+    """The sentence on how many data sets count at an epsilon, and Friedman's test there."""
     p, count = points["friedman_p"].iloc[0], points["datasets"].iloc[0]
     test = "" if math.isnan(p) else f", Friedman's test p = {p:.2g}"
     return f"ε = {points['epsilon'].iloc[0]:g}: {count} data sets{test}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
+from textwrap import wrap
 from typing import Any
 
 import pandas as pd
@@ -10,9 +12,11 @@ from matplotlib.figure import Figure
 
 from dpbench.report.figures.lines import draw_lines, statistic_of
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.panels import declared_titles
+from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import series_of
 
+MODEL = "model.name"
+TICK_WIDTH = 10  # characters of a line below a category
 TOLD = {
     "mean": "Mean ± standard error",
     "mean_95": "Mean with its 95 % interval (Student's t)",
@@ -30,14 +34,45 @@ def metric_by_setting(
     - panel: the setting whose values have a panel each, in place of the data sets; `panels` maps them to titles
     - rates: {label: dotted name of a function of x}, drawn in the shape that it has, from the first point on
     - where: {setting: value}, the only rows that are shown; those of a method without the setting are too
+    - categories: {value of `x`: name}, for values that are words: they stand side by side in this order, the others
+      after them, and no line joins them. Where `x` is model.name, models are no series but categories of one, which has
+      the label of its method with the first of them
     - xscale: "linear", for values that are evenly spaced; else it is logarithmic
     - statistic: "mean" (the default), "mean_95", with 95 % intervals in place of standard errors, or "median", for
       errors that have heavy tails.
 
-    Methods without the setting `x` are horizontal lines. Returns the figure and what it draws (see `draw_lines`).
+    Methods without the setting `x` are horizontal lines. Returns the figure and what it draws (see `draw_lines`), with
+    the name of the category in place of `x` where there are any.
     """
-    rows = frame[frame["metric"] == spec["metric"]]
+    rows, names = frame[frame["metric"] == spec["metric"]], dict[str, str]()
+    if "categories" in spec:
+        rows, names = _side_by_side(rows, spec)
+        lines = ["\n".join(wrap(name, TICK_WIDTH)) for name in names.values()]
+        spec = {**spec, "categories": dict(zip(_numbers(names).values(), lines, strict=True))}
     known = series_of(rows, labels)
     titles = declared_titles(spec)
     told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
-    return draw_lines(rows, known, spec, [TOLD[statistic_of(spec)], *told] if told else [], notes)
+    figure, drawn = draw_lines(rows, known, spec, [TOLD[statistic_of(spec)], *told] if told else [], notes)
+    return figure, _with_category(drawn, names, spec) if "categories" in spec else drawn
+
+
+def _side_by_side(rows: pd.DataFrame, spec: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """The rows with the number of their category as their `x`, and the name of each category, in their order."""
+    declared = {str(value): str(name) for value, name in spec["categories"].items()}
+    given = rows[spec["x"]].map(str).where(rows[spec["x"]].notna())
+    names = {value: declared.get(value, value) for value in in_order(given.dropna(), declared)}
+    models = {"model": next(iter(names))} if spec["x"] == MODEL and names else {}
+    return rows.assign(x=given.map(_numbers(names)).astype("float64").fillna(math.inf), **models), names
+
+
+def _numbers(categories: Iterable[str]) -> dict[str, float]:
+    """Powers of two: on a logarithmic axis they are evenly apart, and points move sideways as they do elsewhere."""
+    return {value: 2.0**place for place, value in enumerate(categories)}
+
+
+def _with_category(drawn: pd.DataFrame, names: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
+    """What is drawn, with categories in place of the numbers that stand for them."""
+    values = drawn["x"].map({number: value for value, number in _numbers(names).items()})
+    models = {"model": values} if spec["x"] == MODEL else {}
+    drawn = drawn.assign(x=values.map(names), **models).rename(columns={"x": "category"})
+    return drawn.drop(columns=["kind", "place"])

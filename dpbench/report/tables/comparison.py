@@ -48,7 +48,8 @@ def comparison_table(
 
     `published` may have rows (row -> {column: number}), repetitions and digit (a unit of the last published one).
     Where columns are settings, it has the `method` that it speaks of, or rows are {method: {setting: number}}. Without
-    repetitions there are no verdicts. `source` is what its numbers are called in the cells, "paper" unless given.
+    repetitions there are no verdicts. `source` is what its numbers are called in the cells, "paper" unless given. What
+    stands beside no method of the spec's `show` is left out.
     """
     statistic = str(spec.get("statistic", "mean"))
     check_known("statistic", statistic, STATISTICS)
@@ -150,13 +151,16 @@ def _setting(value: object) -> str:
 
 def _numbers(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
     """The published numbers, each once for every series that stands beside it, or once if there is none."""
-    beside = dict(spec.get("beside", {}))
+    beside, show = dict(spec.get("beside", {})), spec.get("show")
+    asked = None if show is None else {beside.get(name, name) for name in show}
     known: dict[str, list[list[str]]] = {}  # the series that stand beside each published method
     for series in cells[CELL[1:4]].drop_duplicates().to_numpy().tolist():
         known.setdefault(beside.get(series[1], series[1]), []).append(series)
     found = []
     for row, values in (published.get("rows") or {}).items():
         for method, setting, value in _entries(values, published, spec):
+            if asked is not None and method not in asked:
+                continue
             series = known.get(method, [[method, method, ""]])
             found += [[str(row), *own, str(setting), float(value)] for own in series]
     return pd.DataFrame(found, columns=[*CELL, "published"]).astype(

@@ -1,6 +1,7 @@
 """Lines of a metric: points, references, bands, and what is drawn as a table."""
 
 import numpy as np
+from matplotlib.colors import to_hex
 
 from ..made_up import draw, lines_of, make_grid, make_trial
 
@@ -27,6 +28,38 @@ def test_several_references_have_bars_side_by_side_in_place_of_bands_that_hide_e
     np.testing.assert_allclose([bar[:, 1] for bar in bars], lines[["low", "high"]])
     assert bars[0][0, 0] < bars[1][0, 0]
     assert "Bars at the right edge" in figure.get_supxlabel().replace("\n", " ")
+
+
+def test_a_reference_is_dashed_alike_in_every_panel():
+    """The second of two panels has the second of two references alone."""
+    trials = [make_trial(dataset=name) for name in ("adult", "taxi")]
+    trials += [make_trial(name, epsilon=np.inf) for name in ("exact", "exact_table")]
+    figure, _ = draw([*trials, make_trial("exact_table", epsilon=np.inf, dataset="taxi")])
+    label = "exact_table / linear_statistics"
+    first, second = (next(line for line in axes.lines if line.get_label() == label) for axes in figure.axes)
+    assert first._unscaled_dash_pattern == second._unscaled_dash_pattern
+    assert first._unscaled_dash_pattern != lines_of(figure)["public"]._unscaled_dash_pattern
+
+
+def test_a_private_method_without_a_place_on_the_axis_has_its_own_colour_and_a_reference_is_black():
+    def of(mechanism, **changes):
+        return [make_trial(mechanism, repetition=k, mse=0.1 + 0.01 * k, **changes) for k in range(2)]
+
+    private = [*of("adassp", calibration="tight"), *of("adassp", calibration="paper")]
+    swept = [trial for n in (10, 20) for trial in of("ssp", parameters={"theta": n})]
+    theta = {"kind": "metric_by_setting", "x": "release.mechanism.parameters.theta", "ylim": [0.2, 0.3]}
+    figure, _ = draw([*swept, *private, *of("exact", epsilon=np.inf)], **theta)
+    (axes,), lines = figure.axes, lines_of(figure)
+    usual = lines_of(draw(private)[0])
+    for label in ("AdaSSP (tight)", "AdaSSP (paper)"):
+        assert lines[label].get_color() == usual[label].get_color()
+        assert lines[label].get_linestyle() == usual[label].get_linestyle()
+        assert {usual[label].get_color()} < {text.get_color() for text in axes.texts}, "its mark outside of the axis"
+    assert lines["AdaSSP (tight)"].get_linestyle() != lines["AdaSSP (paper)"].get_linestyle()
+    assert lines["public"].get_color() == "#000000"
+    bars = [bar.get_colors()[0] for bar in axes.collections if 0.9 < bar.get_segments()[0][0, 0] <= 1]
+    own = to_hex(lines["AdaSSP (tight)"].get_color())
+    assert [to_hex(colour) for colour in bars] == ["#000000", own, own]
 
 
 def test_a_level_with_a_label_stands_in_the_legend_and_a_number_alone_does_not():

@@ -72,3 +72,9 @@ def test_one_data_set_has_no_test_and_none_no_points():
     _, points = drawn(trials({"adult": MSE["adult"]}))
     assert points["low"].isna().all() and points["mean_rank"].tolist() == [3, 2, 1]
     assert drawn([])[1].empty
+
+
+def test_a_method_without_a_value_has_no_place_though_all_are_without():
+    lost = [make_trial(method, dataset="adult", status="failed") for method in METHODS]
+    _, points = drawn([*lost, *trials({"fire": MSE["fire"]})])
+    assert points["best"].tolist() == [0, 0, 1] and points["mean_rank"].to_list() == [2.5, 2.0, 1.5]

@@ -5,11 +5,12 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.report.claims.statements import compare
+from dpbench.report.figures.lines import CATEGORY_DODGE
 from dpbench.report.figures.metric_by_setting import metric_by_setting
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import note_of, placed, setting_of, settings_of
 
-from ..made_up import LABELS, make_score, make_trial
+from ..made_up import LABELS, lines_of, make_score, make_trial
 
 ROWS, FEATURES = "release.split.train_rows", "release.dataset.parameters.features"
 SPEC = {"name": "by_rows", "metric": "mse", "x": ROWS, "title": "By rows", "xlabel": "rows n", "yscale": "log"}
@@ -180,3 +181,47 @@ def test_a_rate_has_its_own_shape_from_the_first_point_on():
     assert y[-1] / y[0] == pytest.approx((math.log(100) / math.log(1000)) ** 3)
     with pytest.raises(UserError, match="rates: elsewhere"):
         draw(trials, rates={"elsewhere": "math.log"})
+
+
+MODELS = {"linear_rows": "on rows", "linear_marginals": "on some marginals", "linear_statistics": "on statistics"}
+BY_MODEL = {"x": "model.name", "categories": MODELS, "yscale": "linear"}
+
+
+def by_model(models=("linear_marginals", "linear_rows")):
+    return [
+        make_trial("aim", model, repetition=k, calibration=name, mse=mean + 0.1 * k)
+        for model in models for name, mean in (("tight", 0.2), ("paper", 0.5)) for k in range(2)
+    ]  # fmt: skip
+
+
+def test_models_are_categories_of_one_series_in_the_order_of_their_names():
+    figure, drawn = draw([*by_model(), *by_model(["zeroes"])], **BY_MODEL)
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["on rows", "on some\nmarginals", "zeroes"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["AIM-Synth (tight)", "AIM-Synth (paper)"]
+    tight = drawn[drawn["series"] == "AIM-Synth (tight)"]
+    assert tight["category"].to_list() == ["on rows", "on some marginals", "zeroes"]
+    assert tight["model"].to_list() == ["linear_rows", "linear_marginals", "zeroes"]
+    assert tight["mean"].to_list() == pytest.approx([0.25] * 3) and (drawn["count"] == 2).all()
+    assert not {"x", "place", "kind"} & set(drawn), "the numbers that stand for categories are nobody's"
+
+
+def test_categories_are_evenly_apart_side_by_side_and_no_line_joins_them():
+    figure, _ = draw(by_model(list(MODELS)), **BY_MODEL)
+    (axes,) = figure.axes
+    tight, paper = (
+        axes.transData.transform(np.column_stack(line.get_data()))[:, 0]
+        for line in axes.lines
+        if line.get_marker() not in ("_", "None")
+    )
+    assert np.diff(tight)[0] == pytest.approx(np.diff(tight)[1]) and (paper > tight).all()
+    np.testing.assert_allclose(paper - tight, CATEGORY_DODGE * np.diff(tight)[0])
+    assert {line.get_linestyle() for line in axes.lines} == {"None"}
+
+
+def test_words_that_are_no_models_may_be_categories_too():
+    trials = [make_trial(data={"mode": mode}) for mode in ("fast", "slow")] + [make_trial("adassp")]
+    path = "release.dataset.parameters.mode"
+    figure, drawn = draw(trials, x=path, categories={"slow": "slow one", "fast": "fast one"})
+    assert drawn.groupby("series")["category"].apply(list)["SSP"] == ["slow one", "fast one"]
+    assert lines_of(figure)["AdaSSP"].get_linestyle() == "-", "a method without the setting is a line"

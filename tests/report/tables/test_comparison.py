@@ -88,6 +88,15 @@ def test_published_numbers_stand_beside_with_a_verdict_and_those_not_run_are_sai
     assert any(sentence.startswith("Verdicts: ") and "Student's" in sentence for sentence in made.footnotes)
 
 
+def test_what_the_paper_has_of_methods_that_the_table_does_not_show_is_left_out():
+    trials = [trial(value=0.3, repetition=k, dataset="a") for k in range(2)]
+    made = table(trials, PUBLISHED, show=["BinAgg", "AIM"], beside={"AIM": "GAN"})
+    assert made.header == ["", "BinAgg", "GAN"], "a method that is to be shown and was not run stands there"
+    made = table(trials, PUBLISHED, show=["BinAgg"])
+    assert made.header == ["", "BinAgg"] and "GAN" not in set(made.tidy["method"])
+    assert [line[0] for line in made.rows] == ["A", "z"], "a data set that only the paper has"
+
+
 def test_calibrations_are_columns_and_both_stand_beside_the_paper():
     trials = [trial(value=v, repetition=k, dataset="a", calibration=c)
               for c, v in (("tight", 0.5), ("paper", 0.3)) for k in range(2)]  # fmt: skip

@@ -1,0 +1,79 @@
+"""The mean ranks behind a figure of them, with places and the critical difference (Demšar 2006, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpbench.contracts import TextTable
+from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, counted, friedman_told, ranks_of
+from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.panels import declared_titles
+from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.tables.cells import NOT_RUN
+from dpbench.report.tables.trials import trials_at
+from dpbench.report.text import number
+
+COLUMNS = ("mean rank", "best", "second")  # of each epsilon
+CRITICAL = "critical difference"
+TIDY = [
+    "epsilon", "series", "mean_rank", "critical_difference", "best", "second", "datasets", "friedman_p",
+]  # fmt: skip
+TOLD = (
+    f"{RANKED}. best and second: on how many data sets the method has this place, which ties share. Where mean ranks "
+    f"are further apart than the critical difference, {NEMENYI}"
+)
+
+
+def mean_ranks_table(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+) -> TextTable:
+    """Mean rank by `spec["metric"]` of each private series, a row a series, the best one on top, and for each epsilon
+    the columns of `COLUMNS`; the last row is the critical difference of the mean ranks.
+
+    Ranks are those of the figure `mean_ranks`. A paper publishes none: `published` is not read.
+    """
+    rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
+    known, titles = series_of(rows, labels), declared_titles(spec)
+    parts = [(float(str(epsilon)), here) for epsilon, here in mark_series(rows, known).groupby("epsilon")]
+    ranked = [ranks_of(here).assign(epsilon=epsilon) for epsilon, here in parts]
+    found = pd.concat(ranked, ignore_index=True) if ranked else pd.DataFrame(columns=["series_order", *TIDY])
+    mean = found.groupby("series_order")["mean_rank"].mean()
+    order = list(mean.sort_values(kind="stable").index)
+    cells = {(row["series_order"], row["epsilon"]): row for row in found.to_dict("records")}
+    lines = [
+        [known[place].label, *(text for epsilon, _ in parts for text in _texts(cells.get((place, epsilon))))]
+        for place in order
+    ]
+    if ranked:
+        reach = (ranks["critical_difference"].iloc[0] for ranks in ranked)
+        lines.append([CRITICAL, *(text for value in reach for text in (_text(value), "", ""))])
+    below = [TOLD, *map(friedman_told, ranked)]
+    below += [DELTAS] if (rows.groupby("dataset")["delta"].nunique() > 1).any() else []
+    below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if ranked else []
+    header = ["", *(f"{column}, ε = {number(epsilon)}" for epsilon, _ in parts for column in COLUMNS)]
+    return TextTable(header, lines, below, found[TIDY], _trials(parts, order))
+
+
+def _trials(parts: Sequence[tuple[float, pd.DataFrame]], order: Sequence[int]) -> dict[tuple[int, int], list[str]]:
+    """The trials of each series at each epsilon, on the data sets that count: they stand behind its three numbers."""
+    if not parts:
+        return {}
+    rows = pd.concat([counted(here) for _, here in parts])
+    columns = [None, *(at for epsilon, _ in parts for at in (epsilon, None, None))]
+    found = trials_at(rows, ["series_order"], "epsilon", [(place,) for place in order], columns)
+    return {(row, column + more): own for (row, column), own in found.items() for more in range(len(COLUMNS))}
+
+
+def _texts(ranks: Mapping[Any, Any] | None) -> list[str]:
+    """The cells of a series at an epsilon."""
+    if ranks is None or not ranks["datasets"]:
+        return [NOT_RUN if ranks is None else "no data set", "", ""]
+    return [_text(ranks["mean_rank"]), str(ranks["best"]), str(ranks["second"])]
+
+
+def _text(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
