@@ -10,6 +10,7 @@ from dpbench.config.parts import part_of
 from dpbench.config.registry import choices
 from dpbench.config.reports import paper_of
 from dpbench.config.schema import Experiment, Kind, Limits, Paper, Part, Sample
+from dpbench.config.sizes import declared_rows
 from dpbench.config.values import checked_name
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "choices",
     "compose",
     "composed",
+    "declared_rows",
     "paper_of",
     "part_of",
     "quoted",

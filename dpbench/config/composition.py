@@ -134,6 +134,20 @@ def _check_settings(overrides: Sequence[str]) -> None:
     for item in overrides:
         if len(item) > LONGEST_SETTING or item.count("[") + item.count("{") + item.count("(") > 500:
             raise UserError(f"a setting of {len(item):,} characters is too long: {shown(item)}; put it in a file")
+        _check_one(item)
+
+
+def _check_one(override: str) -> None:
+    """Hydra would merge several configs of these groups into one that is none of them."""
+    found = re.fullmatch(r"\+*(dataset|sample|limits|experiment)=\[?([^][{}]*,[^][{}]*)\]?", override.strip())
+    if not found:
+        return
+    group, names = found[1], [name.strip() for name in found[2].split(",") if name.strip()]
+    if len(names) > 1:
+        many = f"sweep.{group}=[{','.join(names)}] runs the grid on each of them"
+        if group == "experiment":
+            many = f"each is a run of its own: first {group}={names[0]}"
+        raise UserError(f"{shown(override)}: {group} takes the name of one config; {many}")
 
 
 def _check_dataset(node: Any) -> None:

@@ -84,14 +84,14 @@ def delta_of(config: Mapping[str, Any], sample: Sample) -> float:
                 f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {shown(given)}"
             )
         return number("delta", given, above=0, below=1)
-    n, declared_rows = sample.train_rows, _declared_rows(config["dataset"])
-    if declared_rows is not None:
-        tests = count_test_rows(sample.test_rows, declared_rows)
-        n = min(n, declared_rows - tests) + (tests if sample.protocol == "authors" else 0)
+    n, rows = sample.train_rows, declared_rows(config["dataset"])
+    if rows is not None:
+        tests = count_test_rows(sample.test_rows, rows)
+        n = min(n, rows - tests) + (tests if sample.protocol == "authors" else 0)
     return number("delta", _rounded(number("n", n, above=1) ** -float(power[1])), above=0, below=1)
 
 
-def _declared_rows(dataset: Mapping[str, Any]) -> int | None:
+def declared_rows(dataset: Mapping[str, Any]) -> int | None:
     """How many rows a data set's card says it has."""
     card = dataset.get("card") or {}
     checked_type("dataset.card", card, "dict")

@@ -1,8 +1,9 @@
-"""Tables of the UCI Machine Learning Repository that come as plain text; the config says how each is read."""
+"""Tables that come as plain text, as most of UCI's repository do; the config says how each is read."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
@@ -12,7 +13,7 @@ from dpbench.data.declare import domain_from_config
 from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.source import Source, sources_of
 from dpbench.data.table import Table
-from dpbench.errors import UserError
+from dpbench.errors import UserError, shown, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +24,7 @@ def load(config: Mapping[str, Any]) -> Table:
 
     `config.read` has options of `pandas.read_csv`, such as sep, decimal, header and names. A column that is not
     declared, such as a date, is passed over, and so is a line that has no value in any other. `config.added` names
-    columns that the files lack, each with its value in each file.
+    columns that the files lack, each with its value in each file. `config.recode` is what `recoded` takes.
 
     Raises `UserError` if a file is missing or unreadable, or does not fit its declaration.
     """
@@ -37,7 +38,60 @@ def load(config: Mapping[str, Any]) -> Table:
     for i, (source, path) in enumerate(fetch_all(config)):
         frame = _read(path, source.holds, domain.names, config.get("read") or {})
         frames.append(frame.assign(**{column: values[i] for column, values in added.items()}))
-    return code_frame(pd.concat(frames), domain, config.get("outside", "error"), name, config.get("drop") or ())
+    frame = recoded(pd.concat(frames), config.get("recode") or {}, domain.names, name)
+    return code_frame(frame, domain, config.get("outside", "error"), name, config.get("drop") or ())
+
+
+def recoded(frame: pd.DataFrame, recode: Mapping[str, Any], columns: Collection[str], where: str) -> pd.DataFrame:
+    """The frame with places in a list in place of values: `recode` maps a column to the values that stand for 0, 1, ...
+
+    Several values may stand for one number, as in `{num: [[1, 2, 3, 4], 0]}`, and null for a missing value. Numbers
+    are compared as numbers. `where` names the data in messages.
+
+    Raises `UserError` for a column that is not among `columns`, a value listed twice, or one in the frame that is not
+    listed.
+    """
+    if not isinstance(recode, Mapping):
+        raise UserError(f"{where}: dataset.recode must map columns to lists of values, not {shown(recode)}")
+    for column, values in recode.items():
+        if column not in columns:
+            raise unknown("column in dataset.recode:", str(column), columns)
+        places = _places(column, values, where)
+        if column not in frame:
+            continue  # which `code_frame` says
+        keys = frame[column].map(_key)
+        wrong = [i for i, key in enumerate(keys) if key not in places]
+        if wrong:
+            raise UserError(
+                f"{where}: column {column!r}, row {wrong[0] + 1}: {shown(frame[column].iloc[wrong[0]])} is not among "
+                f"the values that dataset.recode lists for it ({len(wrong):,} such of {len(frame):,})"
+            )
+        frame = frame.assign(**{column: [places[key] for key in keys]})
+    return frame
+
+
+def _places(column: str, values: Any, where: str) -> dict[str | float, int]:
+    """Value -> its place in the list."""
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise UserError(f"{where}: dataset.recode.{column} must be a list of values, not {shown(values)}")
+    places: dict[str | float, int] = {}
+    for place, item in enumerate(values):
+        for value in item if isinstance(item, Sequence) and not isinstance(item, str) else [item]:
+            key = _key(value)
+            if key in places:
+                raise UserError(f"{where}: dataset.recode.{column} lists {shown(value)} twice")
+            places[key] = place
+    return places
+
+
+def _key(value: Any) -> str | float:
+    """A number as such, other text without blanks around it; empty text for a missing value."""
+    text = "" if value is None else str(value).strip()
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return "" if math.isnan(number) else number
 
 
 def zipped(config: Mapping[str, Any]) -> tuple[Source, ...]:

@@ -20,6 +20,7 @@ from dpbench.data.source import sources_of
 from dpbench.errors import UserError
 from dpbench.grid.identity import code_of, dataset_key
 from dpbench.grid.records import FitKey, PartKey, ReleaseKey, TrialKey, with_repetition, without_repetition
+from dpbench.grid.shapes import check_shapes
 from dpbench.privacy.budget import Budget
 
 FORMAT = 5
@@ -191,7 +192,8 @@ def make_plan(experiment: Experiment, code: Callable[[str], str | None] = code_o
     target. Points of a sweep that ask for the same release share it, and each has its trials on it. `code` gives the
     digest of the code behind a target; with None for all, the keys are `uncoded`.
 
-    Raises `UserError` for a target that the data do not have, or of which a part needs two levels.
+    Raises `UserError` for a target that the data do not have, or of which a part needs two levels, and for settings
+    that do not fit the number of attributes or rows (`check_shapes`).
     """
     releases: dict[str, ReleaseItem] = {}
     code = cache(code)  # the files of each part are looked at once
@@ -213,7 +215,9 @@ def one_repetition(experiment: Experiment) -> Plan:
 
 def _releases(experiment: Experiment, setting: int, code: Callable[[str], str | None]) -> Iterator[ReleaseItem]:
     """The releases of one grid."""
-    _check_labels(experiment, Design(declared_domain(experiment.dataset), **experiment.design))
+    domain = declared_domain(experiment.dataset)
+    _check_labels(experiment, Design(domain, **experiment.design))
+    check_shapes(experiment, domain)
     dataset = dataset_key(experiment.dataset)
     sample = experiment.sample
     private: dict[str, Any] = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}

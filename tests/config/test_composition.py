@@ -37,3 +37,25 @@ def test_the_name_of_a_folder_of_experiments_leads_to_its_experiments():
         composed(["experiment=arena"])
     with pytest.raises(UserError, match=r"^dd_ssp is a group of experiments, .*linreg_adult, "):
         composed(["experiment=dd_ssp"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["dataset=[compas,heart]"], r"^'dataset=\[compas,heart\]': dataset takes .* sweep\.dataset=\[compas,heart\]"),
+        (["dataset=compas,heart"], r"sweep\.dataset=\[compas,heart\] runs the grid on each of them$"),
+        (["sweep.dataset=[[compas, heart]]"], r"sweep\.dataset=\[compas,heart\] runs"),
+        (["sample=[full,smoke]"], r"sample takes the name of one config; sweep\.sample=\[full,smoke\] runs"),
+        (["limits=[full,smoke]"], r"limits takes the name of one config; sweep\.limits=\[full,smoke\] runs"),
+        (["experiment=[risk_gen,risk_table2]"], "each is a run of its own: first experiment=risk_gen$"),
+    ],
+)
+def test_several_configs_of_a_group_that_has_one_are_not_merged(settings, message):
+    with pytest.raises(UserError, match=message):
+        compose(["experiment=risk_table2_authors", *settings])
+
+
+def test_a_list_of_one_is_that_one_and_the_sweep_over_several_works():
+    assert compose(["experiment=risk_gen", "dataset=[heart]"]).dataset["name"] == "heart"
+    swept = compose(["experiment=risk_table2_authors", "sweep.dataset=[compas,heart]"])
+    assert [grid.dataset["name"] for grid in swept.grids] == ["compas", "heart"]

@@ -293,3 +293,99 @@ def test_shares_behind_what_the_comments_say_of_codes(node, name, target, attrib
     table = load_dataset(real(node(name)))
     ones = [table.column(target)[table.column(attribute) == code].mean() for code in range(len(shares))]
     assert ones == pytest.approx(shares, abs=0.001)
+
+
+# --- the same data sets from where they were first published ------------------------------------------------
+
+
+def original(config):
+    """The node, where the original file is at hand."""
+    if any(state != "ok" for _, state, _ in verify(sources_of(config))):
+        pytest.skip(f"the original file of {config['name']} is in no folder of DPBENCH_DATA_MIRRORS")
+    return config
+
+
+def test_compas_is_propublicas_file(node):
+    theirs, ours = load_dataset(real(node("compas"))), load_dataset(original(node("compas_propublica")))
+    assert ours.domain == theirs.domain
+    assert np.array_equal(ours.codes, theirs.codes)
+
+
+def test_heart_is_ucis_file_but_for_one_row(node):
+    """The order of UCI's rows in Kaggle's heart.csv, which pandas has shuffled: those without a disease first."""
+    theirs, config = load_dataset(real(node("heart"))), original(node("heart_uci"))
+    ours = load_dataset(config)
+    assert len(ours) == config["card"]["rows"] == 303
+    same = [name for name in ours.domain.names if ours.domain[name] == theirs.domain[name]]
+    assert [*{*ours.domain.names} - {*same}] == ["trtbps"]
+    pressure = config["recode"]["trtbps"]
+    only_ours = ours.column("trtbps") == pressure.index(158)
+    assert np.flatnonzero(only_ours).tolist() == [184]
+    codes = ours.codes.copy()
+    codes[:, ours.domain.index("trtbps")] -= ours.column("trtbps") > pressure.index(158)
+    healthy = ours.column("output") == 1
+    assert healthy[-1]
+    kaggle = np.concatenate([codes[healthy], codes[-1:], codes[~healthy & ~only_ours]])
+    assert np.array_equal(kaggle[np.random.RandomState(42).permutation(303)], theirs.codes)
+
+
+def test_churn_is_ibms_file_but_for_eight_customers_who_left(node):
+    theirs, config = load_dataset(real(node("churn"))), original(node("churn_ibm"))
+    ours = load_dataset(config)
+    assert len(ours) == config["card"]["rows"]
+
+    def counts(table):
+        """Of those with DSL and with fiber optic: how many stay and leave."""
+        return np.bincount(2 * table.column("Internet Service") + table.column("Churn Value"))
+
+    assert (counts(ours) - counts(theirs)).tolist() == [0, 2, 0, 6]
+
+
+# Nobody's rows, in the form of the files.
+PATIENTS = """62.0,1.0,1.0,146.0,233.0,1.0,2.0,150.0,0.0,2.3,3.0,0.0,6.0,0
+41.0,0.0,4.0,158.0,564.0,0.0,0.0,71.0,1.0,0.0,1.0,?,?,3
+77.0,1.0,2.0,200.0,126.0,0.0,1.0,202.0,0.0,6.2,2.0,3.0,7.0,1
+"""
+PEOPLE = """id,age,race,sex,juv_fel_count,decile_score,juv_misd_count,juv_other_count,priors_count,c_charge_degree,\
+decile_score,priors_count,start,two_year_recid
+1,18,Asian,Female,20,1,13,17,38,M,1,38,0,1
+2,83,Other,Male,0,9,0,0,0,F,9,0,0,0
+"""
+CUSTOMERS = """customerID,gender,SeniorCitizen,Partner,Dependents,tenure,PhoneService,MultipleLines,InternetService,\
+OnlineSecurity,OnlineBackup,DeviceProtection,TechSupport,StreamingTV,StreamingMovies,Contract,PaperlessBilling,\
+PaymentMethod,MonthlyCharges,TotalCharges,Churn
+A,Male,1,Yes,No,72,Yes,No,Fiber optic,Yes,No,No,No,Yes,No,Two year,No,Credit card (automatic),90,6512.5,No
+B,Male,0,No,No,1,Yes,Yes,DSL,No,No,No,No,No,No,Month-to-month,Yes,Mailed check,45,45,Yes
+C,Female,0,No,No,1,No,No phone service,DSL,No,No,No,No,No,No,Month-to-month,Yes,Mailed check,25,25,Yes
+D,Female,0,No,No,9,Yes,No,No,{none},{none},{none},{none},{none},{none},One year,No,Mailed check,20,180,No
+E,Female,0,Yes,Yes,0,Yes,No,DSL,Yes,Yes,Yes,Yes,Yes,Yes,Two year,No,Mailed check,80, ,No
+""".replace("{none}", "No internet service")
+NONE, TWO = [0] * 6, [1, 0, 0, 0, 1, 0]  # of six services
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "codes"),
+    [
+        (
+            "heart_uci",
+            PATIENTS,
+            [
+                [28, 1, 3, 32, 64, 1, 0, 49, 0, 22, 0, 0, 1, 1],
+                [7, 0, 0, 39, 151, 0, 1, 0, 1, 0, 2, 4, 0, 0],
+                [40, 1, 1, 49, 0, 0, 2, 90, 0, 39, 1, 3, 3, 0],
+            ],
+        ),
+        ("compas_propublica", PEOPLE, [[5, 0, 1, 10, 9, 9, 36, 1, 1], [0, 63, 0, 0, 0, 0, 0, 0, 0]]),
+        ("churn_ibm", CUSTOMERS, [[71, 65, 1, 1, 0, *TWO, 1, 0, 3, 1, 0], [0, 0, 0, 0, 0, *NONE, 2, 1, 0, 0, 1]]),
+    ],
+)
+def test_original_files_are_read_in_the_authors_codes(node, places, monkeypatch, name, text, codes):
+    monkeypatch.setenv("DPBENCH_DATA_MIRRORS", str(places / "mirror"))
+    config = node(name)
+    (source,) = config["sources"]
+    path = places / "mirror" / source["file"]
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    table = load_dataset({**config, "sources": [{**source, "sha256": hashlib.sha256(text.encode()).hexdigest()}]})
+    assert table.domain.names == declared_domain(node(name.split("_")[0])).names
+    assert table.codes.tolist() == codes

@@ -155,10 +155,42 @@ def test_files_are_stacked_with_their_added_column(toy):
     assert fingerprint({**config, "added": {"color": [1, 0]}}) != fingerprint(config)
 
 
+def test_recode_says_what_stands_for_each_code(toy):
+    text = "size,kind\n10.0,4\n-3,?\n 7,1\n,2.0\n"
+    attributes = {"size": {"values": {"from": 0, "to": 3}}, "kind": 2}
+    recode = {"size": [-3, 7.0, None, 10], "kind": [["?", 4], [1, "2"]]}
+    config = toy(text, attributes=attributes, recode=recode)
+    table = load_dataset(config)
+    assert table.column("size").tolist() == [3, 0, 1, 2]
+    assert table.numbers["size"].tolist() == [3, 0, 1, 2]
+    assert table.column("kind").tolist() == [0, 0, 1, 1]
+    assert fingerprint({**config, "recode": {**recode, "size": [7, -3, None, 10]}}) != fingerprint(config)
+
+
+@pytest.mark.parametrize(
+    ("recode", "reason"),
+    [
+        ({"kind": ["a"]}, r"toy: column 'kind', row 2: 'b' is not among the values .* lists for it \(2 such of 3\)"),
+        ({"kind": ["a", ["b", "a"]]}, "toy: dataset.recode.kind lists 'a' twice"),
+        ({"size": [1, 2, "1.0", 3]}, "toy: dataset.recode.size lists '1.0' twice"),
+        ({"kind": "ab"}, "toy: dataset.recode.kind must be a list of values, not 'ab'"),
+        ({"kind": {"a": 0}}, "toy: dataset.recode.kind must be a list of values"),
+        (["kind"], "toy: dataset.recode must map columns to lists of values"),
+        ({"kin": ["a", "b"]}, "unknown column in dataset.recode: 'kin'; did you mean 'kind'"),
+        ({"kind": ["c", "b", "a"]}, "'kind', row 1: '2' is not one of its levels 0, 1"),
+    ],
+)
+def test_what_cannot_be_recoded(toy, recode, reason):
+    attributes = {**TOY["attributes"], "kind": 2}
+    with pytest.raises(UserError, match=reason):
+        load_dataset(toy("size,kind\n1,a\n2,b\n3,b\n", attributes=attributes, recode=recode))
+
+
 @pytest.mark.parametrize(
     ("text", "changes", "reason"),
     [
         ("size\n1\n", {}, "toy: declared but missing: kind. Columns found: size"),
+        ("size\n1\n", {"recode": {"kind": ["a"]}}, "toy: declared but missing: kind. Columns found: size"),
         ("size,kind\n1,a\n,b\n", {}, "toy: .*\n.*'size', row 2: an empty value is not a number in"),
         ("size,kind\n1,a\nmany,b\n", {}, "'size', row 2: 'many' is not a number in"),
         ("size,kind\n1,a\n11,b\n", {}, r"'size', row 2: '11' is not a number in \[-200, 10\]"),

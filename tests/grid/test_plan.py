@@ -78,7 +78,7 @@ def test_what_changes_a_result_changes_the_identity_and_nothing_else_does():
     base = set(plan().trial_ids)
     for same in ("jobs=2", "results=elsewhere", "limits.seconds=7", "title=other", "shards=3"):
         assert set(plan(same).trial_ids) == base, same
-    for other in ("seed=1", "delta=1e-6", "sample.train_rows=100", "design.intercept=false"):
+    for other in ("seed=1", "delta=1e-6", "sample.train_rows=2000", "design.intercept=false"):
         assert not set(plan(other).trial_ids) & base, other
     assert base < set(plan("repetitions=6").trial_ids)
     assert base > set(plan("epsilon=[0.1,1]").trial_ids)

@@ -1,0 +1,88 @@
+"""Settings held against the attributes and rows that are declared, so that what cannot run is refused in the plan."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from dpbench.config import Experiment, Part, declared_rows
+from dpbench.data.domain import Domain
+from dpbench.data.table import count_test_rows
+from dpbench.errors import UserError, shown
+from dpbench.grid.seeds import canonical
+from dpbench.mechanisms.workload import cliques_of
+from dpbench.resources import PACKAGE
+
+# Parameters of which each mechanism of the project that has one refuses less than 1, when it runs.
+COUNTS = frozenset(
+    {"rounds", "per_round", "samples", "projections", "pretraining", "programmes", "increase", "iterations"}
+    | {"components", "latent", "hidden", "most", "degree", "nodes", "rows", "max_cells"}
+    | {"teachers", "batch_size", "batch_sizes", "steps", "epochs"}
+)
+AT_MOST_ROWS = frozenset({"teachers", "batch_size", "batch_sizes"})
+
+
+def check_shapes(experiment: Experiment, domain: Domain) -> None:
+    """Hold the settings of the project's own mechanisms and metrics against the data set's declaration.
+
+    The number of rows is what a mechanism takes for n: `expected_rows` if it has this parameter and neighbours are not
+    known to be as many, else that of the data set's card. Where neither is there, the mechanism looks when it runs.
+
+    Raises `UserError` for a workload or degree that the domain does not have, a count below 1, or more teachers, or
+    rows in a batch, than rows.
+    """
+    where = f"dataset={experiment.dataset.get('name')}"
+    for part in (*experiment.mechanisms, *experiment.metrics):
+        if _ours(part) and "workload" in part.parameters:
+            try:
+                _check_workload(domain, canonical(part.parameters["workload"]))
+            except UserError as error:
+                raise UserError(f"{part.group}.{part.name}, {where}: {error}") from error
+    for mechanism in filter(_ours, experiment.mechanisms):
+        rows, known = _rows(mechanism, experiment)
+        for name, value in _counts(mechanism.parameters):
+            setting = f"{mechanism.group}.{mechanism.name}.{name}"
+            if value < 1:
+                raise UserError(f"{setting} must be at least 1, not {shown(value)}")
+            if name == "degree" and value > len(domain.names):
+                raise UserError(f"{setting}={value}: {where} has {len(domain.names)} attributes; lower it")
+            if rows is not None and name.split(".")[-1] in AT_MOST_ROWS and value > rows:
+                raise UserError(f"{setting}={value:,} is more than the {rows:,} {known}; lower it")
+
+
+def _ours(part: Part) -> bool:
+    """Whether the project knows what the parameters mean."""
+    return part.target.startswith(f"{PACKAGE.name}.")
+
+
+@lru_cache(maxsize=256)
+def _check_workload(domain: Domain, workload: str) -> None:
+    cliques_of(domain, json.loads(workload))
+
+
+def _counts(parameters: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
+    """The counts among the parameters, those in lists too, and in the `grid` and `shared` ones of a search."""
+    for name, value in parameters.items():
+        if name in ("grid", "shared") and isinstance(value, Mapping):
+            yield from ((f"{name}.{inner}", count) for inner, count in _counts(value))
+        elif name in COUNTS:
+            values = value if isinstance(value, list) else [value]
+            yield from ((name, one) for one in values if isinstance(one, int) and not isinstance(one, bool))
+
+
+def _rows(mechanism: Part, experiment: Experiment) -> tuple[int | None, str]:
+    """How many rows the mechanism takes for n, and what says so; None if that is not known before they are read."""
+    expected = mechanism.parameters.get("expected_rows")
+    if expected is not None and experiment.relation != "replace":
+        return expected, f"rows that mechanism.{mechanism.name}.expected_rows declares"
+    rows, sample = declared_rows(experiment.dataset), experiment.sample
+    if rows is None:
+        return None, ""
+    tests = count_test_rows(sample.test_rows, rows)
+    train = min(sample.train_rows, rows - tests - (sample.public_rows if mechanism.takes("public") else 0))
+    if train < 1:
+        return None, ""  # the split is refused, with the numbers that it needs
+    seen = train + (tests if sample.protocol == "authors" else 0)
+    return seen, f"rows that it is given of dataset={experiment.dataset.get('name')}"
