@@ -1,17 +1,13 @@
 """Private query release: CPU seconds of its steps and methods on one core, and their ratio to a plain version.
 
     python -m benchmarks.query_release [--times 5]
-    python -m benchmarks.query_release --study [--seeds 3]
 
 On the private rows of ADULT and ADULT (reduced), all marginals of three attributes. A figure is the best of so many
 runs. The plain version of a step makes each marginal by itself; that of MWEM and PEP is the method with a plain step,
 where PEP's finds the violations of its projections among the answers to the whole workload; those of RAP-softmax and
 GEM step by PyTorch's own derivatives and Adam; that of DualQuery counts each marginal of its rows by itself. Nothing is
-asserted; a bar is printed beside what it is held against.
-
---study: what the options are worth on other data than the paper's, Dutch and LAW (excess risk) without their largest
-attributes: the largest, the mean and the root mean squared error of T = 50 rounds, in the mean over seeds. It is not
-private, and the defaults were chosen by it.
+asserted; a bar is printed beside what it is held against. What the options of the methods are worth is measured by
+`experiment=queries_options_mwem` and the others of that name.
 """
 
 from __future__ import annotations
@@ -43,10 +39,8 @@ from dpbench.mechanisms.rap import rap
 from dpbench.mechanisms.rap_softmax import RapSoftmax, rap_softmax
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget
-from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 COMPONENTS = 1000
-STUDIED_CELLS = 100_000
 SMALL = {"latent": 128, "hidden": (256, 256), "rate": 5e-4}  # gem_small
 
 
@@ -197,57 +191,10 @@ def methods(times: int) -> None:
     say("a round of DualQuery, s = 25, ADULT (of rounds 12 to 31)", a_round(), "0.03", slow)
 
 
-def answers_of(release: Release, queries: QueryWorkload) -> np.ndarray:
-    """Those of its own marginals if it has them (RAP), of its distribution, or of its rows."""
-    tables, found = release[Marginals].tables, release.get(Distribution)
-    if all(clique in tables for clique in queries.cliques):
-        rows = len(release[SyntheticRows].table)
-        return np.concatenate([tables[clique].ravel() for clique in queries.cliques]) / rows
-    return queries.of_model(found.model) if found else queries.of_rows(release[SyntheticRows].table.codes)
-
-
-def study(seeds: int) -> None:
-    """The errors of each option."""
-    options: list[tuple[Callable[..., Any], dict[str, Any]]] = [
-        (mwem, {"past": past, "rate": rate}) for past in (False, True) for rate in (0.5, 1.0)
-    ]
-    options += [(pep, {"gamma": gamma}) for gamma in (0.0, 0.5, 1.0)] + [(pep, {"alpha": 0.67})]
-    options += [(rap_softmax, {"iterations": steps, "rate": rate}) for steps in (25, 50) for rate in (0.03, 0.1)]
-    options += [(rap, {"rate": rate}) for rate in (0.001, 0.005, 0.1)]
-    options += [
-        (gem, {**SMALL, "rate": rate, "ema": ema}) for rate, ema in ((2e-4, 0.5), (5e-4, 0.5), (5e-4, 0), (1e-3, 0.5))
-    ]
-    options += [(gem, {**SMALL, "cosine": False}), (gem, {**SMALL, "resample": True})]
-    options += [(dualquery, {"eta": eta, "samples": s}) for eta, s in ((2.0, 25), (3.0, 50), (5.0, 100))]
-    for dataset in ("law", "dutch"):
-        table, _ = rows_of(dataset)
-        while math.prod(table.domain.sizes.values()) > STUDIED_CELLS:
-            largest = max(table.domain.names, key=table.domain.sizes.__getitem__)
-            table = table.project([name for name in table.domain.names if name != largest])
-        queries = QueryWorkload(table.domain.sizes, cliques_of(table.domain, 3))
-        true = queries.of_rows(table.codes)
-        for epsilon in (0.1, 0.5):
-            budget = Budget(epsilon, len(table) ** -2, "replace")
-            for method, settings in options:
-                errors = []
-                for seed in range(seeds):
-                    release = method(table, budget, np.random.default_rng(seed), **settings)
-                    answers = answers_of(release, queries)
-                    gap = np.abs(true - answers)
-                    errors.append((gap.max(), gap.mean(), np.sqrt((gap**2).mean())))
-                said = " ".join(f"{error:9.5f}" for error in np.mean(errors, axis=0))
-                print(f"{dataset:<7}{epsilon:>5g}  {method.__name__:<10}{settings!s:<34}{said}", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--times", type=int, default=5)
-    parser.add_argument("--study", action="store_true")
-    parser.add_argument("--seeds", type=int, default=3)
     given = parser.parse_args()
-    if given.study:
-        study(given.seeds)
-        return
     steps(given.times)
     methods(given.times)
     print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB  (bar 1,500 MB)")

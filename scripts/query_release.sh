@@ -6,7 +6,9 @@ paper="queries_adult_reduced queries_adult queries_acs_reduced queries_acs queri
 public="queries_adult_public queries_adult_public_reduced queries_public_year queries_public_state
   queries_public_place"
 beyond="queries_regression queries_classification queries_conversion queries_tuning"
-for experiment in $paper $public $beyond; do
+options="queries_options_mwem queries_options_pep queries_options_public queries_options_gem queries_options_rap
+  queries_options_dualquery"
+for experiment in $paper $public $beyond $options; do
   dpbench run "experiment=$experiment" "$@"
   dpbench figures "experiment=$experiment" "$@"
 done

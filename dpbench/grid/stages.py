@@ -42,6 +42,8 @@ from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Release, check_release
 from dpbench.targets import resolve
 
+TOLD = ("unfinished",)  # counts among the diagnostics of a release that are told beside its numbers, unless they are 0
+
 
 class LostError(Exception):
     """A release or a fit was stored a moment ago, and is not any more."""
@@ -104,7 +106,9 @@ def make_release(request: Message, work: Work) -> None:
 def _facts(record: Json, release: Release, place: Place) -> dict[str, Any]:
     facts = {name: record[name] for name in ("provenance", "runtime", "spent", "arrays_sha256")}
     facts["hidden"] = record["runtime"]["seconds"] is None
-    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "place": place}
+    counts = {name: release.diagnostics.get(name) for name in TOLD}
+    told = {name: count for name, count in counts.items() if isinstance(count, int) and count > 0}
+    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "told": told, "place": place}
 
 
 def _as_read(release: Release) -> Release:

@@ -51,9 +51,9 @@ def rap(
     when negative entries are put to 0 and those of an attribute are divided by their sum. All are post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K; no query is measured twice. `components`: n'. `rate`:
-    Adam's, 0.001 in Table 3, 0.005 or 0.1 in the authors' code; the default is what `benchmarks.query_release --study`
-    found better on other data than the paper's. `iterations`: its steps in a round. `rows`: the number of synthetic
-    rows (None: n).
+    Adam's, 0.001 in Table 3, 0.005 or 0.1 in the authors' code; the default was chosen on other data than the
+    paper's (experiment=queries_options_rap). `iterations`: its steps in a round. `rows`: the number of synthetic rows
+    (None: n).
     """
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
     check_settings("rap", tolerance=None, components=components, iterations=iterations, rows=rows)

@@ -45,8 +45,8 @@ def rap_softmax(
     post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K; no query is measured twice. `components`: n'. `rate`:
-    Adam's. `iterations`: its steps in a round; 50 were no better in `benchmarks.query_release --study`, on other data
-    than the paper's. `rows`: the number of synthetic rows (None: n).
+    Adam's. `iterations`: its steps in a round; experiment=queries_options_rap has others, on other data than the
+    paper's. `rows`: the number of synthetic rows (None: n).
     """
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
     check_settings("rap_softmax", tolerance=None, components=components, iterations=iterations, rows=rows)

@@ -67,6 +67,8 @@ class Cell:
         for place, name in enumerate(path):
             if "dict" not in node:
                 return [_at(value, path[place:]) for value in _unpacked(node, self.count)]
+            if name not in node["dict"]:
+                return [None] * self.count
             node = node["dict"][name]
         return _unpacked(node, self.count)
 

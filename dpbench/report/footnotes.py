@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.report.frames.alike import SEPARATOR
-from dpbench.report.frames.frame import SERIES
+from dpbench.report.frames.frame import CELL, SERIES
 from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
 from dpbench.report.text import number, span
@@ -18,20 +18,21 @@ _MARKS = {  # what a frame's `test_rows` may have beside a size
     "fixed": "one split for all repetitions, so that the errors hold the noise alone (split: fixed)",
 }
 NO_VALUE = "No value (failed, no estimate or not finite)"
+UNFINISHED = "Integer programmes that their time limit ended, with the best solution so far"
 SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
 
 
 def footnotes(
     frame: pd.DataFrame, known: Sequence[Series], notes: str = "", shown: str = "Mean ± standard error"
 ) -> list[str]:
-    """Sentences on rows of one metric: what was run, then failures, overspending, inputs, `notes`.
+    """Sentences on rows of one metric: what was run, failures, overspending, unfinished programmes, inputs, `notes`.
 
     `shown`: what of the repetitions is shown.
     """
     cells = mark_series(summarise(frame), known) if len(frame) else frame
     told = [*_data(frame), *_protocol(frame, shown)]
     if len(cells):
-        told += [*_failures(cells), *_overspending(cells), *_inputs(frame, known)]
+        told += [*_failures(cells), *_overspending(cells), *_unfinished(frame, known), *_inputs(frame, known)]
     return [*told, notes] if notes else told
 
 
@@ -53,10 +54,16 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     told += [f"{NO_VALUE}: {', '.join(counts)}"] if counts else []
     over = private[private["spent_epsilon"] > SLACK * private["epsilon"]]
     factors = [
-        f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.2g} times"
+        f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.3g} times"
         for name, rows in over.sort_values("series_order").groupby("series", sort=False)
     ]
     told += [f"Spent ε exceeds the asked ε: {', '.join(factors)}"] if factors else []
+    ended = [
+        f"{name} {rows['unfinished'].sum()} in {(rows['unfinished'] > 0).sum()} of {len(rows)} trials"
+        for name, rows in marked.sort_values("series_order").groupby("series", sort=False)
+        if (rows["unfinished"] > 0).any()
+    ]
+    told += [f"{UNFINISHED}: {', '.join(ended)}"] if ended else []
     return [*told, *_inputs(frame, known)]
 
 
@@ -122,8 +129,21 @@ def _failures(cells: pd.DataFrame) -> list[str]:
 def _overspending(cells: pd.DataFrame) -> list[str]:
     """Series whose ledger spent more than was asked for (published constants that do not hold)."""
     over = cells["spent_epsilon"] > SLACK * cells["epsilon"]
-    told = _by_series(cells, over, lambda row: f"{row['spent_epsilon']:.2g}")
+    told = _by_series(cells, over, lambda row: f"{row['spent_epsilon']:.3g}")
     return [f"Spent ε exceeds the asked ε: {told}"] if told else []
+
+
+def _unfinished(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
+    """Series whose releases rest on integer programmes that were ended by their time limit."""
+    counted = frame.assign(ended=frame["unfinished"] > 0)
+    cells = counted.groupby(list(CELL), dropna=False).agg(
+        programmes=("unfinished", "sum"), ended=("ended", "sum"), trials=("ended", "size")
+    )
+    cells = mark_series(cells.reset_index(), known)
+    told = _by_series(
+        cells, cells["ended"] > 0, lambda row: f"{row['programmes']} in {row['ended']} of {row['trials']} trials"
+    )
+    return [f"{UNFINISHED}: {told}"] if told else []
 
 
 def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:

@@ -263,3 +263,27 @@ def test_draws_are_for_models_of_rows_that_can_be_drawn_again(desk):
 def test_rows_of_bins_can_be_drawn_again_too(desk):
     (item,) = desk.plan("mechanism=[binagg]", "model=[linear_rows]", "draws=3", "calibration=[tight]").releases
     assert [trial.fit.draw for trial in item.trials] == [0, 1, 2]
+
+
+ENDED = """
+from dataclasses import replace
+from dpbench.data.encode import Design
+from dpbench.mechanisms.ssp import ssp
+
+def ended(train, budget, rng, *, design: Design, unfinished):
+    return replace(ssp(train, budget, rng, design=design), diagnostics={"rho": 1.0, "unfinished": unfinished})
+"""
+
+
+@pytest.mark.parametrize(("count", "told"), [(3, {"unfinished": 3}), (0, {}), ("text", {}), (None, {})])
+def test_programmes_that_were_ended_are_told_of_a_new_release_and_of_a_stored_one(desk, count, told):
+    folder = desk.bench.folder / "own"
+    (folder / "mechanism").mkdir(parents=True)
+    (folder / "ended.py").write_text(ENDED)
+    declared = f"ended:\n  _target_: ended.ended\n  _offers_: [statistics]\n  unfinished: {json.dumps(count)}\n"
+    (folder / "mechanism" / "ended.yaml").write_text(declared)
+    (item,) = desk.plan("mechanism=[ended]", config_dir=folder).releases
+    asked = {"offers": list(item.offers), "nonprivate_inputs": [], "hidden": False, "provenance": {}}
+    made = desk.ask(stages.make_release, item.key, place=None, **asked)
+    assert made["told"] == told
+    assert desk.ask(stages.make_release, item.key, place=made["place"], **asked)["told"] == told

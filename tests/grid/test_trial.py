@@ -145,3 +145,8 @@ def test_what_was_printed_is_kept_with_what_was_made(office):
     office.replies["metrics"] = replace(office.replies["metrics"], printed="")
     office.run(force=True)
     assert printed() == ["a release\n", "a model\n", ""]
+
+
+def test_the_notes_hold_what_of_the_release_must_be_told_beside_those_of_the_fit(office):
+    office.replies["release"].answer["told"] = {"unfinished": 2}
+    assert office.run().notes == {"unfinished": 2, "rank": 3}

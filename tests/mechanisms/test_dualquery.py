@@ -129,3 +129,13 @@ def test_searches_that_were_ended_are_counted(small_table, monkeypatch):
 def test_what_is_refused(small_table, settings, message):
     with pytest.raises(UserError, match=message):
         made(small_table, **settings)
+
+
+@pytest.mark.parametrize(("max_cells", "ended"), [(1, True), (1000, False)])
+def test_a_trial_records_the_searches_that_its_time_limit_ended(bench, max_cells, ended):
+    """By HiGHS, which gets no time, or by trying all cells of the domain."""
+    settings = ["mechanism=[dualquery]", "model=[released_answers]", "metric=[query_error_max]", "relation=replace"]
+    limits = [f"mechanism.dualquery.max_cells={max_cells}", "mechanism.dualquery.seconds=1e-9"]
+    assert bench.run(*settings, *limits, "mechanism.dualquery.rounds=4", "repetitions=1") == 0
+    (trial,) = bench.trials().values()
+    assert trial["status"] == "done" and ("unfinished" in trial["notes"]) == ended

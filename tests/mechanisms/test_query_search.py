@@ -7,7 +7,7 @@ from functools import wraps
 import numpy as np
 import pytest
 
-from dpbench.config import part_of
+from dpbench.config import compose, part_of
 from dpbench.config.registry import declared
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.inference.queries import QueryWorkload
@@ -110,7 +110,7 @@ def test_runs_that_diverge_are_passed_over(small_table, monkeypatch):
 
 def test_the_published_grids_are_of_parameters_that_the_methods_have():
     names = [name for name, node in declared("mechanism").items() if node["_target_"].endswith(".query_search")]
-    assert len(names) == 10
+    assert len(names) == 14
     for name in names:
         part = part_of("mechanism", name)
         method = part_of("mechanism", part.parameters["method"])
@@ -120,6 +120,21 @@ def test_the_published_grids_are_of_parameters_that_the_methods_have():
             mean = RandomSearch("", part.parameters["eta"], part.parameters["gamma"], ()).mean
             assert mean == pytest.approx(math.prod(map(len, part.parameters["grid"].values())), rel=0.02)
             assert part.hide_runtime
+
+
+def test_the_output_of_gem_is_chosen_by_a_grid_that_is_paid_for_or_marked_as_unpaid(small_table):
+    """The four of the authors' code, as docs/query_release.md has them."""
+    both, grid = ("gem_small_search", "gem_small_best"), []
+    for name in both:
+        grid += [f"mechanism.{name}.grid.rounds=[2]", f"+mechanism.{name}.grid.ema=[0,0.5,0.9,0.99]"]
+    line = [f"mechanism=[{','.join(both)}]", "relation=replace", *grid, "mechanism.gem_small_search.gamma=0.25"]
+    small = {"shared": {"latent": 4, "hidden": [4], "components": 8, "iterations": 2, "rows": 50}, "workload": 2}
+    for part in compose([*line, "model=[released_answers]", "metric=[query_error_max]"]).mechanisms:
+        settings = {**part.parameters, **small}
+        release = query_search(small_table, Budget(1.0, DELTA, "replace"), np.random.default_rng(0), **settings)
+        unpaid = any("4 runs" in text and "unpaid" in text for text in release.nonprivate_inputs)
+        assert unpaid == (part.name == "gem_small_best") and release.diagnostics["setting"].keys() == {"rounds", "ema"}
+        assert isinstance(release.ledger.events[0], RandomSearch) == (part.name == "gem_small_search")
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from dpbench.report.export import Exported, load_export, write_export
 from dpbench.report.footnotes import as_text, footnotes, sweep_footnotes
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.series import series_of
@@ -111,3 +112,32 @@ def test_footnotes_say_that_errors_over_one_split_hold_the_noise_alone():
     assert {"adult: up to 50,000 training and 1,000 test rows", f"taxi: up to 50,000 training and {shared}"} <= set(
         told(trials)
     )
+
+
+ENDED = "Integer programmes that their time limit ended, with the best solution so far"
+
+
+@pytest.mark.parametrize("recorded", [{}, {"unfinished": 0}, {"unfinished": "text of a plug-in"}])
+def test_nothing_is_said_of_integer_programmes_that_were_not_ended(recorded):
+    trials = [make_trial(notes={"rank": 3, **recorded})]
+    assert ENDED not in as_text([*told(trials), *told(trials, sweep_footnotes)])
+
+
+def test_footnotes_count_the_integer_programmes_that_were_ended():
+    trials = [make_trial(repetition=place, notes={"unfinished": place}) for place in range(4)]
+    trials += [make_trial(epsilon=1.0), make_trial("adassp", notes={"unfinished": 7})]
+    trials += [make_trial("adassp", dataset="taxi")]
+    said = f"{ENDED}: SSP 6 in 3 of 4 trials at ε = 0.1 on adult; AdaSSP 7 in 1 of 1 trials at ε = 0.1 on adult"
+    assert said in told(trials)
+    assert f"{ENDED}: SSP 6 in 3 of 5 trials, AdaSSP 7 in 1 of 2 trials" in told(trials, sweep_footnotes)
+
+
+def test_an_export_keeps_what_its_footnotes_say_of_integer_programmes(tmp_path):
+    trials = [
+        make_trial(repetition=place, notes={"rank": 3} | ({"unfinished": 2} if place else {})) for place in range(2)
+    ]
+    trials += [make_trial("adassp", notes={"rank": place}, repetition=place) for place in range(2)]
+    cells = load_export(write_export(trials, tmp_path))
+    exported = Exported([(cell, range(cell.count)) for cell in cells])
+    assert told(exported) == told(trials)
+    assert f"{ENDED}: SSP 2 in 1 of 2 trials at ε = 0.1" in told(exported)

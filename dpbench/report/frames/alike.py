@@ -20,6 +20,7 @@ OF_TRIAL = {
     "status": "str",
     "spent_epsilon": "float64",
     "nonprivate_inputs": "str",
+    "unfinished": "int64",
     "release_seconds": "float64",
     "model_seconds": "float64",
     "peak_mb": "float64",
@@ -65,6 +66,7 @@ def _of_trials(trials: Sequence[Trial]) -> Alike:
         "status": [trial.status for trial in trials],
         "spent_epsilon": [np.nan if trial.spent is None else trial.spent.epsilon for trial in trials],
         "nonprivate_inputs": [_joined(trial.nonprivate_inputs) for trial in trials],
+        "unfinished": [unfinished(trial.notes.get("unfinished")) for trial in trials],
         "release_seconds": [trial.runtime.release_seconds for trial in trials],
         "model_seconds": [trial.runtime.model_seconds for trial in trials],
         "peak_mb": [_peak(trial.runtime.release_peak_mb, trial.runtime.peak_mb) for trial in trials],
@@ -85,11 +87,17 @@ def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:
         "status": column("status"),
         "spent_epsilon": [np.nan if epsilon is None else float(epsilon) for epsilon in column("spent", "epsilon")],
         "nonprivate_inputs": list(map(_joined, column("nonprivate_inputs"))),
+        "unfinished": list(map(unfinished, column("notes", "unfinished"))),
         "release_seconds": column("runtime", "release_seconds"),
         "model_seconds": column("runtime", "model_seconds"),
         "peak_mb": list(map(_peak, column("runtime", "release_peak_mb"), column("runtime", "peak_mb"))),
     }
     return Alike(cell.key, fields, column("scores"))
+
+
+def unfinished(note: object) -> int:
+    """How many integer programmes of a release its time limit ended, by what the notes of a trial say of it, if any."""
+    return note if isinstance(note, int) else 0
 
 
 def _joined(inputs: Iterable[object]) -> str:

@@ -1,4 +1,4 @@
-"""What a reader must know before quoting: what differs, failed, overspent, was not paid for."""
+"""What a reader must know before quoting: what differs, failed, overspent, was ended early, was not paid for."""
 
 from __future__ import annotations
 
@@ -42,6 +42,18 @@ def overspending(cells: Iterable[Cell]) -> Block:
             where = ", ".join(dict.fromkeys(cell.dataset for cell in over))
             rows.append([*method, where, f"up to {max(cell.overspent for cell in over):.3g} times"])
     return Block("table", header=["method", "data sets", "spent ε over asked ε"], rows=rows)
+
+
+def unfinished(cells: Iterable[Cell]) -> Block:
+    """Methods whose integer programmes were ended by their time limit: their releases hold the best solution so far."""
+    rows = []
+    for place, here in _together(cells, lambda cell: (cell.experiment, cell.dataset, cell.method)).items():
+        ended = [cell for cell in here if cell.unfinished]
+        if ended:
+            counts = f"{sum(cell.unfinished for cell in ended)} in {sum(cell.ended for cell in ended)}"
+            at = ", ".join(cell.epsilon for cell in ended)
+            rows.append([*place, at, f"{counts} of {sum(cell.total for cell in ended)} trials"])
+    return Block("table", header=["experiment", "data set", "method", "ε", "programmes ended"], rows=rows)
 
 
 def unpaid(cells: Iterable[Cell]) -> Block:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from dpbench.config.labels import metric_label
 from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
+from dpbench.report.frames.alike import unfinished
 from dpbench.report.frames.frame import CELL, joined_frame
 from dpbench.report.frames.ledgers import LedgerOf
 from dpbench.report.frames.results import Results
@@ -30,7 +31,8 @@ class Cell:
     """Trials that differ in nothing but their repetition, and how they stand on the page.
 
     `statuses` counts them, `overspent` is how many times what was asked they spent at most, `unpaid` what they read
-    from the rows for nothing. `trials` are lines of text, as there may be many thousands: `listed` of a `total`.
+    from the rows for nothing, `unfinished` how many integer programmes their time limit ended, in `ended` of them.
+    `trials` are lines of text, as there may be many thousands: `listed` of a `total`.
     """
 
     experiment: str
@@ -48,6 +50,8 @@ class Cell:
     trials: str
     listed: int
     total: int
+    unfinished: int = 0
+    ended: int = 0
 
     @property
     def counts(self) -> str:
@@ -147,7 +151,7 @@ def _cell(
     register: Register,
 ) -> Cell:
     (group, rows, code), experiment = made, one.experiment
-    key = group[0].key
+    key, programmes = group[0].key, [unfinished(trial.notes.get("unfinished")) for trial in group]
     dataset, epsilon = str(rows[0]["dataset"]), float(key.release.budget.epsilon)
     private, series = math.isfinite(epsilon), str(rows[0]["series"])
     name = experiment.report["labels"].get(f"{key.release.mechanism.name}/{key.fit.model.name}", series)
@@ -173,6 +177,8 @@ def _cell(
         trials=aligned(zip([*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each)), strict=True)),
         listed=min(each, len(group)),
         total=len(group),
+        unfinished=sum(programmes),
+        ended=sum(count > 0 for count in programmes),
     )
 
 

@@ -12,6 +12,7 @@ from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
+from dpbench.report.frames.alike import unfinished
 from dpbench.report.frames.audited import AUDITED, measured
 from dpbench.report.frames.ledgers import Events, ex_post, is_claimed, may_be_claimed
 from dpbench.report.text import number
@@ -44,6 +45,8 @@ def marks_of(group: Sequence[Trial], events: Events | None) -> Iterator[str]:
         yield "failures"
     if max(map(overspent, group)) > SLACK:
         yield "spent more than asked"
+    if any(unfinished(trial.notes.get("unfinished")) for trial in group):
+        yield "programmes ended by their time limit"
     if any(trial.nonprivate_inputs for trial in group) and math.isfinite(group[0].key.release.budget.epsilon):
         yield "inputs not paid for"
     if is_claimed(events):

@@ -23,7 +23,7 @@ from dpbench.report.frames.ledgers import LedgerOf
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
-from dpbench.report.page.cautions import differences, failures, overspending, unpaid
+from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
 from dpbench.report.page.cells import Cells, cells_of
 from dpbench.report.page.documents import Block, blocks
 from dpbench.report.page.filters import Filters
@@ -134,6 +134,7 @@ def _write(
         totals=_totals(results),
         failures=failures(cells.cells),
         overspending=overspending(cells.cells),
+        unfinished=unfinished(cells.cells),
         unpaid=unpaid(cells.cells),
     )
     text = text.lstrip()

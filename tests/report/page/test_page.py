@@ -179,6 +179,16 @@ def test_without_a_published_protocol_nothing_is_said_of_a_paper_s_settings(resu
     assert "limits: smoke" in text and "settings that differ" not in text and "that the paper states" not in text
 
 
+def test_integer_programmes_that_were_ended_are_told_where_there_are_any(experiment, tmp_path):
+    fine = [make_trial(repetition=one) for one in range(2)]
+    ended = [*fine, make_trial("adassp", notes={"unfinished": 4})]
+    quiet, text = (of_experiment(experiment, trials, tmp_path) for trials in (fine, ended))
+    cautions = plain(text[text.index('id="cautions"') : text.index('id="trials"')])
+    assert "AdaSSP 0.1 4 in 1 of 1 trials" in cautions and "integer programmes that were ended" in text
+    assert "<mark>programmes ended by their time limit</mark>" in text
+    assert "rogrammes" not in quiet
+
+
 def test_the_same_trials_give_the_same_page(experiment, tmp_path):
     trials = [make_trial(epsilon=eps, repetition=one, mse=0.1 * one) for eps in (0.1, 1) for one in range(1, 4)]
     pages = [of_experiment(experiment, order, tmp_path) for order in (trials, trials[::-1])]
