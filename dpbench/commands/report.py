@@ -106,7 +106,7 @@ def _draw(experiment: Experiment, found: Stored) -> None:
         partial(build_report, results, folder, ledger_of=ledger_of, others=found.others)
     ]
     if found.stored:
-        calls.append(lambda: [add_to_export(found.trials[: found.stored], folder)])
+        calls.append(lambda: [add_to_export(found.trials[: found.stored], folder, ledger_of)])
     paths = list(chain(*forked(calls)))
     _print(paths)
     _print_not_drawn(experiment.report, paths, "no stored trial has its metric; report.figures names others")
@@ -118,13 +118,14 @@ def _draw(experiment: Experiment, found: Stored) -> None:
 
 def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
     """The figures, tables and manifest of a paper, in the folder of its name; its export if trials are newly stored."""
-    folder = compose(overrides, config_dir).results / paper.name
+    root = compose(overrides, config_dir).results
+    folder = root / paper.name
     results, stored = results_of(paper, overrides, config_dir, other_code)
     paths = build_paper(paper, results, folder)
     if any(one.trials for one in results):
         paths.append(write_manifest(paper, results, folder))
     if stored:
-        paths.append(add_to_export(stored, folder))
+        paths.append(add_to_export(stored, folder, ledgers(Store(root, paper.name))))
     _print(paths)
     _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
 

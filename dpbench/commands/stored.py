@@ -12,7 +12,6 @@ from dpbench.config.registry import folder_of
 from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import all_stays, make_plan
 from dpbench.grid.records import Trial, TrialKey
-from dpbench.grid.releases import stored_release
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.report.export import NAME, Cell, Exported, answers, load_export, question_of
@@ -77,12 +76,12 @@ def _beside(stored: Iterable[Trial], exported: Exported) -> Iterator[Trial]:
 
 
 def ledgers(store: Store) -> LedgerOf:
-    """The events of a release, if it is stored."""
+    """The events of a release, if it is stored; its arrays are not read for them."""
     store.releases.scan()
 
     def events(trial: Trial) -> Events | None:
-        found = stored_release(store, trial.release_id)
-        return None if found is None else found.release.ledger.to_list()
+        found = next(store.releases.records([trial.release_id]), None)
+        return None if found is None else found["release"]["ledger"]
 
     return events
 

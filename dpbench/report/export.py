@@ -1,7 +1,8 @@
 """The export: the trials of a paper or an experiment in one compressed file, repetitions side by side.
 
-Lines of JSON under xz: a header, then a line for each cell. A cell holds the trials that differ in nothing but their
-repetition: their key stands there once, and what else all of them share too.
+Lines of JSON under xz: a header, a line for each ledger that it has, then a line for each cell. A cell holds the trials
+that differ in nothing but their repetition: their key stands there once, and what else all of them share too, and the
+place of the ledger of its first release, where that was at hand.
 """
 
 from __future__ import annotations
@@ -20,26 +21,29 @@ from dpbench.files import write_file
 from dpbench.grid.plan import all_stays, one_repetition
 from dpbench.grid.records import FitKey, ReleaseKey, Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
+from dpbench.report.columns import check_columns, names_of, packed, unpacked, value_at
+from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledgers
 
 NAME = "trials.jsonl.xz"
-FORMAT = 1
+FORMAT, WITH_LEDGERS = 1, 2
 FILTERS = [  # numbers as text repeat little: a shallow search for it takes a sixth of the time, and 2% more bytes
     {"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 4, "lp": 0, "pb": 0, "mf": lzma.MF_HC4, "depth": 2, "nice_len": 32}
 ]
-PLAIN = (str, int, float, bool, type(None))
 
 
 @dataclass(frozen=True)
 class Cell:
     """Trials with one key but for the repetition, which is 0 in `key`, and one experiment and provenance.
 
-    `records` has what differs between them, as `_packed` packs it. A trial is made when it is asked for.
+    `records` has what differs between them, as `columns.packed` packs it. A trial is made when it is asked for.
+    `ledger` is None where no release was at hand.
     """
 
     key: TrialKey
     shared: Mapping[str, Any]
     count: int
     records: Mapping[str, Any]
+    ledger: FirstLedger | None = None
 
     @cached_property
     def question(self) -> str:
@@ -55,7 +59,7 @@ class Cell:
     def trials(self) -> Sequence[Trial]:
         """All of them, on releases of their own repetition."""
         made = []
-        for record in _unpacked(self.records, self.count):
+        for record in unpacked(self.records, self.count):
             release = replace(self.key.release, repetition=record["repetition"])
             fit = FitKey(release, self.key.fit.model, self.key.fit.design, self.key.fit.draw)
             made.append(Trial.from_dict({**record, **self.shared}, TrialKey(fit, self.key.metrics)))
@@ -66,11 +70,11 @@ class Cell:
         node = self.records
         for place, name in enumerate(path):
             if "dict" not in node:
-                return [_at(value, path[place:]) for value in _unpacked(node, self.count)]
+                return [value_at(value, path[place:]) for value in unpacked(node, self.count)]
             if name not in node["dict"]:
                 return [None] * self.count
             node = node["dict"][name]
-        return _unpacked(node, self.count)
+        return unpacked(node, self.count)
 
 
 class Exported(Sequence[Trial]):
@@ -116,12 +120,26 @@ def answers(cells: Iterable[Cell], experiment: Experiment) -> tuple[Exported, in
     return Exported(parts), len(asked) * experiment.repetitions
 
 
-def write_export(trials: Iterable[Trial], folder: Path) -> Path:
-    """Write `NAME` into `folder`, each trial as it is `publishable`; its path. A file with the same trials stays as it
-    is.
+def first_ledgers(cells: Iterable[Cell]) -> dict[str, FirstLedger]:
+    """The ledger that stands for each release of the cells: its own if it is there, else the one of its cell."""
+    found: dict[str, FirstLedger] = {}
+    for cell in cells:
+        if cell.ledger is not None:
+            for release in cell.column("release_id"):
+                found.setdefault(release, cell.ledger)
+            found[cell.ledger.release] = cell.ledger
+    return found
+
+
+def write_export(trials: Iterable[Trial], folder: Path, ledger_of: LedgerOf = no_ledgers) -> Path:
+    """Write `NAME` into `folder`, each trial as it is `publishable`, and of each cell the first ledger that there is.
+
+    Its path; a file that says the same stays as it is.
     """
     cells: dict[str, list[dict[str, Any]]] = {}
     texts: dict[object, str] = {}
+    first: dict[str, dict[str, Any]] = {}
+    ledgers: dict[str, int] = {}
     with all_stays():
         for trial in sorted(trials, key=lambda one: (one.key.release.repetition, one.id)):
             record = {**publishable(trial).own(), "repetition": trial.key.release.repetition}
@@ -130,10 +148,16 @@ def write_export(trials: Iterable[Trial], folder: Path) -> Path:
             told = (trial.key.setting, trial.experiment, id(trial.provenance), id(trial.release_provenance))
             if told not in texts:
                 texts[told] = canonical({"key": without_repetition(trial.key.to_dict())[0], **same})
-            cells.setdefault(texts[told], []).append(record)
-        lines: list[dict[str, Any]] = [{"format": FORMAT, "cells": len(cells)}]
+            text = texts[told]
+            cells.setdefault(text, []).append(record)
+            if text not in first and (events := ledger_of(trial)) is not None:
+                place = ledgers.setdefault(canonical(events), len(ledgers))
+                first[text] = {"release": trial.release_id, "repetition": record["repetition"], "events": place}
+        header = {"format": WITH_LEDGERS, "ledgers": len(ledgers)} if ledgers else {"format": FORMAT}
+        lines: list[Any] = [{**header, "cells": len(cells)}, *map(json.loads, ledgers)]
         for text, records in sorted(cells.items()):
-            lines.append({**json.loads(text), "count": len(records), "records": _packed(records)})
+            kept = {"ledger": first[text]} if text in first else {}
+            lines.append({**json.loads(text), "count": len(records), "records": packed(records), **kept})
     content = "".join(canonical(line) + "\n" for line in lines).encode()
     path = folder / NAME
     if path.exists() and lzma.decompress(path.read_bytes()) == content:
@@ -141,19 +165,27 @@ def write_export(trials: Iterable[Trial], folder: Path) -> Path:
     return write_file(path, lzma.compress(content, filters=FILTERS))
 
 
-def add_to_export(trials: Sequence[Trial], folder: Path) -> Path:
-    """Write the trials into the export of `folder`, in place of those that answer the same; the others stay."""
+def add_to_export(trials: Sequence[Trial], folder: Path, ledger_of: LedgerOf = no_ledgers) -> Path:
+    """Write the trials into the export of `folder`, in place of those that answer the same; the others stay, and the
+    ledgers that the export has of releases that are not at hand.
+    """
     path, new, questions = folder / NAME, set(), dict[object, str]()
     for trial in trials:
         setting = trial.key.setting
         if setting not in questions:
             questions[setting] = question_of(trial.key)
         new.add((trial.experiment, questions[setting], trial.key.release.repetition))
-    kept = []
-    for cell in load_export(path) if path.exists() else []:
+    kept, old = [], load_export(path) if path.exists() else []
+    for cell in old:
         asked = enumerate(cell.column("repetition"))
         kept.append((cell, [k for k, one in asked if (cell.experiment, cell.question, one) not in new]))
-    return write_export([*Exported(kept), *trials], folder)
+    known = {cell.ledger.release: cell.ledger.events for cell in old if cell.ledger is not None}
+
+    def ledger(trial: Trial) -> Events | None:
+        events = ledger_of(trial)
+        return known.get(trial.release_id) if events is None else events
+
+    return write_export([*Exported(kept), *trials], folder, ledger)
 
 
 def question_of(key: TrialKey) -> str:
@@ -173,60 +205,16 @@ def publishable(trial: Trial) -> Trial:
     return replace(trial, scores=scores, error=error)
 
 
-def _packed(values: Sequence[Any]) -> dict[str, Any]:
-    """Values of one place in all records: {"all": the one value}, or dicts and lists taken apart, or {"each": list}."""
-    first, kind = values[0], type(values[0])
-    if kind is dict and all(type(value) is dict and value.keys() == first.keys() for value in values):
-        columns = {name: _packed([value[name] for value in values]) for name in first}
-        return {"dict": columns} if any("all" not in column for column in columns.values()) else {"all": first}
-    if kind in PLAIN and first != 0:  # there is a negative zero too
-        same = all(value is first or (type(value) is kind and value == first) for value in values)
-    else:
-        text = canonical(first)
-        same = all(value is first or canonical(value) == text for value in values)
-    if same:
-        return {"all": first}
-    if all(isinstance(value, list) and len(value) == len(first) > 0 and isinstance(value[0], dict) for value in values):
-        return {"list": [_packed(items) for items in zip(*values, strict=True)]}
-    return {"each": list(values)}
-
-
-def _unpacked(node: Mapping[str, Any], count: int) -> Sequence[Any]:
-    ((how, found),) = node.items()
-    if how == "all":
-        return [found] * count
-    if how == "each":
-        each: list[Any] = found
-        return each
-    if how == "list":
-        return list(map(list, zip(*(_unpacked(item, count) for item in found), strict=True)))
-    columns = [_unpacked(column, count) for column in found.values()]
-    return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _at(value: Any, path: Sequence[str]) -> Any:
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
-def _check(node: Mapping[str, Any], count: int) -> None:
-    """`ValueError` if a column has not `count` values."""
-    ((how, found),) = node.items()
-    if how == "each" and len(found) != count:
-        raise ValueError(f"a column of {len(found)} values for {count} trials")
-    for part in found.values() if how == "dict" else found if how == "list" else ():
-        _check(part, count)
-
-
 def load_export(path: Path) -> list[Cell]:
     """The cells of an export. Raises `UserError` if there is no such file, or it is damaged."""
     try:
         lines = lzma.decompress(path.read_bytes()).decode().splitlines()
         header = json.loads(lines[0])
         releases: dict[str, ReleaseKey] = {}
-        cells = [_cell(json.loads(line), releases) for line in lines[1:]]
-        if header["format"] != FORMAT or header["cells"] != len(cells):
+        start = 1 + header.get("ledgers", 0)
+        ledgers = [_events(json.loads(line)) for line in lines[1:start]]
+        cells = [_cell(json.loads(line), releases, ledgers) for line in lines[start:]]
+        if header["format"] not in (FORMAT, WITH_LEDGERS) or header["cells"] != len(cells):
             raise ValueError("another format, or cut")
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror or error}; `dpbench figures` writes it") from error
@@ -238,21 +226,23 @@ def load_export(path: Path) -> list[Cell]:
     return cells
 
 
-def _cell(data: dict[str, Any], releases: dict[str, ReleaseKey]) -> Cell:
+def _events(data: list[dict[str, Any]]) -> Events:
+    """The events of a ledger, each of which has a kind."""
+    if not all("kind" in event for event in data):
+        raise ValueError("an event without its kind")
+    return data
+
+
+def _cell(data: dict[str, Any], releases: dict[str, ReleaseKey], ledgers: Sequence[Events]) -> Cell:
     """One cell. `releases`: the keys of those met before, for cells on one release share it."""
     own = data["key"]
     text = canonical(own["release"])
     if text not in releases:
         releases[text] = ReleaseKey.from_dict({**own["release"], "repetition": 0})
     shared = {name: data[name] for name in ("experiment", "provenance", "release_provenance")}
-    cell = Cell(TrialKey.of(releases[text], own), shared, data["count"], data["records"])
-    _check(cell.records, cell.count)
-    if missing := {one.name for one in fields(Trial)} - {"key", *shared} - _names(cell.records):
+    first = data.get("ledger") and FirstLedger(**{**data["ledger"], "events": ledgers[data["ledger"]["events"]]})
+    cell = Cell(TrialKey.of(releases[text], own), shared, data["count"], data["records"], first)
+    check_columns(cell.records, cell.count)
+    if missing := {one.name for one in fields(Trial)} - {"key", *shared} - names_of(cell.records):
         raise ValueError(f"no {', '.join(sorted(missing))}")
     return cell
-
-
-def _names(node: Mapping[str, Any]) -> set[str]:
-    """The fields that all records have."""
-    ((how, found),) = node.items()
-    return set.intersection(*map(set, found)) if how == "each" else set(found)

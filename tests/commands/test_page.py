@@ -1,8 +1,13 @@
 """`dpbench report` writes what is stored as one page."""
 
+import shutil
+
 import pytest
 
 from dpbench.cli import main
+from dpbench.commands.stored import ledgers
+from dpbench.grid.store import Store
+from dpbench.report.export import write_export
 from dpbench.report.page import page
 
 
@@ -18,8 +23,21 @@ def test_the_page_of_a_run_by_its_folder_alone_with_the_ledgers_of_its_releases(
     path = bench.results / "grid" / "report.html"
     assert capsys.readouterr().out.startswith("results/grid/report.html (0.")
     text = path.read_text()
-    assert "Ledger of the first release" in text and "gaussian: " in text and "multiplier" in text
+    assert "Ledger of the release of repetition 0; of the others listed: 1 the same" in text
+    assert "gaussian: " in text and "multiplier" in text
     assert str(bench.folder) not in text, "the folder of a user's own table"
+
+
+def test_the_page_of_an_export_alone_has_the_ledgers_of_first_releases(bench, capsys):
+    assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
+    store, folder = Store(bench.results, "grid"), bench.results / "grid"
+    write_export(store.all_trials(), folder, ledgers(store))
+    for gone in (bench.results / "releases", folder / "trials"):
+        shutil.rmtree(gone)
+    assert main(["report", str(folder)]) == 0
+    text = (folder / "report.html").read_text()
+    assert "Ledger of the release of repetition 0; of the others listed: 1 not stored" in text
+    assert "gaussian: " in text and "No ledger is stored" not in text
 
 
 def test_an_empty_folder_is_a_clear_message(tmp_path, capsys):

@@ -12,6 +12,7 @@ from dpbench.commands.stored import Stored
 from dpbench.config import compose
 from dpbench.grid.records import Failure
 from dpbench.grid.store import Store
+from dpbench.report.export import NAME, load_export
 
 from ..report.made_up import make_trial
 
@@ -112,6 +113,18 @@ def test_methods_with_results_of_several_versions_of_code_are_named_as_in_figure
     assert told(*methods[:2]) == [f"{made} of AIM-Synth (paper); AdaSSP (paper)"]
     assert told(*methods[1:]) == [f"{made} of 5 of 6 methods"]
     assert told(*methods) == [made]
+
+
+def test_an_export_keeps_the_ledgers_of_first_releases_that_are_gone(bench):
+    assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
+    folder = bench.results / "grid"
+    for _ in range(2):
+        assert main(["figures", str(folder)]) == 0
+        cells = {cell.key.release.mechanism.name: cell for cell in load_export(folder / NAME)}
+        first = cells["adassp"].ledger
+        assert first.repetition == 0 and {event["kind"] for event in first.events} == {"gaussian"}
+        assert first.release == cells["adassp"].trials[0].release_id
+        shutil.rmtree(bench.results / "releases", ignore_errors=True)
 
 
 def test_nothing_stored_is_a_clear_message(tmp_path, capsys):

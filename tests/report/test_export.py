@@ -10,9 +10,23 @@ from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import Failure
 from dpbench.metrics.evaluation import Score
-from dpbench.report.export import FORMAT, add_to_export, answers, load_export, write_export
+from dpbench.report.export import FORMAT, add_to_export, answers, first_ledgers, load_export, write_export
+from dpbench.report.frames.ledgers import FirstLedger
 
 from .made_up import make_grid, make_score, make_trial
+
+NOISE = [{"kind": "gaussian", "label": "X'X", "multiplier": 4.844805262605389, "sensitivity": 2.0}]
+MORE = [*NOISE, {"kind": "exponential", "label": "choice", "epsilon": 0.1}]
+
+
+def lines(path):
+    return lzma.decompress(path.read_bytes()).decode().splitlines()
+
+
+def ledgers(path):
+    return {
+        cell.ledger.release: (cell.ledger.repetition, cell.ledger.events) for cell in load_export(path) if cell.ledger
+    }
 
 
 def loaded(path):
@@ -41,6 +55,60 @@ def test_new_trials_take_the_place_of_those_that_answer_the_same(tmp_path):
     more = make_trial("aim", mse=0.5, repetition=9)
     add_to_export([again, more], tmp_path)
     assert as_text(loaded(tmp_path / "trials.jsonl.xz")) == as_text([again, *old[1:], more])
+
+
+def test_each_cell_has_the_first_ledger_that_there_is_and_equal_ones_stand_there_once(tmp_path):
+    aim, ssp = ([make_trial(name, repetition=place) for place in range(3)] for name in ("aim", "ssp"))
+    rows = [make_trial("aim", "linear_rows", repetition=place) for place in range(3)]
+    exact = make_trial("exact", epsilon="inf")
+    known = {aim[1].release_id: MORE, aim[2].release_id: NOISE, ssp[0].release_id: NOISE}
+    path = write_export([*aim, *ssp, *rows, exact], tmp_path, lambda trial: known.get(trial.release_id))
+    assert ledgers(path) == {aim[1].release_id: (1, MORE), ssp[0].release_id: (0, NOISE)}
+    header, *rest = lines(path)
+    assert json.loads(header) == {"format": 2, "cells": 4, "ledgers": 2} and len(rest) == 2 + 4
+    assert as_text(loaded(path)) == as_text([*aim, *ssp, *rows, exact])
+    found = first_ledgers(load_export(path))
+    first = FirstLedger(aim[1].release_id, 1, MORE)
+    assert found == {one.release_id: first for one in aim} | {one.release_id: found[ssp[0].release_id] for one in ssp}
+
+
+def test_a_release_of_two_experiments_has_its_own_ledger_where_one_of_them_does(tmp_path):
+    trials = [make_trial("aim", repetition=place) for place in range(2)]
+    alone = replace(trials[1], experiment="later")
+    known = {trials[0].release_id: MORE, trials[1].release_id: NOISE}
+    path = write_export([*trials, alone], tmp_path, lambda trial: known[trial.release_id])
+    for cells in (load_export(path), load_export(path)[::-1]):
+        assert {release: one.events for release, one in first_ledgers(cells).items()} == known
+
+
+def test_without_ledgers_an_export_is_what_it_was_before_it_had_any(tmp_path):
+    path = write_export(make_grid(repetitions=1), tmp_path)
+    header, *rest = lines(path)
+    assert json.loads(header) == {"format": FORMAT, "cells": len(rest)} and FORMAT == 1
+    assert not any("ledger" in json.loads(line) for line in rest)
+
+
+def test_ledgers_outlive_their_releases_and_give_way_with_them(tmp_path):
+    old = [make_trial("aim", repetition=place) for place in range(2)]
+    write_export(old, tmp_path, lambda trial: MORE if trial is old[0] else None)
+    later = make_trial("aim", repetition=2)
+    stored = [later.release_id, make_trial("ssp").release_id]
+    path = add_to_export(
+        [later, make_trial("ssp")], tmp_path, lambda trial: NOISE if trial.release_id in stored else None
+    )
+    assert ledgers(path) == {old[0].release_id: (0, MORE), make_trial("ssp").release_id: (0, NOISE)}
+    assert ledgers(add_to_export([replace(old[0], notes={"again": True})], tmp_path))[old[0].release_id] == (0, MORE)
+    again = add_to_export(old, tmp_path, lambda trial: NOISE)
+    assert ledgers(again)[old[0].release_id] == (0, NOISE), "what is at hand comes before what was"
+    other = replace(old[0], release_id="another")
+    assert ledgers(add_to_export([other], tmp_path)) == {make_trial("ssp").release_id: (0, NOISE)}
+
+
+def test_an_old_export_takes_in_the_ledgers_of_new_trials(tmp_path):
+    old = make_grid(repetitions=2)
+    write_export(old, tmp_path)
+    path = add_to_export([old[-1]], tmp_path, lambda trial: NOISE if trial.release_id == old[-1].release_id else None)
+    assert ledgers(path) == {old[-1].release_id: (1, NOISE)} and as_text(loaded(path)) == as_text(old)
 
 
 def test_an_export_of_the_same_trials_stays_as_it_is_however_it_was_compressed(tmp_path):
@@ -93,6 +161,16 @@ def test_a_damaged_export_is_named(content, tmp_path):
     (tmp_path / "trials.jsonl.xz").write_bytes(content)
     with pytest.raises(UserError, match="is damaged or of another version"):
         load_export(tmp_path / "trials.jsonl.xz")
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [('"events":0', '"events":3'), ('"kind"', '"kin"'), ('"ledgers":1', '"ledgers":0'), ('"rep', '"re')]
+)
+def test_a_ledger_that_does_not_fit_is_named_when_it_is_read(old, new, tmp_path):
+    path = write_export([make_trial(repetition=k) for k in (0, 1)], tmp_path, lambda trial: NOISE)
+    path.write_bytes(lzma.compress("\n".join(line.replace(old, new) for line in lines(path)).encode()))
+    with pytest.raises(UserError, match="is damaged or of another version"):
+        load_export(path)
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,25 @@
-"""What the ledger of a release says of what its cost rests on, where the release is at hand."""
+"""What the ledger of a release says of what its cost rests on, where the release, or its export, is at hand."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from dpbench.grid.records import Trial
 
 Events = Sequence[Mapping[str, Any]]
 LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a trial; None if it is not stored
+
+
+@dataclass(frozen=True)
+class FirstLedger:
+    """What an export keeps of the ledgers of a cell: the events of its first release, of this `repetition`."""
+
+    release: str
+    repetition: int
+    events: Events
 
 
 def no_ledgers(trial: Trial) -> None:

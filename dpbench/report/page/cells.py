@@ -1,4 +1,4 @@
-"""The trials cell by cell: what came out, and the trials themselves as lines of text."""
+"""The trials cell by cell: what came out, and the trials themselves with their ledgers, as data."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
 from dpbench.report.frames.alike import unfinished
 from dpbench.report.frames.frame import CELL, joined_frame
-from dpbench.report.frames.ledgers import LedgerOf
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
-from dpbench.report.page.facts import Register, Term, events_of, facts_of, marks_of, overspent
+from dpbench.report.page.facts import Register, Term, facts_of, marks_of, overspent
 from dpbench.report.page.filters import Filters, Tags
-from dpbench.report.text import aligned, mean_and_error, number, powers
-
-COLUMNS = ("repetition", "trial", "release", "status", "release s", "model s")  # of a trial, before its metrics
+from dpbench.report.page.ledgers import Ledgers, Told, lines_of
+from dpbench.report.page.packed import rounded
+from dpbench.report.text import mean_and_error, number, powers
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,7 @@ class Cell:
 
     `statuses` counts them, `overspent` is how many times what was asked they spent at most, `unpaid` what they read
     from the rows for nothing, `unfinished` how many integer programmes their time limit ended, in `ended` of them.
-    `trials` are lines of text, as there may be many thousands: `listed` of a `total`.
+    `trials` are columns of numbers, as there may be many thousands: `listed` of a `total`.
     """
 
     experiment: str
@@ -46,12 +45,24 @@ class Cell:
     unpaid: tuple[str, ...]
     marks: list[str]
     facts: list[tuple[str, list[Term]]]
-    events: list[tuple[str, str]] | None
-    trials: str
+    ledger: Told | None
+    trials: Mapping[str, Sequence[Any]]
     listed: int
     total: int
     unfinished: int = 0
     ended: int = 0
+
+    @property
+    def ledger_lines(self) -> list[tuple[str, str]]:
+        """The lines of the ledger that is shown."""
+        return [] if self.ledger is None else list(lines_of(self.ledger.events))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The trials that are listed, with where they stand and, if that is all there is, the first ledger."""
+        where = {"experiment": self.experiment, "dataset": self.dataset, "method": self.method, "epsilon": self.epsilon}
+        first = self.ledger and self.ledger.first
+        return {**where, "trials": self.trials, **({"first": first} if first else {})}
 
     @property
     def counts(self) -> str:
@@ -70,22 +81,28 @@ class Cells:
     """
 
     cells: list[Cell] = field(default_factory=list)
+    ledgers: Ledgers = field(default_factory=Ledgers)
     register: Register = field(default_factory=Register)
     metrics: dict[str, list[str]] = field(default_factory=dict)
     places: dict[str, list[int]] = field(default_factory=dict)
     trials: int = 0
 
+    @property
+    def data(self) -> dict[str, Any]:
+        """What is listed of every cell, and the events of all ledgers, by their places."""
+        return {"cells": [cell.data for cell in self.cells], "ledgers": self.ledgers.events}
 
-def cells_of(results: Sequence[Results], filters: Filters, ledger_of: LedgerOf, most: int) -> Cells:
+
+def cells_of(results: Sequence[Results], filters: Filters, ledgers: Ledgers, most: int) -> Cells:
     """The cells of every experiment, with `most` of their trials at most: the same number of each, failures first."""
-    found = Cells(trials=sum(len(one.trials) for one in results))
+    found = Cells(ledgers=ledgers, trials=sum(len(one.trials) for one in results))
     groups = [(one, group) for one in results if one.trials for group in _groups(one)]
     each = _share([len(group.trials) for _, group in groups], most)
     audits = read_audits(results[0].experiment.results)
     for place, (one, group) in enumerate(groups):
         for trial in group.trials:
             found.places.setdefault(trial.id, []).append(place)
-        found.cells.append(_cell(one, group, filters, ledger_of, audits, each, found.register))
+        found.cells.append(_cell(one, group, filters, ledgers, audits, each, found.register))
         told = found.metrics.setdefault(one.experiment.name, [])
         told += [text for text in map(_metric, group.rows) if text not in told]
     return found
@@ -145,7 +162,7 @@ def _cell(
     one: Results,
     made: _Group,
     filters: Filters,
-    ledger_of: LedgerOf,
+    ledgers: Ledgers,
     audits: Sequence[AuditRecord],
     each: int,
     register: Register,
@@ -157,7 +174,9 @@ def _cell(
     name = experiment.report["labels"].get(f"{key.release.mechanism.name}/{key.fit.model.name}", series)
     found = {str(row["metric"]): row for row in rows}
     order = _order(list(found), experiment.report)
-    events = ledger_of(group[0])
+    listed = _sample(group, each)
+    ledger = ledgers.told(listed)
+    events = None if ledger is None else ledger.events
     return Cell(
         experiment=experiment.name,
         dataset=filters.datasets.get(dataset, dataset),
@@ -173,9 +192,9 @@ def _cell(
             ("Results", [Term(" · ".join(_result(found[metric]) for metric in order))]),
             *facts_of(group, events, audits, register),
         ],
-        events=None if events is None else events_of(events),
-        trials=aligned(zip([*COLUMNS, *order], *(_line(trial, order) for trial in _sample(group, each)), strict=True)),
-        listed=min(each, len(group)),
+        ledger=ledger,
+        trials=_columns(listed, order, ledger),
+        listed=len(listed),
         total=len(group),
         unfinished=sum(programmes),
         ended=sum(count > 0 for count in programmes),
@@ -214,10 +233,19 @@ def _sample(group: Sequence[Trial], each: int) -> list[Trial]:
     return sorted(chosen, key=lambda one: (one.key.release.repetition, one.key.fit.draw, one.id))
 
 
-def _line(trial: Trial, metrics: Sequence[str]) -> list[str]:
-    values = {score.name: score.value for score in trial.scores}
-    run, draw = trial.runtime, trial.key.fit.draw
-    seconds = ["" if value is None else f"{value:.3g}" for value in (run.release_seconds, run.model_seconds)]
-    repetition = f"{trial.key.release.repetition}" + (f", draw {draw}" if draw else "")
-    scores = [f"{values[metric]:.5g}" if metric in values else "" for metric in metrics]
-    return [repetition, trial.id, trial.release_id, trial.status, *seconds, *scores]
+def _columns(trials: Sequence[Trial], metrics: Sequence[str], ledger: Told | None) -> dict[str, list[Any]]:
+    """What is listed of some trials, by name, to the digits that are shown."""
+    values = [{score.name: score.value for score in trial.scores} for trial in trials]
+    draws = [trial.key.fit.draw for trial in trials]
+    own = list(ledger.own) if ledger is not None else []
+    return {
+        "repetition": [trial.key.release.repetition for trial in trials],
+        **({"draw": draws} if any(draws) else {}),
+        "trial": [trial.id for trial in trials],
+        "release": [trial.release_id for trial in trials],
+        "status": [trial.status for trial in trials],
+        "release s": [rounded(trial.runtime.release_seconds, 3) for trial in trials],
+        "model s": [rounded(trial.runtime.model_seconds, 3) for trial in trials],
+        **{metric: [rounded(one.get(metric), 5) for one in values] for metric in metrics},
+        **({"ledger": own} if any(place is not None for place in own) else {}),
+    }

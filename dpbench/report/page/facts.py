@@ -1,10 +1,10 @@
-"""What a cell of the page says of its trials: what was asked and spent, the ledger, the settings and what made them."""
+"""What a cell of the page says of its trials: what was asked and spent, the settings and what made them."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from dpbench.report.frames.audited import AUDITED, measured
 from dpbench.report.frames.ledgers import Events, ex_post, is_claimed, may_be_claimed
 from dpbench.report.text import number
 
-EVENTS = 12  # kinds of draws that a cell lists
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
 
 
@@ -75,7 +74,7 @@ def facts_of(
     else:
         yield "Asked", [Term("nothing: a reference that is not private")]
     if inputs := sorted({str(name) for trial in group for name in trial.nonprivate_inputs}):
-        yield "Not paid for", [register.term(_short(name), name) for name in inputs]
+        yield "Not paid for", [register.term(short(name.partition(": ")[0]), name) for name in inputs]
     yield "Data", [register.term(str(release.dataset["name"]), _data(release))]
     yield "Mechanism", [_part("Mechanism", release.mechanism, register)]
     yield "Model", [_part("Model", key.fit.model, register)]
@@ -85,7 +84,7 @@ def facts_of(
     if trials.keys() != releases.keys():
         yield "Trials by", list(trials)
     if failures := Counter(_failure(trial) for trial in group if trial.error is not None):
-        yield "Failures", [Term(f"{count} × {text}") for text, count in failures.most_common(5)]
+        yield "Failures", [Term(text) for text in _alike(failures)]
 
 
 def _data(release: ReleaseKey) -> str:
@@ -157,6 +156,21 @@ def _failure(trial: Trial) -> str:
     return f"{told}: {_redacted(text)[:200]}" if text else told
 
 
+def _alike(failures: Counter[str]) -> list[str]:
+    """The most frequent failures with their counts, those that differ in numbers alone together.
+
+    >>> _alike(Counter({"3 bins are left": 2, "no rows": 1, "4 bins are left": 1}))
+    ['3 × 3 bins are left, and the like', '1 × no rows']
+    """
+    groups: dict[str, list[str]] = {}
+    for text, _ in failures.most_common():
+        groups.setdefault(re.sub(r"[0-9.]+", "#", text), []).append(text)
+    counts = Counter({tuple(texts): sum(failures[text] for text in texts) for texts in groups.values()})
+    return [
+        f"{count} × {texts[0]}{', and the like' if len(texts) > 1 else ''}" for texts, count in counts.most_common(5)
+    ]
+
+
 def _redacted(text: str) -> str:
     """The text with the last name alone of each path: what lies above it is a reader's business nowhere.
 
@@ -166,21 +180,7 @@ def _redacted(text: str) -> str:
     return _PATH.sub(lambda found: re.split(r"[/\\]", found[0])[-1], text)
 
 
-def events_of(events: Events) -> list[tuple[str, str]]:
-    """The draws of a ledger, equal ones together: what they told, and how."""
-    groups: dict[str, list[str]] = defaultdict(list)
-    for event in events:
-        drawn = {name: value for name, value in event.items() if name not in ("label", "kind")}
-        told = ", ".join(f"{name.replace('_', ' ')} {_short(value)}" for name, value in drawn.items())
-        groups[f"{str(event['kind']).replace('_', ' ')}: {told}"].append(str(event.get("label", "")))
-    lines: list[tuple[str, str]] = []
-    for how, labels in groups.items():
-        names = ", ".join(filter(None, dict.fromkeys(labels[:4]))) + (", ..." if len(labels) > 4 else "")
-        lines.append((names, f"{len(labels)} × {how}" if len(labels) > 1 else how))
-    more = len(lines) - EVENTS
-    return lines if more <= 0 else [*lines[:EVENTS], ("", f"and {more} more kinds of draws")]
-
-
-def _short(value: Any) -> str:
+def short(value: Any) -> str:
+    """A value in at most 80 characters."""
     text = number(value) if isinstance(value, float) else value if isinstance(value, str) else canonical(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

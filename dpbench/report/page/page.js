@@ -1,9 +1,27 @@
-// Charts read the numbers of the link that downloads them, when they come into view; the boxes choose what they show.
-// Tables and lists are filtered by the style sheet alone.
+// Charts and trials are unpacked when they come into view; the boxes choose what charts show. Tables and lists are
+// filtered by the style sheet alone. A browser that cannot unpack shows what stands there without JavaScript.
 (() => {
   const form = document.getElementById("filters");
   const drawn = [];
   const ticked = name => [...form.querySelectorAll(`[name=${name}]:checked`)];
+
+  async function unpack(text) {
+    const packed = new Blob([Uint8Array.from(atob(text), one => one.charCodeAt(0))]);
+    return new Response(packed.stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  }
+
+  const once = make => { let made; return () => made ??= make(); };
+  const packed = name => unpack(document.getElementById(`packed-${name}`).textContent);
+  const download = link => link.unpacked ??= unpack(link.href.split(",")[1]);
+  const figures = once(async () => JSON.parse(await packed("charts")));
+  const trials = once(async () => JSON.parse(await download(document.getElementById("trials-data"))));
+  const library = once(async () => {
+    const script = document.createElement("script");
+    script.textContent = await packed("library");
+    document.head.append(script);
+  });
+
+  // --- charts ---------------------------------------------------------------------------------------------------------
 
   function choose({view, figure}) {
     const methods = ticked("m").map(box => box.value), epsilons = ticked("e").map(box => +box.dataset.text);
@@ -13,29 +31,55 @@
     return view.runAsync();
   }
 
-  async function draw(place, figure, panel, url) {
+  async function draw(place, name, index) {
+    const values = await download(document.getElementById(`${name}-data`)), figure = (await figures())[name];
+    await library();
     const parse = Object.fromEntries(figure.numbers.map(name => [name, "number"]));
-    const spec = {...panel.spec, data: {url, format: {type: "csv", parse}}};
+    const spec = {...figure.panels[index].spec, data: {values, format: {type: "csv", parse}}};
     const {view} = await vegaEmbed(place, spec, {mode: "vega-lite", renderer: "svg", actions: false});
     drawn.push({view, figure});
     await choose({view, figure});
   }
 
-  const seen = new IntersectionObserver(entries => entries.filter(one => one.isIntersecting).forEach(({target}) => {
-    seen.unobserve(target);
-    target.draw();
-  }), {rootMargin: "300px"});
+  // --- trials and ledgers ---------------------------------------------------------------------------------------------
 
-  for (const charts of document.querySelectorAll("[data-chart]")) {
-    const name = charts.dataset.chart, url = document.getElementById(`${name}-data`).href;
-    const figure = JSON.parse(document.querySelector(`[data-of="${name}"]`).textContent);
-    charts.hidden = false;
-    charts.parentElement.classList.add("drawn");
-    charts.querySelectorAll(".chart").forEach((place, index) => {
-      place.draw = () => draw(place, figure, figure.panels[index], url);
-      seen.observe(place);
-    });
+  function element(name, attributes, ...content) {
+    const made = document.createElement(name);
+    Object.entries(attributes).forEach(([key, value]) => made.setAttribute(key, value));
+    made.append(...content);
+    return made;
   }
+
+  const digits = value => typeof value === "number" ? String(+value.toPrecision(6)) : String(value);
+
+  function draws(events, of) {
+    const lines = events.map(({kind, label, ...drawn}) => {
+      const fields = Object.entries(drawn).map(([name, value]) => `${name} ${digits(value)}`).join(", ");
+      const how = `${kind.replaceAll("_", " ")}: ${fields}`;
+      return element("li", {}, ...(label ? [element("b", {}, label), `: ${how}`] : [how]));
+    });
+    const title = element("summary", {}, `Every draw (${events.length}) of the release of ${of}`);
+    return element("details", {}, title, element("ol", {class: "ledger"}, ...lines));
+  }
+
+  async function list(cell) {
+    const place = +cell.id.slice(1), {cells, ledgers} = await trials(), {trials: columns, first} = cells[place];
+    const names = Object.keys(columns), own = new Map();
+    const shown = (name, value) => name === "ledger" ? (value === null ? "not stored" : "below") : value ?? "";
+    const row = cells => element("tr", {}, ...cells);
+    const head = row(names.map(name => element("th", {scope: "col"}, name)));
+    const rows = columns.trial.map((_, at) => row(names.map(name => element("td", {}, shown(name, columns[name][at])))));
+    const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
+    const frame = {class: "scroll", role: "group", tabindex: 0, "aria-label": `Trials of cell ${place + 1}`};
+    (columns.ledger ?? []).forEach((ledger, at) => {
+      if (ledger !== null) own.set(ledger, (own.get(ledger) ?? new Set()).add(columns.repetition[at]));
+    });
+    const opened = [...own].map(([ledger, of]) => draws(ledgers[ledger], `repetition ${[...of].join(", ")}`));
+    if (first) opened.push(draws(ledgers[first.ledger], `repetition ${first.repetition}`));
+    cell.querySelector(".trials").replaceChildren(element("div", frame, table), ...opened);
+  }
+
+  // --- what is shown --------------------------------------------------------------------------------------------------
 
   function filter() {
     drawn.forEach(choose);
@@ -46,4 +90,43 @@
   }
   form.addEventListener("change", filter);
   form.addEventListener("reset", () => setTimeout(filter));
+  if (!("DecompressionStream" in window)) return;
+
+  const seen = new IntersectionObserver(entries => entries.filter(one => one.isIntersecting).forEach(({target}) => {
+    seen.unobserve(target);
+    target.draw();
+  }), {rootMargin: "300px"});
+
+  for (const charts of document.querySelectorAll("[data-chart]")) {
+    charts.hidden = false;
+    charts.parentElement.classList.add("drawn");
+    charts.querySelectorAll(".chart").forEach((place, index) => {
+      place.draw = () => draw(place, charts.dataset.chart, index);
+      seen.observe(place);
+    });
+  }
+
+  document.addEventListener("toggle", ({target}) => {
+    const cell = target.open && target.matches(".cell") && target.querySelector(".inside");
+    if (cell && !cell.querySelector("table")) list(cell);
+  }, true);
+
+  // not every browser opens what a link leads into
+  function reveal() {
+    const target = document.getElementById(location.hash.slice(1));
+    for (let at = target; at; at = at.parentElement.closest("details")) at.open = true;
+    target?.scrollIntoView();
+  }
+  window.addEventListener("hashchange", reveal);
+  if (location.hash) reveal();
+
+  // what was packed is saved as plain text
+  document.addEventListener("click", async event => {
+    const link = event.target.closest("a.data");
+    if (!link || link.href.startsWith("blob:")) return;
+    event.preventDefault();
+    link.href = URL.createObjectURL(new Blob([await download(link)]));
+    link.download = link.download.replace(/\.gz$/, "");
+    link.click();
+  });
 })();

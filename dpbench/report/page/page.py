@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote
 
 import jinja2
 import pandas as pd
@@ -19,7 +19,7 @@ from dpbench.config import Paper
 from dpbench.errors import UserError
 from dpbench.files import write_file
 from dpbench.report.build import build_report
-from dpbench.report.frames.ledgers import LedgerOf
+from dpbench.report.frames.ledgers import FirstLedger, LedgerOf
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
@@ -27,7 +27,9 @@ from dpbench.report.page.cautions import differences, failures, overspending, un
 from dpbench.report.page.cells import Cells, cells_of
 from dpbench.report.page.documents import Block, blocks
 from dpbench.report.page.filters import Filters
+from dpbench.report.page.ledgers import Ledgers
 from dpbench.report.page.links import add_links, save_trials
+from dpbench.report.page.packed import address, packed, packed_json
 from dpbench.report.page.parts import Part, read_part, save_part
 from dpbench.report.paper import build_paper
 
@@ -36,22 +38,23 @@ TRIALS = 10_000  # listed at most: of more, a sample of each cell
 LARGEST_MB = 20.0  # of a page: larger ones are slow to open, and refused
 CLAIMS = "statements"  # the table of a paper's claims
 PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables of a paper as a whole, in their order
+NO_LEDGERS: Mapping[str, FirstLedger] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page: its part, the table behind it, and what its chart needs beside its numbers, as JSON."""
+    """A figure of the page: its part, the table behind it, and what its chart needs beside the numbers."""
 
     name: str
     title: str
     part: Part
     table: Sequence[Block]
-    chart: str
+    chart: Mapping[str, Any] | None
 
     @property
     def csv(self) -> str:
         """The address that downloads its numbers; the chart reads them from there."""
-        return f"data:text/csv;charset=utf-8,{quote(self.part.csv, safe=' ,.:;()[]=+-*/')}"
+        return address(packed(self.part.csv))
 
 
 @dataclass(frozen=True)
@@ -63,29 +66,39 @@ class Table:
     table: Sequence[Block]
 
 
-def write_paper_page(paper: Paper, results: Sequence[Results], folder: Path, ledger_of: LedgerOf) -> Path:
+def write_paper_page(
+    paper: Paper,
+    results: Sequence[Results],
+    folder: Path,
+    ledger_of: LedgerOf,
+    kept: Mapping[str, FirstLedger] = NO_LEDGERS,
+) -> Path:
     """Write the page of a paper into `folder`, from what `build_paper` writes; its path.
 
-    Raises `UserError` if there are no trials, or the page would be too large.
+    `ledger_of` gives the ledgers of the releases that are at hand, `kept` those of exports by the releases that they
+    stand for. Raises `UserError` if there are no trials, or the page would be too large.
     """
     _check_any(results, f"dpbench run experiment={(paper.experiments or ('...',))[0]}", paper.title)
     with TemporaryDirectory() as made:
         build_paper(paper, results, Path(made), save_part, save_trials)
         write_manifest(paper, results, Path(made))
-        return _write(paper.title, f"paper={paper.name}", paper.report, results, Path(made), folder, ledger_of)
+        ledgers = Ledgers(ledger_of, kept)
+        return _write(paper.title, f"paper={paper.name}", paper.report, results, Path(made), folder, ledgers)
 
 
-def write_experiment_page(results: Results, folder: Path, ledger_of: LedgerOf) -> Path:
+def write_experiment_page(
+    results: Results, folder: Path, ledger_of: LedgerOf, kept: Mapping[str, FirstLedger] = NO_LEDGERS
+) -> Path:
     """Write the page of an experiment into `folder`, from what `build_report` writes; its path.
 
-    Raises `UserError` if there are no trials, or the page would be too large.
+    `ledger_of` and `kept` as for a paper. Raises `UserError` if there are no trials, or the page would be too large.
     """
     one = results.experiment
     _check_any([results], f"dpbench run experiment={one.name}", one.name)
     with TemporaryDirectory() as made:
         build_report(results, Path(made), save_part, ledger_of, keep=save_trials)
         title, settings = one.title or one.name, f"experiment={one.name}"
-        return _write(title, settings, one.report, [results], Path(made), folder, ledger_of)
+        return _write(title, settings, one.report, [results], Path(made), folder, Ledgers(ledger_of, kept))
 
 
 def _check_any(results: Sequence[Results], run: str, name: str) -> None:
@@ -100,10 +113,10 @@ def _write(
     results: Sequence[Results],
     made: Path,
     folder: Path,
-    ledger_of: LedgerOf,
+    ledgers: Ledgers,
 ) -> Path:
     filters = Filters.of(results, report["panels"], report["labels"])
-    cells = cells_of(results, filters, ledger_of, TRIALS)
+    cells = cells_of(results, filters, ledgers, TRIALS)
     documents = {path.stem: blocks(path.read_text()) for path in sorted((made / "tables").glob("*.md"))}
     experiments = {str(spec["name"]): spec.get("experiments") or [] for spec in report["figures"]}
     for name, found in documents.items():
@@ -116,7 +129,9 @@ def _write(
     text = _template().render(
         title=title,
         settings=settings,
-        bundle=_bundle(),
+        library=packed(_bundle()),
+        charts=packed_json({one.name: one.chart for one in figures if one.chart is not None}),
+        trials=address(packed_json(cells.data)),
         filters=filters,
         figures=figures,
         tables=tables,
@@ -129,7 +144,6 @@ def _write(
         manifest=manifest,
         differs=differences(manifest),
         cells=cells,
-        has_ledgers=any(cell.events is not None for cell in cells.cells),
         by_experiment=_by_experiment(cells),
         totals=_totals(results),
         failures=failures(cells.cells),
@@ -169,13 +183,11 @@ def _title(spec: Mapping[str, Any]) -> str:
     return str(spec.get("title") or spec.get("metric") or spec["name"])
 
 
-def _chart(part: Part, filters: Filters) -> str:
-    """The chart as JSON that may stand in a script, with the methods of its series; "" if there is none."""
+def _chart(part: Part, filters: Filters) -> dict[str, Any] | None:
+    """The chart with the methods of its series; None if there is none."""
     if part.chart is None:
-        return ""
-    methods = {series: filters.method(series) for series in part.chart["series"]}
-    text = json.dumps({**part.chart, "methods": methods}, ensure_ascii=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
+        return None
+    return {**part.chart, "methods": {series: filters.method(series) for series in part.chart["series"]}}
 
 
 def _claims(path: Path) -> dict[str, int]:
@@ -208,14 +220,10 @@ def _totals(results: Sequence[Results]) -> dict[str, Any]:
 
 @cache
 def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, without what would end the element that it stands in."""
+    """Vega, Vega-Lite and Vega-Embed as one script."""
     import vl_convert
 
-    return (
-        vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-        .replace("</script", "<\\/script")
-        .replace("<!--", "<\\!--")
-    )
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def _template() -> jinja2.Template:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+from PIL import Image
 
 from dpbench.files import write_file
 from dpbench.report.figures.style import style
@@ -18,7 +19,8 @@ from dpbench.report.page.charts import chart_of
 from dpbench.report.page.looks import Look, looks_of
 from dpbench.report.text import csv_text
 
-WIDTH, QUALITY = 1000, 60  # pixels and WebP's quality of a picture
+WIDTH, COLOURS = 1000, 64  # of a picture: pixels, and colours, which make it sharper and smaller than a lossy one
+EFFORT = 60  # of WebP to make it small
 
 
 @dataclass(frozen=True)
@@ -37,16 +39,15 @@ class Part:
 
 def save_part(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> list[Path]:
     """Write `name`.json into `folder`; its path."""
-    file = io.BytesIO()
     looks, chart = looks_of(figure), chart_of(figure, drawn)
     with style():
         dpi = WIDTH / figure.get_figwidth()
-        figure.savefig(file, format="webp", dpi=dpi, pil_kwargs={"quality": QUALITY, "method": 6})
+        picture = _picture(figure, dpi)
     width, height = (round(dpi * inches) for inches in figure.get_size_inches())
     first = figure.axes[0]
     labels = [" ".join(label.split()) for label in (first.get_xlabel(), first.get_ylabel())]
     part = Part(
-        base64.b64encode(file.getvalue()).decode(),
+        base64.b64encode(picture).decode(),
         (width, height),
         [axes.get_title() for axes in figure.axes if len(figure.axes) > 1],
         [label for label in labels if label],
@@ -56,6 +57,14 @@ def save_part(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> l
         chart,
     )
     return [write_file(folder / f"{name}.json", json.dumps(asdict(part)))]
+
+
+def _picture(figure: Figure, dpi: float) -> bytes:
+    drawn, file = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi, pil_kwargs={"compress_level": 1})
+    few = Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.convert("RGB").save(file, format="webp", lossless=True, quality=EFFORT, method=6)
+    return file.getvalue()
 
 
 def read_part(path: Path) -> Part:

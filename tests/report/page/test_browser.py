@@ -1,14 +1,19 @@
 """The page in headless Chromium: as a reader meets it, with and without JavaScript."""
 
+import gzip
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from dpbench.cli import main
 from dpbench.commands.report import results_of
+from dpbench.commands.stored import ledgers
 from dpbench.config import Paper, compose, paper_of
-from dpbench.report.frames.ledgers import no_ledgers
+from dpbench.grid.store import Store
+from dpbench.report.export import write_export
+from dpbench.report.frames.ledgers import FirstLedger, no_ledgers
 from dpbench.report.frames.results import Results
 from dpbench.report.page.page import write_paper_page
 
@@ -52,8 +57,17 @@ def address(tmp_path_factory):
         Results(replace(experiment, name=name, dataset={**experiment.dataset, "name": data}), make_grid(data))
         for name, data in (("one", "adult"), ("two", "taxi"))
     ]
-    event = {"kind": "gaussian", "label": "X'X", "sensitivity": 2.0, "multiplier": 11.5}
-    return write_paper_page(paper, results, tmp_path_factory.mktemp("page"), lambda trial: [event]).as_uri()
+
+    noise = {"kind": "gaussian", "label": "X'X", "sensitivity": 2.0, "multiplier": 11.5}
+
+    def events(trial):
+        if trial.key.release.mechanism.name == "aim":
+            return None
+        return [noise, {**noise, "multiplier": 7.5}] if trial.key.release.repetition == 3 else [noise]
+
+    first = FirstLedger("a release that is not listed", 9, [{**noise, "label": "selected"}])
+    kept = {trial.release_id: first for one in results for trial in one.trials if events(trial) is None}
+    return write_paper_page(paper, results, tmp_path_factory.mktemp("page"), events, kept).as_uri()
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +86,22 @@ def arena(tmp_path_factory):
     """The page of the committed trials of a paper."""
     paper = paper_of("arena")
     results, _ = results_of(paper, [f"results={RESULTS}"], None, False)
-    return write_paper_page(paper, results, tmp_path_factory.mktemp("arena"), no_ledgers).as_uri()
+    return write_paper_page(paper, results, tmp_path_factory.mktemp("arena"), no_ledgers)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory, workbench):
+    """The page of a run that was exported, and of which nothing else was kept, as one meets it in a clean checkout."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("exported"))
+        bench = workbench(Path.cwd())
+        assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
+        store, folder = Store(bench.results, "grid"), bench.results / "grid"
+        write_export(store.all_trials(), folder, ledgers(store))
+        for gone in (bench.results / "releases", folder / "trials"):
+            shutil.rmtree(gone)
+        assert main(["report", str(folder)]) == 0
+        return (folder / "report.html").as_uri()
 
 
 @pytest.fixture
@@ -156,7 +185,77 @@ def test_a_number_of_a_table_leads_to_its_ledger_and_trials(visit):
     link.click()
     cell.wait_for()
     assert "gaussian: sensitivity 2, multiplier 11.5" in cell.inner_text()
-    assert "repetition  trial" in cell.locator("pre").inner_text()
+    trials = cell.locator(".trials")
+    trials.locator("table").wait_for()
+    assert trials.locator("th").all_inner_texts()[:4] == ["repetition", "trial", "release", "status"]
+    assert trials.locator("tbody tr").count() == 5
+    titles = trials.locator("summary")
+    assert titles.all_inner_texts() == [
+        "Every draw (1) of the release of repetition 0, 1, 2, 4",
+        "Every draw (2) of the release of repetition 3",
+    ]
+    titles.nth(1).click()
+    assert trials.locator("li:visible").all_inner_texts() == [
+        "X'X: gaussian: sensitivity 2, multiplier 11.5",
+        "X'X: gaussian: sensitivity 2, multiplier 7.5",
+    ]
+    assert page.told == []
+
+
+def test_a_ledger_that_stands_for_those_of_other_releases_opens_too(visit):
+    page = visit()
+    page.locator("#trials summary").first.click()
+    cell = page.locator("#trials .cell:has-text('DD-SSP')").first
+    cell.locator("summary").first.click()
+    assert "Ledger of the release of repetition 9; of the others listed: 5 not stored" in cell.inner_text()
+    cell.locator(".trials summary").click()
+    assert cell.locator(".trials summary").inner_text() == "Every draw (1) of the release of repetition 9"
+    assert cell.locator(".trials li:visible").inner_text() == "selected: gaussian: sensitivity 2, multiplier 11.5"
+    assert page.told == []
+
+
+def test_the_ledger_of_an_exported_trial_opens_where_its_release_is_not_stored(visit, exported):
+    page = visit(address=exported)
+    link = page.locator("tr:has-text('AdaSSP') td > a").first
+    link.evaluate("link => { for (let at = link; at; at = at.parentElement.closest('details')) at.open = true }")
+    link.click()
+    cell = page.locator(link.get_attribute("href"))
+    cell.wait_for()
+    assert "Ledger of the release of repetition 0; of the others listed: 1 not stored" in cell.inner_text()
+    assert "gaussian: " in cell.locator(".ledger").first.inner_text()
+    cell.locator(".trials table").wait_for()
+    assert cell.locator(".trials td:last-child").all_inner_texts() == ["below", "not stored"]
+    cell.locator(".trials summary").click()
+    draws = cell.locator(".trials li:visible").all_inner_texts()
+    assert len(draws) == 3 and all("multiplier" in one for one in draws)
+    assert page.told == []
+
+
+def test_numbers_and_trials_are_saved_as_plain_files_and_packed_without_javascript(visit, address):
+    saved = {}
+    for script in (True, False):
+        page = visit(java_script_enabled=script)
+        for name in ("figure1", "trials"):
+            with page.expect_download() as asked:
+                page.locator(f"#{name}-data").click()
+            content = asked.value.path().read_bytes()
+            saved[name, script] = content if script else gzip.decompress(content)
+            ending = "json" if name == "trials" else "csv"
+            assert asked.value.suggested_filename == f"{name}.{ending}{'' if script else '.gz'}"
+    assert saved["figure1", True].startswith(b"panel,series,")
+    assert all(saved[name, True] == saved[name, False] for name in ("figure1", "trials"))
+
+
+def test_a_browser_that_cannot_unpack_shows_the_pictures(chromium, address):
+    context = chromium.new_context()
+    context.add_init_script("delete window.DecompressionStream")
+    page = context.new_page()
+    page.goto(address)
+    assert page.locator("#figure1 .picture").is_visible() and not page.locator(".charts").first.is_visible()
+    page.locator("#filters summary").nth(0).click()
+    page.get_by_label("Adult", exact=True).check()
+    assert page.locator("#shown").inner_text() == "31 of 62 cells of trials shown"
+    context.close()
 
 
 def test_axe_finds_nothing_serious(visit):
@@ -172,13 +271,14 @@ def test_axe_finds_nothing_serious(visit):
 def test_a_page_of_committed_trials_is_drawn_and_axe_finds_nothing_serious(visit, arena):
     from axe_playwright_python.sync_playwright import Axe
 
-    page = visit(address=arena)
+    page = visit(address=arena.as_uri())
+    assert arena.stat().st_size < 5e6, "of 4,000 trials"
     drawn(page)
     names = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
     assert page.told == [] and len(names) == len(set(names))
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
-    assert visit(address=arena, width=390).evaluate("document.documentElement.scrollWidth") == 390
+    assert visit(address=arena.as_uri(), width=390).evaluate("document.documentElement.scrollWidth") == 390
 
 
 def test_without_javascript_pictures_tables_filters_and_trials_are_there(visit):

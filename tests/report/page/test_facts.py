@@ -1,8 +1,11 @@
 """What a cell of the page says of its trials."""
 
+from dataclasses import replace
+
 import pytest
 
-from dpbench.report.page.facts import EVENTS, Register, events_of, facts_of, marks_of, overspent
+from dpbench.grid.records import Failure
+from dpbench.report.page.facts import Register, facts_of, marks_of, overspent
 
 from ..made_up import make_trial
 
@@ -34,14 +37,9 @@ def test_what_was_asked_and_spent_and_by_which_proof():
 def test_failures_are_counted_and_no_folder_is_named():
     lost = [make_trial(status="oom", repetition=one) for one in range(2)]
     assert facts(lost)["Failures"] == "2 × oom in model: MemoryError: too big"
+    few = [replace(lost[0], error=Failure("E", f"{place} bins are left")) for place in (3, 4, 4)]
+    assert facts([*few, *lost])["Failures"].startswith("3 × oom in model: E: 4 bins are left, and the like · 2 × oom")
     register = Register()
     dict(facts_of([make_trial(parameters={"file": "/home/me/my.csv"})], None, [], register))
     (mechanism,) = [text for text in register.places if text.startswith("Mechanism")]
     assert "my.csv" in mechanism and "/home" not in mechanism
-
-
-def test_equal_draws_stand_together_and_a_long_ledger_is_cut():
-    (line,) = events_of([NOISE, {**NOISE, "label": "X'y"}])
-    assert line == ("X'X, X'y", "2 × gaussian: sensitivity 2, multiplier 11.5, count 1")
-    many = [{**NOISE, "multiplier": float(one)} for one in range(1, EVENTS + 4)]
-    assert events_of(many)[-1] == ("", "and 3 more kinds of draws")

@@ -98,7 +98,7 @@ def numbers(text, name):
 
 
 def cell(text, place):
-    found = text[: text.index("</pre>", text.index(f'id="c{place}"'))]
+    found = text[: text.index('<div class="trials">', text.index(f'id="c{place}"'))]
     return unescape(re.sub(r"<[^>]*>", " ", found[found.rindex("<summary>") :]))
 
 

@@ -1,9 +1,11 @@
+import base64
+import gzip
+import json
 import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 
@@ -11,6 +13,7 @@ from dpbench.config import Paper, compose
 from dpbench.errors import UserError
 from dpbench.grid.audits import AuditRecord, store_audit
 from dpbench.grid.records import Failure
+from dpbench.report.frames.ledgers import FirstLedger
 from dpbench.report.frames.results import Results
 from dpbench.report.page import page
 from dpbench.report.page.page import write_experiment_page, write_paper_page
@@ -108,6 +111,17 @@ def of_experiment(experiment, trials, folder, *notes, ledger_of=lambda trial: No
     return write_experiment_page(Results(experiment, trials, notes), folder, ledger_of).read_text()
 
 
+def unpacked(text, name):
+    """What the link of this id downloads."""
+    found = re.search(rf'id="{name}" [^>]*href="data:application/gzip;base64,([^"]*)"', text)
+    return gzip.decompress(base64.b64decode(found[1])).decode()
+
+
+def trials_of(text):
+    """The trials that the page lists, by cell."""
+    return json.loads(unpacked(text, "trials-data"))["cells"]
+
+
 def plain(text):
     """The words of the page, without tags and with single spaces."""
     return " ".join(re.sub(r"<[^>]*>", " ", text).split())
@@ -116,11 +130,10 @@ def plain(text):
 def test_each_figure_stands_there_with_its_picture_and_the_numbers_that_dpbench_figures_writes(made):
     text, folder = made
     for name in ("curve", "figure1"):
-        assert f'id="{name}-data" download="{name}.csv"' in text
+        assert f'id="{name}-data" download="{name}.csv.gz"' in text
         section = text[text.index(f'id="{name}"') :]
         assert 'src="data:image/webp;base64,' in section[: section.index("</section>")]
-    address = re.search(r'id="figure1-data" [^>]*href="data:text/csv;charset=utf-8,([^"]*)"', text)
-    assert unquote(address[1]) == (folder / "figures/figure1.csv").read_text()
+    assert unpacked(text, "figure1-data") == (folder / "figures/figure1.csv").read_text()
     assert 'alt="Both data sets. Panels: Adult; Taxi (part). Axes: privacy budget ε; mse (scaled target²)' in text
     assert "never_run" in text[text.index('id="cautions"') :], "what is not drawn is named"
 
@@ -132,17 +145,18 @@ def test_the_table_behind_a_figure_is_that_of_dpbench_figures_and_leads_to_the_t
     )
     name, first = (cell.strip() for cell in row.split("|")[1:3])
     found = re.search(
-        rf'<th scope="row">{re.escape(name)}</th>\s*<td data-e="0"><a href="#(c\d+)">{re.escape(first)}</a>', text
+        rf'<th scope="row">{re.escape(name)}</th>\s*<td data-e="0"><a href="#c(\d+)">{re.escape(first)}</a>', text
     )
-    cell = text[text.index(f'id="{found[1]}"') :]
-    cell = cell[: cell.index("</pre>")]
+    cell = text[text.index(f'id="c{found[1]}"') :]
+    cell = cell[: cell.index("</details>")]
     trial = next(
         one
         for one in make_grid()
         if (one.key.release.mechanism.parameters.get("calibration"), one.key.release.budget.epsilon) == ("paper", 0.05)
         and one.key.release.mechanism.name == "adassp"
     )
-    assert trial.id in cell and trial.release_id in cell
+    listed = trials_of(text)[int(found[1])]["trials"]
+    assert (trial.id, trial.release_id) in zip(listed["trial"], listed["release"], strict=True)
     assert f"mse {first.partition(' (')[0]} (5)" in cell, "the number is that of the table"
 
 
@@ -154,6 +168,33 @@ def test_a_cell_has_its_budget_its_ledger_and_what_made_it(made):
     assert "X'X" in cell.replace("&#39;", "'") and "gaussian: sensitivity 2, multiplier 11.5" in cell
     assert "a claim of third-party code on its own noise, not verified" in cell
     assert "privacy claimed, not proven" in text and "Made by: commit abc, x, 1 thread" in text
+
+
+def test_a_cell_shows_the_ledger_of_an_export_where_its_releases_are_not_at_hand(experiment, tmp_path):
+    trials = [make_trial(repetition=place) for place in range(3)]
+    others = [make_trial("adassp"), make_trial("exact", epsilon=math.inf)]
+    kept = dict.fromkeys([trial.release_id for trial in trials], FirstLedger(trials[0].release_id, 0, EVENTS[:1]))
+    results = Results(experiment, [*trials, *others])
+    text = write_experiment_page(results, tmp_path, lambda trial: None, kept).read_text()
+    told = plain(text[text.index('id="trials"') :])
+    assert "Ledger of the release of repetition 0; of the others listed: 2 not stored: X&#39;X : gaussian: " in told
+    assert told.count("No ledger is stored.") == 1, "of AdaSSP; what is not private needs none"
+    data = json.loads(unpacked(text, "trials-data"))
+    assert data["ledgers"] == [EVENTS[:1]], "with every draw"
+    (cell,) = [cell for cell in data["cells"] if "ledger" in cell["trials"]]
+    assert cell["trials"]["ledger"] == [0, None, None]
+
+
+def test_a_trial_takes_few_bytes(experiment, tmp_path):
+    def size(repetitions):
+        trials = [
+            make_trial(epsilon=eps, repetition=one, mse=math.sin(one + eps) ** 2)
+            for eps in (0.1, 0.5, 1, 2)
+            for one in range(repetitions)
+        ]
+        return len(of_experiment(experiment, trials, tmp_path))
+
+    assert size(350) - size(50) < 60 * 1200, "of ten thousand 0.6 MB"
 
 
 def test_verdicts_stand_on_the_page_and_are_counted_in_its_overview(made):
@@ -202,7 +243,7 @@ def test_text_is_text(experiment, tmp_path):
     text = of_experiment(replace(experiment, title=evil, report=report), trials, tmp_path, evil)
     found = Reader(text)
     assert "alert(" in text and "<script>alert" not in text
-    assert found.tags.count("script") == 4, "of the page: a mark, the numbers' chart, the library, the filters"
+    assert found.tags.count("script") == 4, "of the page: a mark, the library, the charts, what draws and filters"
     assert not [name for name, _ in found.attributes if name.startswith("on")]
 
 
@@ -242,7 +283,7 @@ def test_of_very_many_trials_a_sample_is_listed_and_said_to_be(experiment, tmp_p
     trials[49] = replace(make_trial(epsilon=0.1, repetition=49, status="oom"))
     text = of_experiment(experiment, trials, tmp_path)
     assert "Of 100 trials 40 are listed" in text and "20 of 50 trials:" in text
-    assert trials[49].id in text, "what failed is listed first"
+    assert trials[49].id in unpacked(text, "trials-data"), "what failed is listed first"
     assert "mse 0.08000 ± 0 (49 of 50)" in text, "the numbers are of all trials"
 
 

@@ -1,0 +1,105 @@
+"""The ledgers of the page: of a trial its own where the release is at hand, else that of the first of its cell."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+from dpbench.grid.records import Trial
+from dpbench.grid.seeds import canonical
+from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledgers
+from dpbench.report.page.facts import short
+from dpbench.report.text import span
+
+MANY = 3  # kinds of draws of one sort: more stand in one line, with their ranges
+PLAIN = {"count": 1, "rate": 1, "norm": "none"}  # what need not be said of a draw
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a cell shows: `events`, and `whose` they are. `own`: the place of each listed trial's ledger, None where it
+    is not at hand; `first`: the release of an export that is shown in their place.
+    """
+
+    whose: str
+    events: Events
+    own: Sequence[int | None]
+    first: Mapping[str, Any] | None = None
+
+
+@dataclass
+class Ledgers:
+    """All that the page shows, each once: `events`. `kept`: those of exports, by the releases that they stand for."""
+
+    ledger_of: LedgerOf = no_ledgers
+    kept: Mapping[str, FirstLedger] = field(default_factory=dict)
+    events: list[Events] = field(default_factory=list)
+    _places: dict[str, int] = field(default_factory=dict)
+    _own: dict[str, int | None] = field(default_factory=dict)
+
+    def told(self, listed: Sequence[Trial]) -> Told | None:
+        """What is known of the trials that a cell lists; None where no ledger is at hand."""
+        own = [self._of(trial) for trial in listed]
+        made = {trial.release_id: place for trial, place in zip(listed, own, strict=True) if trial.spent is not None}
+        for trial, place in zip(listed, own, strict=True):
+            if place is not None:
+                made.pop(trial.release_id, None)
+                return Told(_whose(trial.key.release.repetition, place, made.values()), self.events[place], own)
+        first = next((self.kept[trial.release_id] for trial in listed if trial.release_id in self.kept), None)
+        if first is None:
+            return None
+        place = self._put(first.events)
+        about = {"release": first.release, "repetition": first.repetition, "ledger": place}
+        return Told(_whose(first.repetition, place, made.values()), first.events, own, about)
+
+    def _of(self, trial: Trial) -> int | None:
+        """The place of the ledger of a trial's own release."""
+        name = trial.release_id
+        if name not in self._own:
+            events, first = self.ledger_of(trial), self.kept.get(name)
+            if events is None and first is not None and first.release == name:
+                events = first.events
+            self._own[name] = None if events is None else self._put(events)
+        return self._own[name]
+
+    def _put(self, events: Events) -> int:
+        place = self._places.setdefault(canonical(events), len(self.events))
+        if place == len(self.events):
+            self.events.append(events)
+        return place
+
+
+def _whose(repetition: int, shown: int, others: Iterable[int | None]) -> str:
+    """Such as "Ledger of the release of repetition 0; of the others listed: 2 the same, 1 not stored"."""
+    counts = Counter("not stored" if one is None else "the same" if one == shown else "different" for one in others)
+    told = ", ".join(f"{counts[how]} {how}" for how in ("the same", "different", "not stored") if counts[how])
+    return f"Ledger of the release of repetition {repetition}" + (f"; of the others listed: {told}" if told else "")
+
+
+def lines_of(events: Events) -> Iterator[tuple[str, str]]:
+    """The draws of a ledger: what they told, and how. Equal ones stand together, and those of a kind that are many."""
+    kinds: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
+    for event in events:
+        drawn = {name: value for name, value in event.items() if name not in ("kind", "label")}
+        kinds[str(event["kind"])].setdefault(canonical(drawn), []).append(event)
+    for kind, alike in kinds.items():
+        for group in alike.values() if len(alike) <= MANY else [list(chain(*alike.values()))]:
+            names = list(dict.fromkeys(str(event["label"]) for event in group if event.get("label")))
+            count = f"{len(group)} × " if len(group) > 1 else ""
+            told = short(", ".join(names)) if len(names) > 1 else "".join(names)
+            yield told, f"{count}{kind.replace('_', ' ')}{_ranges(group)}"
+
+
+def _ranges(group: Sequence[Mapping[str, Any]]) -> str:
+    """The fields of some draws of one kind, each with its values or their range."""
+    told = []
+    for name in dict.fromkeys(name for event in group for name in event if name not in ("kind", "label")):
+        values = [event[name] for event in group if name in event]
+        if any(value != PLAIN.get(name) for value in values):
+            numbers = all(isinstance(value, (int, float)) for value in values)
+            text = span(values, 6) if numbers else ", ".join(dict.fromkeys(map(short, values)))
+            told.append(f"{name.replace('_', ' ')} {short(text)}")
+    return f": {', '.join(told)}" if told else ""

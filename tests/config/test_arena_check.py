@@ -1,0 +1,19 @@
+"""The check of `dpbench recommend` asks the methods of the arena, under its protocol, on tables that are not in it."""
+
+import pytest
+
+from dpbench.config import compose
+
+
+@pytest.mark.parametrize(
+    ("task", "dataset", "left_out"), [("regression", "diabetes", set()), ("classification", "breast_cancer", {"dpsgd"})]
+)
+def test_the_check_has_the_protocol_of_its_arena(task, dataset, left_out):
+    arena, check = (compose([f"experiment={name}"]) for name in (f"arena_{task}", f"arena_check_{task}"))
+    ours, theirs = ({part.name: part for part in one.mechanisms} for one in (check, arena))
+    assert theirs.keys() - ours.keys() == left_out and all(part == theirs[name] for name, part in ours.items())
+    for name in ("models", "metrics", "delta", "relation", "calibrations", "draws", "sample", "seed"):
+        assert getattr(check, name) == getattr(arena, name), name
+    assert set(check.epsilons) < set(arena.epsilons)
+    datasets = [[grid.dataset["name"] for grid in one.grids] for one in (check, arena)]
+    assert datasets[0] == [dataset] and dataset not in datasets[1]
