@@ -7,7 +7,10 @@ from dpbench.config import compose
 
 @pytest.mark.parametrize(
     ("task", "tables", "left_out"),
-    [("regression", ["diabetes"], set()), ("classification", ["breast_cancer", "loans_without_state"], {"dpsgd"})],
+    [
+        ("regression", ["diabetes", "compas", "churn", "law"], set()),
+        ("classification", ["breast_cancer", "loans_without_state"], {"dpsgd"}),
+    ],
 )
 def test_the_check_has_the_protocol_of_its_arena(task, tables, left_out):
     arena, check = (compose([f"experiment={name}"]) for name in (f"arena_{task}", f"arena_check_{task}"))
