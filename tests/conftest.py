@@ -1,5 +1,6 @@
 """Small tables that any test may ask for, and a folder in which a user runs dpbench on a table of their own."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
+from dpbench.commands.stored import ledgers
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.grid.store import Store
+from dpbench.report.export import write_export
 from dpbench.targets import use_folder
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
@@ -88,6 +91,13 @@ class Workbench:
         *lines, last = path.read_text().splitlines(keepends=True)
         path.write_text("".join([*lines, change(last)]))
         return path
+
+    def keep_the_export_alone(self, name: str = "grid") -> None:
+        """Export the trials with their ledgers, and remove what is not in a clean checkout."""
+        store = Store(self.results, name)
+        write_export(store.all_trials(), self.results / name, ledgers(store))
+        for gone in (self.results / "releases", self.results / name / "trials"):
+            shutil.rmtree(gone)
 
     def drop_trials(self, name: str = "grid") -> None:
         """Remove all stored trials, and leave the releases and fits."""

@@ -1,13 +1,8 @@
 """`dpbench report` writes what is stored as one page."""
 
-import shutil
-
 import pytest
 
 from dpbench.cli import main
-from dpbench.commands.stored import ledgers
-from dpbench.grid.store import Store
-from dpbench.report.export import write_export
 from dpbench.report.page import page
 
 
@@ -30,10 +25,8 @@ def test_the_page_of_a_run_by_its_folder_alone_with_the_ledgers_of_its_releases(
 
 def test_the_page_of_an_export_alone_has_the_ledgers_of_first_releases(bench, capsys):
     assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
-    store, folder = Store(bench.results, "grid"), bench.results / "grid"
-    write_export(store.all_trials(), folder, ledgers(store))
-    for gone in (bench.results / "releases", folder / "trials"):
-        shutil.rmtree(gone)
+    folder = bench.results / "grid"
+    bench.keep_the_export_alone()
     assert main(["report", str(folder)]) == 0
     text = (folder / "report.html").read_text()
     assert "Ledger of the release of repetition 0; of the others listed: 1 not stored" in text

@@ -9,10 +9,7 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.commands.report import results_of
-from dpbench.commands.stored import ledgers
 from dpbench.config import Paper, compose, paper_of
-from dpbench.grid.store import Store
-from dpbench.report.export import write_export
 from dpbench.report.frames.ledgers import FirstLedger, no_ledgers
 from dpbench.report.frames.results import Results
 from dpbench.report.page.page import write_paper_page
@@ -96,10 +93,8 @@ def exported(tmp_path_factory, workbench):
         patch.chdir(tmp_path_factory.mktemp("exported"))
         bench = workbench(Path.cwd())
         assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
-        store, folder = Store(bench.results, "grid"), bench.results / "grid"
-        write_export(store.all_trials(), folder, ledgers(store))
-        for gone in (bench.results / "releases", folder / "trials"):
-            shutil.rmtree(gone)
+        folder = bench.results / "grid"
+        bench.keep_the_export_alone()
         assert main(["report", str(folder)]) == 0
         return (folder / "report.html").as_uri()
 
