@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -12,6 +12,7 @@ from dpbench.data.domain import Domain
 from dpbench.data.table import count_test_rows
 from dpbench.errors import UserError, shown
 from dpbench.grid.seeds import canonical
+from dpbench.mechanisms.query_release import HISTOGRAM_MB, HISTOGRAMS, check_histogram
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.resources import PACKAGE
 
@@ -30,8 +31,8 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
     The number of rows is what a mechanism takes for n: `expected_rows` if it has this parameter and neighbours are not
     known to be as many, else that of the data set's card. Where neither is there, the mechanism looks when it runs.
 
-    Raises `UserError` for a workload or degree that the domain does not have, a count below 1, or more teachers, or
-    rows in a batch, than rows.
+    Raises `UserError` for a workload or degree that the domain does not have, a domain of which no histogram can be
+    kept, a count below 1, or more teachers, or rows in a batch, than rows.
     """
     where = f"dataset={experiment.dataset.get('name')}"
     for part in (*experiment.mechanisms, *experiment.metrics):
@@ -42,7 +43,7 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
                 raise UserError(f"{part.group}.{part.name}, {where}: {error}") from error
     for mechanism in filter(_ours, experiment.mechanisms):
         rows, known = _rows(mechanism, experiment)
-        for name, value in _counts(mechanism.parameters):
+        for name, value in _numbers(mechanism.parameters, COUNTS):
             setting = f"{mechanism.group}.{mechanism.name}.{name}"
             if value < 1:
                 raise UserError(f"{setting} must be at least 1, not {shown(value)}")
@@ -50,6 +51,11 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
                 raise UserError(f"{setting}={value}: {where} has {len(domain.names)} attributes; lower it")
             if rows is not None and name.split(".")[-1] in AT_MOST_ROWS and value > rows:
                 raise UserError(f"{setting}={value:,} is more than the {rows:,} {known}; lower it")
+        method = mechanism.parameters.get("method", mechanism.target.rpartition(".")[2])  # a search has one
+        if method in HISTOGRAMS:
+            limits = [limit for _, limit in _numbers(mechanism.parameters, {"max_model_mb"})]
+            who = f"{mechanism.group}.{mechanism.name}, {where}: {method}"
+            check_histogram(who, domain, min(limits, default=HISTOGRAM_MB))
 
 
 def _ours(part: Part) -> bool:
@@ -62,14 +68,14 @@ def _check_workload(domain: Domain, workload: str) -> None:
     cliques_of(domain, json.loads(workload))
 
 
-def _counts(parameters: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """The counts among the parameters, those in lists too, and in the `grid` and `shared` ones of a search."""
+def _numbers(parameters: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, Any]]:
+    """The numbers of these names, those in lists too, and in the `grid` and `shared` ones of a search."""
     for name, value in parameters.items():
         if name in ("grid", "shared") and isinstance(value, Mapping):
-            yield from ((f"{name}.{inner}", count) for inner, count in _counts(value))
-        elif name in COUNTS:
+            yield from ((f"{name}.{inner}", number) for inner, number in _numbers(value, names))
+        elif name in names:
             values = value if isinstance(value, list) else [value]
-            yield from ((name, one) for one in values if isinstance(one, int) and not isinstance(one, bool))
+            yield from ((name, one) for one in values if isinstance(one, int | float) and not isinstance(one, bool))
 
 
 def _rows(mechanism: Part, experiment: Experiment) -> tuple[int | None, str]:

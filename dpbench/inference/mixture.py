@@ -17,7 +17,7 @@ import numpy.typing as npt
 from .engines import Model, State, check_effort
 from .measurements import Array, Clique, InferenceError, Measurement, Target, canonical, checked_sizes, fold, loss_of
 from .model import with_total
-from .products import Places, softmax, softmax_slope, table, table_slopes
+from .products import Places, large_table, softmax, softmax_slope, table, table_slopes
 from .sampling import rounded_column
 from .trees import BYTES_PER_CELL, BYTES_PER_MB
 
@@ -73,7 +73,7 @@ class MixtureModel(Model):
         """See `Model.answer`."""
         answers = {}
         for names in (canonical(clique, self.sizes) for clique in cliques):
-            law = table([self.products[name] for name in names]) if names else np.ones(())
+            law = large_table([self.products[name] for name in names]) if names else np.ones(())
             answers[names] = with_total(law, self.total)
         return answers
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from .measurements import Array
+from .products import BLOCK
 from .queries import Places
 
 Laws = npt.NDArray[Any]
@@ -48,6 +49,15 @@ class ProductQueries:
         others = [weights * np.prod(np.delete(entries, j, axis=0), axis=0) for j in range(len(entries))]
         found: Laws = self._places @ np.concatenate(others)
         return found[:-1]
+
+    def slope_at(self, laws: Laws, slopes: Array) -> Laws:
+        """`slope` by their entries of these laws, some queries at a time where all have over `BLOCK` entries."""
+        most = max(BLOCK // (self.columns.shape[1] * laws.shape[1]), 1)
+        found = np.zeros_like(laws)
+        for i in range(0, len(slopes), most):
+            some = ProductQueries(self.columns[i : i + most], self.levels)
+            found += some.slope(some.entries(laws), slopes[i : i + most])
+        return found
 
     @cached_property
     def _places(self) -> Any:

@@ -4,6 +4,7 @@
 neighbouring columns, from `starts[j]` on. Of a clique's attributes only these columns are passed on, as a list.
 """
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from .measurements import Array
 
 Places = npt.NDArray[np.intp]
+BLOCK = 2**24  # numbers in one temporary of the answers of a mixture: 128 MB
 
 
 def softmax(logits: Array, starts: Places) -> Array:
@@ -37,6 +39,17 @@ def table(parts: Sequence[Array]) -> Array:
     """
     left, right = _halves(parts)
     return np.asarray(left.T @ right / len(left)).reshape([p.shape[1] for p in parts])
+
+
+def large_table(parts: Sequence[Array]) -> Array:
+    """`table`, made piece by piece where a temporary of it would have over `BLOCK` numbers."""
+    half, widths = len(parts) // 2, [part.shape[1] for part in parts]
+    larger = max(range(half, len(parts)), range(half), key=lambda places: math.prod(widths[j] for j in places))
+    j = max(larger, key=lambda j: widths[j])
+    if len(larger) == 1 or widths[j] == 1 or len(parts[0]) * math.prod(widths[j] for j in larger) <= BLOCK:
+        return table(parts)
+    pieces = np.array_split(parts[j], 2, axis=1)
+    return np.concatenate([large_table([*parts[:j], piece, *parts[j + 1 :]]) for piece in pieces], axis=j)
 
 
 def table_slopes(parts: Sequence[Array], slope: Array) -> list[Array]:

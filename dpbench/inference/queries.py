@@ -7,7 +7,7 @@ marginal. All cells of a marginal are answered at once, so that no matrix of que
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from .engines import Model
 from .measurements import Array, Clique, InferenceError, canonical
+from .products import BLOCK
 
 Places = npt.NDArray[np.intp]
 Slab = tuple[int | slice, ...]
@@ -126,26 +127,47 @@ class QueryWorkload:
         """The answers of a mixture of K product distributions of the same weight.
 
         **Shapes**: `probabilities` (K, W), the levels of each attribute in neighbouring columns, in the order of
-        `sizes`. Marginals that differ in their first attribute alone are one matrix product.
+        `sizes`. Marginals that differ in their first attribute alone are one matrix product; more, where that would
+        take temporaries of over `BLOCK` numbers.
         """
         K, answers, laws = len(probabilities), np.empty(len(self)), np.ascontiguousarray(probabilities.T)
-        laws_of = dict(zip(self.sizes, np.split(laws, np.cumsum(list(self.sizes.values()))[:-1]), strict=True))
+        weight, ends = np.full((1, K), 1 / K, dtype=laws.dtype), np.cumsum(list(self.sizes.values()))[:-1]
+        laws_of, weighted = (dict(zip(self.sizes, np.split(law, ends), strict=True)) for law in (laws, weight * laws))
         order = sorted(range(len(self.cliques)), key=lambda i: self.cliques[i][1:])
         for tail, group in groupby(order, key=lambda i: self.cliques[i][1:]):
-            places = list(group)
-            law = np.full((1, K), 1 / K, dtype=laws.dtype)
-            for name in tail:
-                law = (law[:, None] * laws_of[name]).reshape(-1, K)
-            found = np.concatenate([laws_of[self.cliques[i][0]] for i in places]) @ law.T
-            sizes = [self.sizes[self.cliques[i][0]] for i in places]
-            for i, part in zip(places, np.split(found, np.cumsum(sizes)[:-1]), strict=True):
-                answers[self.starts[i] : self.starts[i + 1]] = part.ravel()
+            places, start = list(group), 0
+            firsts = [laws_of[self.cliques[i][0]] for i in places]
+            sizes = [len(law) for law in firsts]
+            others = [weighted[tail[0]], *(laws_of[name] for name in tail[1:])] if tail else [weight]
+            for parts in _blocks(others, BLOCK // max(K, sum(sizes))):
+                law = parts[0]
+                for one in parts[1:]:
+                    law = (law[:, None] * one).reshape(-1, K)
+                found = np.concatenate(firsts) @ law.T
+                for i, part in zip(places, np.split(found, np.cumsum(sizes)[:-1]), strict=True):
+                    table = answers[self.starts[i] : self.starts[i + 1]].reshape(len(part), -1)
+                    table[:, start : start + len(law)] = part
+                start += len(law)
         return answers
 
     def of_model(self, model: Model) -> Array:
         """The answers of a fitted model, divided by its total."""
         tables = model.answer(self.cliques)
         return np.concatenate([np.zeros(0), *(tables[clique].ravel() for clique in self.cliques)]) / model.total
+
+
+def _blocks(laws: Sequence[Array], most: int) -> Iterator[Sequence[Array]]:
+    """Parts of the laws (levels, K), which together have all combinations of their levels, in row-major order.
+
+    A part has `most` combinations, or one.
+    """
+    several = [j for j, law in enumerate(laws) if len(law) > 1]
+    if not several or math.prod(map(len, laws)) <= most:
+        yield laws
+    else:
+        j = several[0]
+        for half in np.array_split(laws[j], 2):
+            yield from _blocks([*laws[:j], half, *laws[j + 1 :]], most)
 
 
 def _sum_out(table: Array, axes: list[int], wanted: Sequence[tuple[frozenset[int], int]], answers: Array) -> None:

@@ -225,7 +225,7 @@ def worst(c: Floats, gamma: float, most: int | None) -> Places:
 
 def absolute_loss(measured: ProductQueries, laws: Laws, c: Floats) -> tuple[float, Laws]:
     """The mean of the |c_j| (Algorithm 4), c_j = a_j - q_j, and its derivative by the laws (W, B)."""
-    return float(np.abs(c).mean()), measured.slope(measured.entries(laws), -np.sign(c) / len(c))
+    return float(np.abs(c).mean()), measured.slope_at(laws, -np.sign(c) / len(c))
 
 
 def cosine_rate(rate: float, part: float) -> float:

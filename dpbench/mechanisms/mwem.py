@@ -12,7 +12,7 @@ from dpbench.data.table import Table
 from dpbench.errors import check_known, check_positive
 from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
-from dpbench.mechanisms.query_release import check_histogram
+from dpbench.mechanisms.query_release import HISTOGRAM_MB, check_histogram
 from dpbench.mechanisms.supports import Support, WholeDomain, reweighed
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
@@ -33,7 +33,7 @@ def mwem(
     rate: float = 1.0,
     repeated: str = "mean",
     alpha: float = 0.5,
-    max_model_mb: float = 80,
+    max_model_mb: float = HISTOGRAM_MB,
     rows: int | None = None,
     calibration: str = "tight",
 ) -> Release:
@@ -55,17 +55,17 @@ def mwem(
     measured more than once, the `mean` of its answers or the `newest` (the authors' code). `rows`: the number of
     synthetic rows (None: n).
     """
-    check_positive("mwem", rate=rate)
-    check_known("repeated", repeated, REPEATED)
-    support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
     check_histogram("mwem", train.domain, max_model_mb)
+    support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
+    family = Mwem(support, past, rate, repeated)
+    check_weights("mwem", family)
     return reweighed(
         "mwem",
         train,
         budget,
         rng,
         support,
-        Mwem(support, past, rate, repeated),
+        family,
         rounds=rounds,
         per_round=per_round,
         alpha=alpha,
@@ -112,3 +112,9 @@ class Mwem:
                 D[slab] *= factor
         D /= D.sum()
         return D
+
+
+def check_weights(mechanism: str, family: Mwem) -> None:
+    """Raises `UserError` for a parameter out of range."""
+    check_positive(mechanism, rate=family.rate)
+    check_known("repeated", family.repeated, REPEATED)

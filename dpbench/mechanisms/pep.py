@@ -13,7 +13,7 @@ from dpbench.errors import UserError, check_known
 from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.fitting import check_settings
-from dpbench.mechanisms.query_release import check_histogram
+from dpbench.mechanisms.query_release import HISTOGRAM_MB, check_histogram
 from dpbench.mechanisms.supports import Support, WholeDomain, reweighed
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
@@ -39,7 +39,7 @@ def pep(
     repeated: str = "mean",
     clipped: str = "measurement",
     alpha: float = 0.5,
-    max_model_mb: float = 80,
+    max_model_mb: float = HISTOGRAM_MB,
     rows: int | None = None,
     calibration: str = "tight",
 ) -> Release:
@@ -61,32 +61,23 @@ def pep(
     authors' code, where a negative one keeps a violation that nothing reduces). `rows`: the number of synthetic rows
     (None: n).
     """
-    support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
-    check_projections("pep", projections, gamma)
-    check_settings("pep", tolerance=None, increase=increase)
-    check_known("repeated", repeated, REPEATED)
-    check_known("clipped", clipped, CLIPPED)
     check_histogram("pep", train.domain, max_model_mb)
+    support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
+    family = Pep(support, projections, gamma, increase, repeated, clipped)
+    check_projections("pep", family)
     return reweighed(
         "pep",
         train,
         budget,
         rng,
         support,
-        Pep(support, projections, gamma, increase, repeated, clipped),
+        family,
         rounds=rounds,
         per_round=per_round,
         alpha=alpha,
         rows=rows,
         calibration=calibration,
     )
-
-
-def check_projections(mechanism: str, projections: int, gamma: float) -> None:
-    """Raises `UserError` for less than one projection or a negative tolerance."""
-    check_settings(mechanism, tolerance=None, projections=projections)
-    if not gamma >= 0:
-        raise UserError(f"{mechanism}: gamma must be at least 0, not {gamma}")
 
 
 @dataclass(frozen=True)
@@ -146,3 +137,12 @@ class Pep:
         if (query, other) not in self.overlaps:
             self.overlaps[query, other] = self.support.overlap(query, other)
         return self.overlaps[query, other]
+
+
+def check_projections(mechanism: str, family: Pep) -> None:
+    """Raises `UserError` for a parameter out of range."""
+    check_settings(mechanism, tolerance=None, projections=family.projections, increase=family.increase)
+    if not family.gamma >= 0:
+        raise UserError(f"{mechanism}: gamma must be at least 0, not {family.gamma}")
+    check_known("repeated", family.repeated, REPEATED)
+    check_known("clipped", family.clipped, CLIPPED)

@@ -23,7 +23,10 @@ def pep_pub(
     rounds: int = 50,
     per_round: int = 1,
     projections: int = 25,
+    increase: int | None = None,
     gamma: float = 0.0,
+    repeated: str = "mean",
+    clipped: str = "measurement",
     start: str = "public",
     alpha: float = 0.5,
     rows: int | None = None,
@@ -39,16 +42,17 @@ def pep_pub(
 
     `start`: D_0, the public rows' own frequencies (`public`) or `uniform`. The other parameters are those of `pep`.
     """
-    check_projections("pep_pub", projections, gamma)
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
     support = PublicRows.of("pep_pub", queries, public, start)
+    family = Pep(support, projections, gamma, increase, repeated, clipped)
+    check_projections("pep_pub", family)
     return reweighed(
         "pep_pub",
         train,
         budget,
         rng,
         support,
-        Pep(support, projections, gamma),
+        family,
         rounds=rounds,
         per_round=per_round,
         alpha=alpha,

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpbench.data.table import Table
-from dpbench.errors import check_positive
 from dpbench.inference.queries import QueryWorkload
-from dpbench.mechanisms.mwem import Mwem
+from dpbench.mechanisms.mwem import Mwem, check_weights
 from dpbench.mechanisms.supports import PublicRows, reweighed
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
@@ -25,6 +24,7 @@ def pmw_pub(
     per_round: int = 1,
     past: bool = True,
     rate: float = 1.0,
+    repeated: str = "mean",
     start: str = "public",
     alpha: float = 0.5,
     rows: int | None = None,
@@ -40,16 +40,17 @@ def pmw_pub(
 
     `start`: D_0, the public rows' own frequencies (`public`) or `uniform`. The other parameters are those of `mwem`.
     """
-    check_positive("pmw_pub", rate=rate)
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
     support = PublicRows.of("pmw_pub", queries, public, start)
+    family = Mwem(support, past, rate, repeated)
+    check_weights("pmw_pub", family)
     return reweighed(
         "pmw_pub",
         train,
         budget,
         rng,
         support,
-        Mwem(support, past, rate),
+        family,
         rounds=rounds,
         per_round=per_round,
         alpha=alpha,

@@ -20,17 +20,24 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
-WITHOUT_HISTOGRAM = "gem, rap_softmax, aim, mst or dualquery"  # by their names in conf/
+HISTOGRAMS = ("mwem", "pep")  # the methods that keep a table over the whole domain
+HISTOGRAM_MB = 80.0  # the largest, unless told otherwise
+WITHOUT_HISTOGRAM = "gem, gem_small, rap, rap_softmax, dualquery, fem, aim, aim_mixture, mst, mwem_pgm"  # as in conf/
+ON_PUBLIC_ROWS = "pmw_pub, pep_pub, gem_pub"  # these keep none either
 
 
-def check_histogram(mechanism: str, domain: Domain, max_model_mb: float) -> None:
-    """Raises `UserError` for a domain whose table exceeds the limit, with the methods that keep none."""
+def check_histogram(method: str, domain: Domain, max_model_mb: float) -> None:
+    """Raises `UserError` for a domain whose table exceeds the limit, with the methods that keep none.
+
+    The plan calls it with the declared domain, and each of `HISTOGRAMS` again.
+    """
     mb = histogram_mb(domain.sizes)
     if mb > max_model_mb:
         raise UserError(
-            f"{mechanism} keeps a probability for each of the {math.prod(domain.sizes.values()):,} cells of the "
-            f"domain, {mb:,.3g} MB, and the limit is {max_model_mb:g} MB; raise mechanism.{mechanism}.max_model_mb, "
-            f"declare fewer bins, leave attributes out (dataset.drop), or use {WITHOUT_HISTOGRAM}"
+            f"{method} keeps a probability for each of the {math.prod(domain.sizes.values()):,} cells of the domain, "
+            f"{mb:,.3g} MB, and the limit is {max_model_mb:g} MB; raise max_model_mb, declare fewer bins, leave "
+            f"attributes out (dataset.drop), or take a method that keeps none: {WITHOUT_HISTOGRAM}; with public "
+            f"rows {ON_PUBLIC_ROWS}"
         )
 
 

@@ -20,8 +20,11 @@ from dpbench.mechanisms.adaptive import rho_of
 from dpbench.mechanisms.dualquery import dualquery
 from dpbench.mechanisms.fem import fem
 from dpbench.mechanisms.gem import gem
+from dpbench.mechanisms.gem_pub import gem_pub
 from dpbench.mechanisms.mwem import mwem
 from dpbench.mechanisms.pep import pep
+from dpbench.mechanisms.pep_pub import pep_pub
+from dpbench.mechanisms.pmw_pub import pmw_pub
 from dpbench.mechanisms.rap import rap
 from dpbench.mechanisms.rap_softmax import rap_softmax
 from dpbench.mechanisms.workload import Workload, cliques_of
@@ -36,7 +39,7 @@ from dpbench.releases import Release
 from dpbench.releases.answers import answers_of
 
 METHODS: dict[str, Callable[..., Release]] = {
-    method.__name__: method for method in (mwem, pep, gem, rap, rap_softmax, dualquery, fem)
+    method.__name__: method for method in (mwem, pep, gem, rap, rap_softmax, dualquery, fem, pmw_pub, pep_pub, gem_pub)
 }
 TUNINGS = ("optimistic", "random_search")
 
@@ -50,6 +53,7 @@ def query_search(
     tuning: str,
     grid: Mapping[str, Sequence[Any]],
     shared: Mapping[str, Any],
+    public: Table | None = None,
     workload: Workload = 3,
     eta: float = 1.0,
     gamma: float = 0.1,
@@ -69,7 +73,7 @@ def query_search(
     setting in each run, which is no worse.
 
     `method`: one of `METHODS`, with the parameters `shared` in all runs and each combination of the values of `grid`.
-    `score_share` is the part of a run's rho that pays for its score.
+    `public`: the rows of those that take them. `score_share` is the part of a run's rho that pays for its score.
 
     Raises `UserError` for what the method refuses, an unknown method or tuning, or an empty grid; `NoEstimateError` if
     no run gave a distribution.
@@ -79,7 +83,7 @@ def query_search(
     settings = settings_of(grid)
     _check_parameters(method, grid, shared)
     rho_of("query_search", train, budget, "tight")  # refuses what no method can run on
-    runs = Runs(train, method, shared, workload)
+    runs = Runs(train, public, method, shared, workload)
     if tuning == "optimistic":
         return _all_settings(runs, budget, rng, settings)
     return _random_search(runs, budget, rng, settings, eta=eta, gamma=gamma, score_share=score_share)
@@ -96,7 +100,8 @@ def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 
 
 def _check_parameters(method: str, grid: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
-    known = [name for name, one in signature(METHODS[method]).parameters.items() if one.kind is one.KEYWORD_ONLY]
+    parameters = signature(METHODS[method]).parameters.values()
+    known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "public"]
     for name in (*grid, *shared):
         check_known(f"parameter of {method}", name, known)
     for name in sorted({"workload", *grid} & {*shared}):
@@ -106,17 +111,20 @@ def _check_parameters(method: str, grid: Mapping[str, Any], shared: Mapping[str,
 
 @dataclass(frozen=True)
 class Runs:
-    """What all runs of a search share: the private rows, the method and its fixed parameters."""
+    """What all runs of a search share: the private and public rows, the method and its fixed parameters."""
 
     train: Table
+    public: Table | None
     method: str
     shared: Mapping[str, Any]
     workload: Workload
 
     def run(self, budget: Budget, rng: np.random.Generator, setting: Mapping[str, Any]) -> Release | None:
         """A release with this setting; None if what was fitted diverged, which its noisy answers tell."""
+        method = METHODS[self.method]
+        public = {"public": self.public} if "public" in signature(method).parameters else {}
         try:
-            return METHODS[self.method](self.train, budget, rng, workload=self.workload, **self.shared, **setting)
+            return method(self.train, budget, rng, workload=self.workload, **public, **self.shared, **setting)
         except NoEstimateError:
             return None
 
@@ -161,7 +169,11 @@ def _random_search(
     gamma: float,
     score_share: float,
 ) -> Release:
-    """A secret number of runs; the best by its private score. Nothing of the others, nor their number, is released."""
+    """A secret number of runs; the best by its private score. Nothing of the others, nor their number, is released.
+
+    `unfinished` counts programmes of the best run alone: what they were is post-processing of its noisy answers, and
+    how long each took depends on the machine, so that it tells no more of the rows, or of the number of runs.
+    """
     (run_multiplier,), score_multiplier = search_multipliers(
         budget.epsilon, budget.delta, ((1.0, 1),), eta=eta, gamma=gamma, score_share=score_share
     )
@@ -185,4 +197,5 @@ def _random_search(
     if best is None:
         raise NoEstimateError(f"query_search: no run of {runs.method} gave a distribution")
     found = {"setting": chosen, "score": least}
+    found |= {name: count for name, count in best.diagnostics.items() if name == "unfinished"}
     return Release(best.domain, budget, ledger, best.parts, found, best.nonprivate_inputs)

@@ -1,5 +1,6 @@
 """What cannot run is refused with the plan: settings against the declared attributes and rows."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpbench.data.load import declared_domain
 from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan
 from dpbench.grid.shapes import COUNTS, check_shapes
+from dpbench.mechanisms.query_release import HISTOGRAMS
 from dpbench.privacy.budget import Budget
 
 HEART = ["dataset=heart", "sample.test_rows=0.2", "epsilon=1", "repetitions=1"]
@@ -72,6 +74,38 @@ def test_what_cannot_run_is_told_before_anything_runs(tmp_path, capsys, line, me
     error = capsys.readouterr().err
     assert message in error and "Traceback" not in error and error.count("dpbench:") == 1
     assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("command", [["run"], ["run", "--dry-run"], ["slurm"]])
+@pytest.mark.parametrize("name", ["mwem", "mwem_past", "pep", "mwem_past_best", "pep_search"])
+def test_a_histogram_that_is_too_large_is_told_by_every_command_that_plans(tmp_path, capsys, command, name):
+    """AIM, which keeps none, does not run without it."""
+    assert main([*command, *QUERIES, f"mechanism=[aim,{name}]", f"results={tmp_path}"]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"dpbench: mechanism.{name}, dataset=heart: {name.split('_')[0]} keeps a probability for ")
+    assert "each of the 12,804,935,270,400 cells of the domain" in error
+    assert "and the limit is 80 MB; raise max_model_mb" in error and error.count("dpbench:") == 1
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("limit", [0.001, 0.0014])
+@pytest.mark.parametrize("place", ["{}", "grid", "shared", None])
+def test_the_plan_refuses_the_histograms_that_their_methods_refuse(small_table, place, limit):
+    """180 cells have 0.00137 MB. Of a grid the least limit counts; where none is set, that of the method."""
+    experiment = compose([*QUERIES, "mechanism=[pep_best]"])
+    settings = {"{}": {"max_model_mb": limit}, "grid": {"max_model_mb": [1, limit]}, "shared": {"max_model_mb": limit}}
+    (search,) = experiment.mechanisms
+    for method in HISTOGRAMS:
+        alone = replace(search, target=f"dpbench.mechanisms.{method}.{method}", parameters=settings["{}"])
+        runs = {"method": method, "grid": {}, "shared": {}, **({place: settings[place]} if place else {})}
+        part = alone if place == "{}" else replace(search, parameters=runs)
+        planned = replace(experiment, mechanisms=(part,), metrics=())
+        refused = limit < 0.00137 and place is not None
+        with pytest.raises(UserError, match="each of the 180 cells") if refused else nullcontext():
+            check_shapes(planned, small_table.domain)
+        with pytest.raises(UserError, match="each of the 180 cells") if limit < 0.00137 else nullcontext():
+            budget = Budget(1.0, 1e-6, "replace")
+            alone.function(small_table, budget, np.random.default_rng(0), rounds=1, max_model_mb=limit)
 
 
 @pytest.mark.parametrize(

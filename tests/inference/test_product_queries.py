@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from dpbench.inference import product_queries
 from dpbench.inference.product_queries import ProductQueries, softmax, softmax_slope
 from dpbench.inference.queries import QueryWorkload
 
@@ -50,6 +51,20 @@ def test_the_derivative_is_that_of_the_answers():
     slopes = np.array([1.0, -2.0, 0.5, 3.0, 1.0, -1.0])
     expected = derivative(lambda x: float(slopes @ answers(asked, x)), laws())
     np.testing.assert_allclose(asked.slope(asked.entries(laws()), slopes), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("most", [1, 30, 10_000])
+def test_the_derivative_of_many_queries_is_the_sum_of_those_of_some(most, monkeypatch):
+    """All have 33 * 3 * 5 entries; no more than `most`, or those of one query, are taken at a time."""
+    taken, entries = [], ProductQueries.entries
+    monkeypatch.setattr(product_queries, "BLOCK", most)
+    monkeypatch.setattr(
+        ProductQueries, "entries", lambda *given: (found := entries(*given), taken.append(found.size))[0]
+    )
+    asked, slopes = ProductQueries(WORKLOAD.columns(np.arange(len(WORKLOAD))), LEVELS), np.linspace(-1, 2, 35)
+    found = asked.slope_at(laws(), slopes)
+    assert max(taken) <= max(most, 15)
+    np.testing.assert_allclose(found, asked.slope(asked.entries(laws()), slopes), atol=1e-12)
 
 
 def test_the_derivative_of_the_softmax():

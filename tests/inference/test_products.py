@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from dpbench.inference.products import softmax, softmax_slope, table, table_slopes
+from dpbench.inference import products
+from dpbench.inference.products import large_table, softmax, softmax_slope, table, table_slopes
 
 STARTS = np.array([0, 3])
 
@@ -20,6 +21,15 @@ def test_the_slope_of_softmax_is_that_of_differences():
     logits, slope, step = rng.normal(size=(2, 5)), rng.normal(size=(2, 5)), 1e-6 * rng.normal(size=(2, 5))
     change = np.vdot(slope, softmax(logits + step, STARTS) - softmax(logits - step, STARTS))
     assert change == pytest.approx(2 * np.vdot(softmax_slope(softmax(logits, STARTS), slope, STARTS), step), rel=1e-5)
+
+
+@pytest.mark.parametrize("widths", [(1,), (3,), (3, 2), (2, 1, 1), (2, 3, 4), (3, 2, 2, 2)])
+@pytest.mark.parametrize("most", [1, 25, 10_000])
+def test_a_table_is_the_same_in_parts_of_any_size(widths, most, monkeypatch):
+    parts = [np.random.default_rng(1).random((5, width)) for width in widths]
+    whole = table(parts)
+    monkeypatch.setattr(products, "BLOCK", most)
+    np.testing.assert_allclose(large_table(parts), whole, rtol=1e-12)
 
 
 @pytest.mark.parametrize("widths", [(3,), (3, 2), (2, 3, 4), (2, 3, 2, 3)])

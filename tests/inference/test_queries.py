@@ -1,11 +1,12 @@
 """The queries of a workload, answered on rows, on a histogram and on mixtures: by hand, and all in agreement."""
 
+import tracemalloc
 from itertools import combinations, product
 
 import numpy as np
 import pytest
 
-from dpbench.inference import InferenceError
+from dpbench.inference import InferenceError, products, queries
 from dpbench.inference.mixture import MixtureModel
 from dpbench.inference.products import softmax
 from dpbench.inference.queries import QueryWorkload
@@ -56,6 +57,31 @@ def test_a_mixture_of_products_is_answered_as_its_own_histogram(name):
     np.testing.assert_allclose(workload.of_products(laws), workload.of_histogram(table), rtol=1e-12)
     model = MixtureModel(SIZES, 30.0, 1, 0.0, logits)
     np.testing.assert_allclose(workload.of_model(model), workload.of_products(laws), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+@pytest.mark.parametrize("most", [1, 20, 60])
+def test_a_mixture_is_answered_alike_in_blocks_of_any_size(name, most, monkeypatch):
+    workload, laws = QueryWorkload(SIZES, WORKLOADS[name]), np.random.default_rng(1).random((7, 11))
+    whole = workload.of_products(laws)
+    monkeypatch.setattr(queries, "BLOCK", most)
+    np.testing.assert_allclose(workload.of_products(laws), whole, rtol=1e-12)
+
+
+def test_what_a_large_marginal_is_answered_with_takes_no_more_memory_than_blocks(monkeypatch):
+    """300^2 cells of 20 components have 14 MB; a block has 1/2 MB, and the answers 1.4 MB."""
+    sizes, logits = {"a": 2, "b": 300, "c": 300}, np.random.default_rng(0).normal(size=(20, 602))
+    workload, model = QueryWorkload(sizes, (("a", "b", "c"),)), MixtureModel(sizes, 1.0, 1, 0.0, logits)
+    laws = np.concatenate(list(model.products.values()), axis=1)
+    for module in (queries, products):
+        assert 8 * module.BLOCK <= 2**27
+        monkeypatch.setattr(module, "BLOCK", 2**16)
+    for answers in (lambda: workload.of_products(laws), lambda: workload.of_model(model)):
+        tracemalloc.start()
+        found = answers()
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert found.sum() == pytest.approx(1) and peak < 7e6
 
 
 def test_the_queries_are_in_row_major_order_by_hand():

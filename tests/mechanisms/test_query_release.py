@@ -5,13 +5,15 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from dpbench.config import compose
+from dpbench.config import compose, part_of
 from dpbench.config.registry import declared
+from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design, marginal
+from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError
 from dpbench.inference.product_queries import softmax
 from dpbench.inference.queries import QueryWorkload
-from dpbench.mechanisms.query_release import mixture_of
+from dpbench.mechanisms.query_release import ON_PUBLIC_ROWS, WITHOUT_HISTOGRAM, mixture_of
 from dpbench.models.linear import linear_marginals, linear_rows
 from dpbench.privacy.budget import Budget
 from dpbench.releases import Marginals, SyntheticRows
@@ -75,3 +77,17 @@ def test_every_release_holds_all_pairs_and_rows_that_regressions_read(name, part
     design = Design(small_table.domain, "age")
     for fit in (linear_marginals(release, design=design), linear_rows(release, design=design, rng=rng)):
         assert np.isfinite(fit.coefficients).all() and len(fit.coefficients) == len(design.columns)
+
+
+@pytest.mark.parametrize("name", f"{WITHOUT_HISTOGRAM}, {ON_PUBLIC_ROWS}".split(", "))
+def test_the_methods_that_a_domain_too_large_for_a_histogram_is_left_to_run_on_it(name):
+    """3^40 cells; records are searched for by integer programming."""
+    domain = Domain(tuple(Attribute.categorical(f"x{j}", range(3)) for j in range(40)))
+    table = Table(domain, np.random.default_rng(0).integers(0, 3, (50, 40)))
+    part = part_of("mechanism", name)
+    parameters = {**part.parameters, **{one: value for one, value in SMALL.items() if one in part.parameters}}
+    parameters |= {"rounds": None} if part.takes("noise") and part.takes("rounds") else {}
+    parameters |= {"workload": {"degree": 2, "marginals": 5}} if part.takes("workload") else {}
+    public = {"public": table} if part.takes("public") else {}
+    release = part.function(table, Budget(1.0, 1e-7, "replace"), np.random.default_rng(0), **parameters, **public)
+    assert release[SyntheticRows].table.domain == domain

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from functools import wraps
 
 import numpy as np
@@ -19,6 +20,7 @@ from dpbench.privacy.accounting import spent, zcdp_rho
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import ZCDP, Gaussian
 from dpbench.privacy.renyi import RandomSearch
+from dpbench.releases import SyntheticRows
 from dpbench.releases.answers import answers_of
 
 DELTA = 1e-6
@@ -108,6 +110,41 @@ def test_runs_that_diverge_are_passed_over(small_table, monkeypatch):
             search(small_table, tuning, grid={"rounds": [30]}, gamma=0.5)
 
 
+@pytest.mark.parametrize("tuning", module.TUNINGS)
+@pytest.mark.parametrize(
+    ("method", "shared"),
+    [
+        ("pmw_pub", {}),
+        ("pep_pub", {}),
+        ("gem_pub", {"latent": 3, "hidden": [4], "components": 8, "iterations": 2, "pretraining": 1}),
+    ],
+)
+def test_methods_with_public_rows_are_given_these(method, shared, tuning, small_table):
+    given = {"method": method, "grid": {"rounds": [2, 3]}, "shared": {"rows": 50, **shared}, "gamma": 0.5}
+    public = small_table.take(np.arange(30))
+    release = search(small_table, tuning, public=public, **given)
+    assert any("public rows, which no budget protects" in text for text in release.nonprivate_inputs)
+    assert spent(release.ledger, DELTA).epsilon <= 1.0 + 1e-9
+    held = {tuple(row) for row in release[SyntheticRows].table.codes}
+    assert method == "gem_pub" or held <= {tuple(row) for row in public.codes}
+    with pytest.raises(UserError, match=f"{method} needs public rows"):
+        search(small_table, tuning, **given)
+
+
+@pytest.mark.parametrize("tuning", module.TUNINGS)
+def test_programmes_that_were_ended_are_counted_in_the_best_run_alone(tuning, small_table, monkeypatch):
+    """Each run says its own number: that of the setting, of which the best is known where noise is small."""
+
+    @wraps(pep)
+    def ended(*given, rounds, **settings):
+        release = pep(*given, rounds=rounds, **settings)
+        return replace(release, diagnostics={**release.diagnostics, "unfinished": rounds})
+
+    monkeypatch.setitem(METHODS, "pep", ended)
+    found = search(small_table, tuning, epsilon=500.0, grid={"rounds": [2, 30, 3]}, gamma=0.1).diagnostics
+    assert found["unfinished"] == 30
+
+
 def test_the_published_grids_are_of_parameters_that_the_methods_have():
     names = [name for name, node in declared("mechanism").items() if node["_target_"].endswith(".query_search")]
     assert len(names) == 14
@@ -147,6 +184,7 @@ def test_the_output_of_gem_is_chosen_by_a_grid_that_is_paid_for_or_marked_as_unp
         ({"grid": {"rounds": [0]}}, "rounds must be"),
         ({"grid": {"round": [5]}}, "unknown parameter of pep 'round'; did you mean 'rounds'"),
         ({"shared": {"rounds": 3}}, "rounds is in the grid: leave it out of shared"),
+        ({"method": "pep_pub", "shared": {"public": None}}, "unknown parameter of pep_pub 'public'"),
         ({"epsilon": math.inf}, "needs a finite epsilon"),
     ],
 )

@@ -14,7 +14,7 @@ from dpbench.mechanisms.mwem import Mwem
 from dpbench.mechanisms.pep import Pep
 from dpbench.mechanisms.pep_pub import pep_pub
 from dpbench.mechanisms.pmw_pub import pmw_pub
-from dpbench.mechanisms.supports import PublicRows, WholeDomain
+from dpbench.mechanisms.supports import PublicRows, WholeDomain, reweighed
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
@@ -88,6 +88,41 @@ def test_queries_that_no_or_all_public_rows_answer_alike_change_nothing():
     np.testing.assert_allclose(D, [0.8, 0.2])
 
 
+@pytest.mark.parametrize(("repeated", "answer"), [("mean", 0.5), ("newest", 0.7)])
+def test_pmw_pub_takes_the_mean_of_a_repeated_query_or_its_newest_answer(repeated, answer):
+    """(1, 2), which has 1/4 of the public rows, is measured as 0.3, then as 0.7."""
+    family = Mwem(support(), past=False, rate=1.0, repeated=repeated)
+    grown = 0.25 * math.exp(answer - 0.25)
+    D = family.update(family.initial(), asked([5, 5], [0.3, 0.7]))
+    np.testing.assert_allclose(D, np.array([0.5, 0.25, grown]) / (0.75 + grown))
+
+
+@pytest.mark.parametrize(
+    ("method", "family", "options"),
+    [
+        (pmw_pub, lambda support, **options: Mwem(support, True, 1.0, **options), {"repeated": "newest"}),
+        (pep_pub, lambda support, **options: Pep(support, 25, 0.0, **options), {"repeated": "all"}),
+        (pep_pub, lambda support, **options: Pep(support, 25, 0.0, **options), {"increase": 1}),
+        (pep_pub, lambda support, **options: Pep(support, 25, 0.0, **options), {"clipped": "odds"}),
+    ],
+)
+def test_an_option_changes_the_release_as_it_changes_the_family(method, family, options, small_table):
+    """From the same noise: 30 measurements of 23 queries, of which some repeat and some are negative."""
+    public, cliques = small_table.take(np.arange(60)), cliques_of(small_table.domain, [["age", "work"], ["grade"]])
+    held = PublicRows.of("", QueryWorkload(small_table.domain.sizes, cliques), public, "public")
+    laws = []
+    for chosen in ({}, options):
+        budget, settings = Budget(0.3, DELTA, "replace"), {"rounds": 30, "rows": None, "alpha": 0.5}
+        expected = reweighed(
+            method.__name__, small_table, budget, np.random.default_rng(1), held, family(held, **chosen),
+            per_round=1, calibration="tight", **settings,
+        )  # fmt: skip
+        release = made(method, small_table, public, 0.3, 1, workload=cliques, **settings, **chosen)
+        laws.append(release[Distribution].model.law)
+        np.testing.assert_array_equal(laws[-1], expected[Distribution].model.law)
+    assert np.abs(laws[0] - laws[1]).max() > 1e-4
+
+
 @pytest.mark.parametrize(("method", "bound"), [(pmw_pub, 0.006), (pep_pub, 0.003)])
 def test_almost_without_noise_the_workload_is_recovered_on_rows_that_can(small_table, method, bound):
     """Half of the private rows, reweighed: the start's error is 0.013."""
@@ -116,6 +151,22 @@ def test_the_budget_is_kept_and_the_public_rows_are_named(small_table, method):
         release = made(method, small_table, public, 0.7, calibration=calibration)
         assert spent(release.ledger, DELTA).epsilon <= 0.7 * (1 + 1e-9)
     assert "public rows, which no budget protects" in release.nonprivate_inputs[0]
+
+
+@pytest.mark.parametrize(
+    ("method", "settings", "message"),
+    [
+        (pmw_pub, {"repeated": "all"}, "unknown repeated 'all'"),
+        (pmw_pub, {"rate": 0.0}, "pmw_pub: rate must be greater than 0"),
+        (pep_pub, {"repeated": "newest"}, "unknown repeated 'newest'"),
+        (pep_pub, {"clipped": "answer"}, "unknown clipped 'answer'"),
+        (pep_pub, {"increase": 0}, "pep_pub: increase must be at least 1"),
+        (pep_pub, {"gamma": -0.1}, "pep_pub: gamma must be at least 0"),
+    ],
+)
+def test_an_option_that_there_is_not_is_refused(small_table, method, settings, message):
+    with pytest.raises(UserError, match=message):
+        made(method, small_table, small_table.take(np.arange(40)), **settings)
 
 
 @pytest.mark.parametrize("method", METHODS)
