@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -49,17 +50,34 @@ class BinSums(Part):
         """
         X, y = design.encode(train)
         X, y = np.clip(X, *design.box), np.clip(y, *design.target_range)
-        top = self.upper == design.box[1]
-        rows = [
-            np.flatnonzero(((low <= X) & ((high > X) | at_top)).all(axis=1))
-            for low, high, at_top in zip(self.lower, self.upper, top, strict=True)
-        ]
+        rows = self._rows_inside(X, design.box)
         kept = np.array([len(inside) > 0 for inside in rows], dtype=bool)
         rows, lower, upper = [inside for inside in rows if len(inside)], self.lower[kept], self.upper[kept]
         counts = np.array([len(inside) for inside in rows], dtype=np.int64)
         sums = np.array([X[inside].sum(axis=0) for inside in rows]).reshape(lower.shape)
         targets = np.array([y[inside].sum() for inside in rows], dtype=float)
         return BinSums(lower, upper, counts, sums, targets, np.zeros(lower.shape), 0.0)
+
+    def _rows_inside(self, X: Floats, box: tuple[Floats, Floats]) -> list[Codes]:
+        """The places of the rows in each bin. Bins are leaves of a tree: few features bound one, the same for many."""
+        columns = np.asfortranarray(X)
+        bounding = (self.lower > box[0]) | (self.upper < box[1])
+        upper = np.where(self.upper < box[1], self.upper, np.inf)
+        features = np.argsort(-bounding.sum(axis=0), kind="stable")
+
+        @lru_cache(maxsize=128)
+        def inside(bounds: tuple[tuple[int, float, float], ...]) -> Codes:
+            if not bounds:
+                return np.arange(len(X))
+            rows, (j, low, high) = inside(bounds[:-1]), bounds[-1]
+            x = columns[rows, j]
+            kept: Codes = rows[(low <= x) & (x < high)]
+            return kept
+
+        return [
+            inside(tuple((j, self.lower[k, j], upper[k, j]) for j in features if bounding[k, j]))
+            for k in range(len(bounding))
+        ]
 
     @property
     def outline(self) -> Hashable:
