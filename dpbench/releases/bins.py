@@ -49,7 +49,7 @@ class BinSums(Part):
         A row is in the bin with lower <= x < upper, and in the last one at the top of the box.
         """
         X, y = design.encode(train)
-        X, y = np.clip(X, *design.box), np.clip(y, *design.target_range)
+        X, y = np.clip(X, *design.box, out=X), np.clip(y, *design.target_range)
         rows = self._rows_inside(X, design.box)
         kept = np.array([len(inside) > 0 for inside in rows], dtype=bool)
         rows, lower, upper = [inside for inside in rows if len(inside)], self.lower[kept], self.upper[kept]
@@ -60,7 +60,6 @@ class BinSums(Part):
 
     def _rows_inside(self, X: Floats, box: tuple[Floats, Floats]) -> list[Codes]:
         """The places of the rows in each bin. Bins are leaves of a tree: few features bound one, the same for many."""
-        columns = np.asfortranarray(X)
         bounding = (self.lower > box[0]) | (self.upper < box[1])
         upper = np.where(self.upper < box[1], self.upper, np.inf)
         features = np.argsort(-bounding.sum(axis=0), kind="stable")
@@ -70,7 +69,7 @@ class BinSums(Part):
             if not bounds:
                 return np.arange(len(X))
             rows, (j, low, high) = inside(bounds[:-1]), bounds[-1]
-            x = columns[rows, j]
+            x = X[rows, j]
             kept: Codes = rows[(low <= x) & (x < high)]
             return kept
 
