@@ -58,11 +58,12 @@ test-dask: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -m dask -rs tests/grid/test_dask.py
 
 # The report in a headless browser: Chromium of Debian, driven by Playwright; the tests say so where there is none.
+# `make test-slow` has the reports of the other papers, where Playwright is there.
 test-browser: $(STAMP)
 	@which chromium > /dev/null || { $(APT) update && $(APT) install --yes --no-install-recommends chromium; } || \
 	  echo "Chromium cannot be installed here: the report is not tested in a browser"
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.lock
-	$(THREADS) $(BIN)/python -m pytest -m browser -rs tests/report/page
+	$(THREADS) $(BIN)/python -m pytest -m "browser and not slow" -rs tests/report/page
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
 from pathlib import Path
 
 from dpbench.commands.recorded import recall
 from dpbench.commands.report import notes_of, papers_of, results_of
-from dpbench.commands.stored import exported_cells, ledgers, stored_trials
+from dpbench.commands.stored import exported_ledgers, ledgers, stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.errors import UserError
 from dpbench.grid.store import Store
-from dpbench.report.export import first_ledgers
-from dpbench.report.frames.ledgers import FirstLedger
 from dpbench.report.frames.results import Results
 from dpbench.report.page.page import write_experiment_page, write_paper_page
 
@@ -33,19 +30,14 @@ def report(arguments: argparse.Namespace) -> int:
     if papers:
         paper = paper_of(papers[0], config_dir)
         results, _ = results_of(paper, overrides, config_dir, arguments.other_code)
-        kept = _kept(results, config_dir, paper.name)
+        kept = exported_ledgers((one.experiment for one in results), config_dir, paper.name)
         path = write_paper_page(paper, results, experiment.results / paper.name, ledger_of, kept)
     else:
         found = stored_trials(experiment, config_dir, other_code=arguments.other_code)
         one = Results(experiment, found.trials, notes_of(experiment, found))
-        path = write_experiment_page(one, experiment.results / experiment.name, ledger_of, _kept([one], config_dir))
+        kept = exported_ledgers([experiment], config_dir)
+        path = write_experiment_page(one, experiment.results / experiment.name, ledger_of, kept)
     here = Path.cwd()
     shown = path.relative_to(here) if path.is_relative_to(here) else path
     print(f"{shown} ({path.stat().st_size / 1e6:.1f} MB)")
     return 0
-
-
-def _kept(results: Iterable[Results], config_dir: Path | None, paper: str = "") -> dict[str, FirstLedger]:
-    """The ledgers that the exports of some experiments have, by the releases that they stand for."""
-    cells = (cell for one in results for cell in exported_cells(one.experiment, config_dir, paper))
-    return first_ledgers({id(cell): cell for cell in cells}.values())  # experiments of a paper share its export

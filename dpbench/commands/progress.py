@@ -17,116 +17,62 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 LINE_SECONDS, TABLE_SECONDS = 10.0, 1.0
+PREDICT_SECONDS = 2.0  # until lines have seconds predicted: a run that ends before shows no time left
 BAR = 24  # characters
 UNKNOWN = 1.0  # seconds of every release if none is known (`Durations.predicted`)
 
 
-class Lines:
-    """A context that writes a line for a `Summary` it is given, at most every ten seconds, and for the last one."""
+class Standing:
+    """How far a run is, by the store and the claims in it: the work of all runners counts.
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._start = time.monotonic()
-        self._shown = -float("inf")
-        self._last: str | None = None
-
-    def __enter__(self) -> Lines:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._last is not None:
-            self._write(self._last)
-
-    def show(self, summary: Summary) -> None:
-        """Write where the run stands, unless that was just done."""
-        now = time.monotonic()
-        self._last = self.line(summary, now - self._start)
-        if now - self._shown >= LINE_SECONDS:
-            self._write(self._last)
-            self._shown, self._last = now, None
-
-    @staticmethod
-    def line(summary: Summary, seconds: float) -> str:
-        """One line: done of planned, stored before, failed, elapsed, left."""
-        done = summary.stored + summary.ran
-        parts = [f"{done}/{summary.planned} trials"]
-        if summary.stored:
-            parts.append(f"{summary.stored} stored before")
-        parts.append(f"{len(summary.failures)} failed")
-        parts.append(f"{_clock(seconds)} elapsed")
-        if summary.ran and done < summary.planned:
-            parts.append(f"about {_clock(seconds / summary.ran * (summary.planned - done))} left")
-        return ", ".join(parts)
-
-    def _write(self, line: str) -> None:
-        self._stream.write(f"{line}\n")
-        self._stream.flush()
-
-
-class Board:
-    """A context that shows a table on a terminal: of each mechanism the trials done, failed and at work.
-
-    It looks at the store and at the claims in it, so that it shows the work of all runners. `waiting`: the releases
-    that are to run; `predicted` gives the seconds of each, perhaps slowly. Until the first of them ends their sum is
-    shown, on one core; then the time left is in their proportion to those that are done.
+    `waiting`: the releases that are to run; `predicted` gives the seconds of each, perhaps slowly. Until the first of
+    them ends their sum is told, on one core; then the time left is in their proportion to those that are done.
     """
 
     def __init__(
-        self,
-        plan: Plan,
-        waiting: Sequence[ReleaseItem],
-        store: Store,
-        predicted: Callable[[], Sequence[float]],
-        stream: TextIO,
+        self, plan: Plan, waiting: Sequence[ReleaseItem], store: Store, predicted: Callable[[], Sequence[float]]
     ) -> None:
-        from rich.console import Console
-        from rich.live import Live
-
         self._store, self._waiting, self._open, self._predicted = store, waiting, list(waiting), predicted
         self._before = dict(store.trials.scan())
         self._planned = Counter(item.key.mechanism.name for item in plan.releases for _ in item.trials)
         left = Counter(item.key.mechanism.name for item in waiting for _ in item.trials)
         self._stored = Counter({name: count - left[name] for name, count in self._planned.items()})
-        self._done, self._failed = Counter[str](), Counter[str]()
+        self._done, self._failed, self._running = Counter[str](), Counter[str](), Counter[str]()
         self._start, self._seconds, self._ended = time.monotonic(), dict[str, float](), list[str]()
-        console = Console(file=stream, highlight=False)
-        self._live = Live(get_renderable=self._table, console=console, refresh_per_second=1 / TABLE_SECONDS)
+        self._timer: threading.Timer | None = None
 
-    def __enter__(self) -> Board:
-        threading.Thread(target=self._predict, daemon=True).start()
-        self._live.__enter__()
-        return self
+    def predict(self, delay: float = 0.0) -> None:
+        """Have the seconds predicted, in a thread of its own, after so many seconds."""
+        self._timer = threading.Timer(delay, self._predict)
+        self._timer.daemon = True
+        self._timer.start()
 
-    def __exit__(self, *ended: Any) -> None:
-        self._live.__exit__(*ended)
+    def close(self) -> None:
+        """Start no prediction any more."""
+        if self._timer is not None:
+            self._timer.cancel()
 
-    def show(self, summary: Summary) -> None:
-        """The table looks for itself."""
-
-    def _predict(self) -> None:
-        self._seconds = dict(zip((item.key.id for item in self._waiting), self._predicted(), strict=True))
-
-    def _table(self) -> Table:
-        from rich.progress_bar import ProgressBar
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False)
-        for heading in ("", "", "trials", "failed", "running"):
-            table.add_column(heading, justify="right" if heading else "left")
-        rows = self.rows()
-        for name, done, planned, failed, running in rows:
-            bar = ProgressBar(planned, done, width=BAR)
-            table.add_row(name, bar, f"{done:,}/{planned:,}", str(failed or ""), str(running or ""))
-        done, planned, failed, running = (sum(int(row[place]) for row in rows) for place in range(1, 5))
-        table.add_row("total", "", f"{done:,}/{planned:,}", str(failed), str(running))
-        table.caption, table.caption_justify = self.times(), "left"
-        return table
+    def look(self) -> None:
+        """Count what has ended since the last look, and the releases of each mechanism that are at work."""
+        entries, kept = self._store.trials.scan(), []
+        claimed = {path.stem for path in self._store.claims_folder.glob("*.*")}
+        self._running.clear()
+        for item in self._open:
+            ended = [entries[trial.id] for trial in item.trials if entries.get(trial.id) != self._before.get(trial.id)]
+            name = item.key.mechanism.name
+            if len(ended) == len(item.trials):
+                self._done[name] += len(ended)
+                self._failed[name] += sum(entry.status not in FINISHED for entry in ended)
+                self._ended.append(item.key.id)
+            else:
+                kept.append(item)
+                self._running[name] += item.key.id in claimed
+        self._open = kept
 
     def rows(self) -> list[tuple[str, int, int, int, int]]:
         """Of each mechanism the trials that are done, planned and failed, and the releases that are at work."""
-        running = self._look()
         return [
-            (name, self._stored[name] + self._done[name], planned, self._failed[name], running[name])
+            (name, self._stored[name] + self._done[name], planned, self._failed[name], self._running[name])
             for name, planned in self._planned.items()
         ]
 
@@ -142,23 +88,83 @@ class Board:
         known = set(seconds.values()) != {UNKNOWN}
         return f"{told}, about {_clock(ahead)} left on one core" if known else told
 
-    def _look(self) -> Counter[str]:
-        """Count what has ended since the last look; how many releases of each mechanism are at work."""
-        entries, kept = self._store.trials.scan(), []
-        claimed = {path.stem for path in self._store.claims_folder.glob("*.*")}
-        running = Counter[str]()
-        for item in self._open:
-            ended = [entries[trial.id] for trial in item.trials if entries.get(trial.id) != self._before.get(trial.id)]
-            name = item.key.mechanism.name
-            if len(ended) == len(item.trials):
-                self._done[name] += len(ended)
-                self._failed[name] += sum(entry.status not in FINISHED for entry in ended)
-                self._ended.append(item.key.id)
-            else:
-                kept.append(item)
-                running[name] += item.key.id in claimed
-        self._open = kept
-        return running
+    def _predict(self) -> None:
+        self._seconds = dict(zip((item.key.id for item in self._waiting), self._predicted(), strict=True))
+
+
+class Lines:
+    """A context that writes a line for a `Summary` it is given, at most every ten seconds, and for the last one."""
+
+    def __init__(self, standing: Standing, stream: TextIO) -> None:
+        self._standing, self._stream = standing, stream
+        self._shown = -float("inf")
+        self._last: Summary | None = None
+
+    def __enter__(self) -> Lines:
+        self._standing.predict(PREDICT_SECONDS)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._standing.close()
+        if self._last is not None:
+            self._write(self._last)
+
+    def show(self, summary: Summary) -> None:
+        """Write where the run stands, unless that was just done."""
+        self._last = summary
+        if time.monotonic() - self._shown >= LINE_SECONDS:
+            self._write(summary)
+            self._shown, self._last = time.monotonic(), None
+
+    def _write(self, summary: Summary) -> None:
+        """A line: done of planned, stored before, failed, elapsed, left."""
+        self._standing.look()
+        parts = [f"{summary.stored + summary.ran}/{summary.planned} trials"]
+        parts += [f"{summary.stored} stored before"] if summary.stored else []
+        parts += [f"{len(summary.failures)} failed", self._standing.times()]
+        self._stream.write(f"{', '.join(parts)}\n")
+        self._stream.flush()
+
+
+class Board:
+    """A context that shows a table on a terminal: of each mechanism the trials done, failed and at work."""
+
+    def __init__(self, standing: Standing, stream: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._standing = standing
+        console = Console(file=stream, highlight=False)
+        self._live = Live(get_renderable=self._table, console=console, refresh_per_second=1 / TABLE_SECONDS)
+
+    def __enter__(self) -> Board:
+        self._standing.predict()
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *ended: Any) -> None:
+        self._standing.close()
+        self._live.__exit__(*ended)
+
+    def show(self, summary: Summary) -> None:
+        """The table looks for itself."""
+
+    def _table(self) -> Table:
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+
+        table = Table(box=None, pad_edge=False)
+        for heading in ("", "", "trials", "failed", "running"):
+            table.add_column(heading, justify="right" if heading else "left")
+        self._standing.look()
+        rows = self._standing.rows()
+        for name, done, planned, failed, running in rows:
+            bar = ProgressBar(planned, done, width=BAR)
+            table.add_row(name, bar, f"{done:,}/{planned:,}", str(failed or ""), str(running or ""))
+        done, planned, failed, running = (sum(int(row[place]) for row in rows) for place in range(1, 5))
+        table.add_row("total", "", f"{done:,}/{planned:,}", str(failed), str(running))
+        table.caption, table.caption_justify = self._standing.times(), "left"
+        return table
 
 
 def _clock(seconds: float) -> str:

@@ -20,6 +20,7 @@ from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.recommendation import CLOSE, Size, errors_of, left_out, nearest, ranked, ranking_metric
 from dpbench.report.text import aligned, number
+from dpbench.report.versions import several_versions
 
 REGRESSION, CLASSIFICATION = "arena_regression", "arena_classification"
 SHOWN = 6  # methods
@@ -44,7 +45,8 @@ def recommend(arguments: argparse.Namespace) -> int:
     arena, own = _asked(arguments)
     stored = stored_trials(arena, arguments.config_dir, other_code=arguments.other_code)
     metric = ranking_metric(arena.report)
-    frame = frame_of([Results(arena, stored.trials)], {})
+    results = Results(arena, stored.trials, notes_of(arena, stored))
+    frame = frame_of([results], {})
     errors = errors_of(frame, metric, arena.report["labels"])
     errors = errors[errors.index.get_level_values("dataset") != own.name]
     if errors.empty:
@@ -57,7 +59,8 @@ def recommend(arguments: argparse.Namespace) -> int:
     told = [f"{own.name or 'A table'}: {_told(own.size)}"]
     if own.counted:
         told.append("The rows were counted, which no ledger pays for: the answer depends on their number")
-    told += [f"Error: {error} in {arena.name}", *notes_of(arena, stored)]
+    told += [f"Error: {error} in {arena.name}", *results.notes]
+    told += several_versions([results], arena.report["labels"], {"metric": metric})
     print(as_text(told))
     for epsilon in own.epsilons:
         near = nearest(errors, sizes, own.size.at(epsilon))

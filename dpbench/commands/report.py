@@ -9,27 +9,21 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from dpbench.commands.recorded import recall
-from dpbench.commands.stored import Stored, ledgers, stored_trials
+from dpbench.commands.stored import Stored, exported_ledgers, ledgers, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, paper_of
 from dpbench.config.registry import folder_of, read_yaml
 from dpbench.data.load import is_public
 from dpbench.errors import UserError
-from dpbench.grid.records import Trial, TrialKey
+from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
 from dpbench.report.build import build_report
 from dpbench.report.export import NAME, add_to_export
 from dpbench.report.forked import forked
-from dpbench.report.frames.frame import SERIES
+from dpbench.report.frames.ledgers import or_first
 from dpbench.report.frames.results import Results
-from dpbench.report.frames.series import series_of
-from dpbench.report.frames.settings import calibration_of, mixed_code
 from dpbench.report.manifest import write_manifest
 from dpbench.report.paper import build_paper
-
-NAMED = 4  # so many methods are named in a note
 
 
 def figures(arguments: argparse.Namespace) -> int:
@@ -102,8 +96,9 @@ def _draw(experiment: Experiment, found: Stored) -> None:
     results = Results(experiment, found.trials, notes_of(experiment, found))
     folder = experiment.results / experiment.name
     ledger_of = ledgers(Store(experiment.results, experiment.name))
+    at_hand = or_first(ledger_of, exported_ledgers([experiment], experiment.config_dir))
     calls: list[Callable[[], list[Path]]] = [
-        partial(build_report, results, folder, ledger_of=ledger_of, others=found.others)
+        partial(build_report, results, folder, ledger_of=at_hand, others=found.others)
     ]
     if found.stored:
         calls.append(lambda: [add_to_export(found.trials[: found.stored], folder, ledger_of)])
@@ -159,24 +154,7 @@ def notes_of(experiment: Experiment, found: Stored) -> list[str]:
         notes.append(f"{len(found.trials)} of {found.planned} planned trials are stored")
     if found.other_code:
         notes.append(f"{found.other_code} trials are results of other code than is installed here (--other-code)")
-    return [*notes, *_mixed(found.keys, experiment.report["labels"])]
-
-
-def _mixed(keys: Iterable[TrialKey], labels: Mapping[str, str]) -> list[str]:
-    """The note on methods with results of several versions of their code. It is of all that was run, whatever a figure
-    shows of it, and stands below every one: it names a few methods, and counts more.
-    """
-    runs: dict[tuple[str, ...], list[TrialKey]] = {}
-    for key in keys:
-        identity = (key.release.mechanism.name, calibration_of(key), "", key.fit.model.name)
-        runs.setdefault(identity, []).append(key)
-    known = series_of(pd.DataFrame(list(runs), columns=list(SERIES)), labels)
-    every = dict.fromkeys(one.label for one in known)
-    mixed = dict.fromkeys(one.label for one in known if mixed_code(runs[one.identity]))
-    if not mixed:
-        return []
-    named = "; ".join(mixed) if len(mixed) <= NAMED else f"{len(mixed)} of {len(every)} methods"
-    return [f"More than one version of the code made what was run{'' if mixed == every else f' of {named}'}"]
+    return notes
 
 
 def _print(paths: Iterable[Path]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpbench.commands.durations import durations
-from dpbench.commands.progress import Board, Lines
+from dpbench.commands.progress import Board, Lines, Standing
 from dpbench.commands.recorded import recall, record
 from dpbench.config import Experiment, compose, composed
 from dpbench.errors import UserError
@@ -70,12 +70,13 @@ def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment
     """Run what is missing of the plan, here or on Dask, and show the progress; the number of trials that ran."""
     live, local = sys.stderr.isatty(), experiment.executor == "local"
     asked = {"force": options.force, "retry_failed": options.retry_failed}
-    left = missing(plan, store, **asked) if live or not local else []
+    left = missing(plan, store, **asked)
 
     def predicted() -> list[float]:
         return durations(experiment, plan, store, experiment.config_dir).predicted(left)
 
-    with Board(plan, left, store, predicted, sys.stderr) if live else Lines(sys.stderr) as progress:
+    standing = Standing(plan, left, store, predicted)
+    with Board(standing, sys.stderr) if live else Lines(standing, sys.stderr) as progress:
         if local:
             return run_plan(plan, store, options, progress.show).ran
         return _on_dask(plan, left, predicted(), store, options, progress.show, experiment).ran

@@ -14,8 +14,8 @@ from dpbench.grid.plan import all_stays, make_plan
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
-from dpbench.report.export import NAME, Cell, Exported, answers, load_export, question_of
-from dpbench.report.frames.ledgers import Events, LedgerOf
+from dpbench.report.export import NAME, Cell, Exported, answers, first_ledgers, load_export, question_of
+from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,6 @@ class Stored:
     stored: int
     other_code: int
     others: Iterable[Trial] = ()
-
-    @property
-    def keys(self) -> Iterable[TrialKey]:
-        """The keys of the trials; those of exported ones are but for their repetition."""
-        return self.trials.keys if isinstance(self.trials, Exported) else (trial.key for trial in self.trials)
 
 
 def stored_trials(
@@ -92,6 +87,14 @@ def exported_cells(experiment: Experiment, config_dir: Path | None, paper: str =
     folders = dict.fromkeys([experiment.name, paper or (folder_of(config) if config else "")])
     paths = (experiment.results / name / NAME for name in folders if name)
     return [cell for path in paths if path.exists() for cell in _read(path, path.stat().st_mtime_ns)]
+
+
+def exported_ledgers(
+    experiments: Iterable[Experiment], config_dir: Path | None, paper: str = ""
+) -> dict[str, FirstLedger]:
+    """The ledgers that the exports of some experiments, and of their paper, have by the releases they stand for."""
+    cells = (cell for one in experiments for cell in exported_cells(one, config_dir, paper))
+    return first_ledgers({id(cell): cell for cell in cells}.values())  # experiments of a paper share its export
 
 
 @cache

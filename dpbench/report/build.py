@@ -22,6 +22,7 @@ from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import write_runs
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.tables.trials import Keep
+from dpbench.report.versions import several_versions
 
 
 def build_report(
@@ -53,7 +54,7 @@ def build_report(
     if not any(map(is_table, report["figures"])):
         frame = frame_of([results], {})
         metrics = report["metrics"] or sorted(frame["metric"].unique())
-        below = as_text([*notes, *not_run([results], report["labels"], {})])
+        below = as_text(told_below([results], report["labels"], {}, notes))
         paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, below, keep)
     audits = read_audits(results.experiment.results)
     return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of, others)]
@@ -73,7 +74,7 @@ def draw_one(
     """
     labels = ordered(labels, spec.get("show"))
     frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
-    told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent), *not_run(chosen, labels, spec)])
+    told = as_text([str(spec.get("caption") or ""), *told_below(chosen, labels, spec, notes, absent)])
     figure, drawn = draw_figure(frame, labels, spec, told)
     return save(figure, drawn, folder / "figures", str(spec["name"])) if len(drawn) else []
 
@@ -95,12 +96,21 @@ def draw_table(
     table = make_table(frame, labels, spec, published or {})
     if not table.rows:
         return []
-    below = [str(spec.get("caption") or ""), *table.footnotes, *notes, *missing(absent), *not_run(chosen, labels, spec)]
+    below = [str(spec.get("caption") or ""), *table.footnotes, *told_below(chosen, labels, spec, notes, absent)]
     name, folder = str(spec["name"]), folder / "tables"
     paths = write_text_table(table._replace(footnotes=below), folder, name, str(spec["title"]))
     return paths + (keep([table.trials], folder, name) if keep else [])
 
 
-def missing(absent: Sequence[str]) -> list[str]:
-    """The sentence on methods that a figure or table should show and that were not run, if there are any."""
-    return [f"Methods not run: {'; '.join(absent)}"] if absent else []
+def told_below(
+    chosen: Sequence[Results],
+    labels: Mapping[str, str],
+    spec: Mapping[str, Any],
+    notes: Sequence[str],
+    absent: Sequence[str] = (),
+) -> list[str]:
+    """What is told below a figure or table beside its own footnotes: the notes, of which of its methods several
+    versions of the code have results, and which were not run; `absent` are those that it should show.
+    """
+    missing = [f"Methods not run: {'; '.join(absent)}"] if absent else []
+    return [*notes, *several_versions(chosen, labels, spec), *missing, *not_run(chosen, labels, spec)]

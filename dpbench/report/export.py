@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
@@ -88,11 +88,6 @@ class Exported(Sequence[Trial]):
 
     def __getitem__(self, place: Any) -> Any:
         return self._trials[place]
-
-    @property
-    def keys(self) -> Iterator[TrialKey]:
-        """The keys of the trials, each but for its repetition."""
-        return (cell.key for cell, places in self.parts if places)
 
     @cached_property
     def _trials(self) -> list[Trial]:

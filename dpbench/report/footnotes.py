@@ -11,7 +11,7 @@ from dpbench.report.frames.alike import SEPARATOR
 from dpbench.report.frames.frame import CELL, SERIES
 from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
-from dpbench.report.text import number, span
+from dpbench.report.text import in_ranges, number, span
 
 _MARKS = {  # what a frame's `test_rows` may have beside a size
     "protocol": "which the mechanism saw too (protocol: authors)",
@@ -153,9 +153,10 @@ def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     for dataset, rows in private.groupby("dataset", sort=True):
         taken: dict[str, dict[str, None]] = {}
         order = rows[["series_order", "series", "nonprivate_inputs"]].drop_duplicates().sort_values("series_order")
-        for series, inputs in zip(order["series"], order["nonprivate_inputs"], strict=True):
-            for name in filter(None, inputs.split(SEPARATOR)):
-                taken.setdefault(name, {})[series] = None
+        for series, inputs in order.groupby("series", sort=False)["nonprivate_inputs"]:
+            names = dict.fromkeys(name for those in inputs for name in those.split(SEPARATOR) if name)
+            for name in in_ranges(names):
+                taken.setdefault(name, {})[str(series)] = None
         for name, those in taken.items():
             who = "every private method" if len(those) == order["series"].nunique() > 1 else " and ".join(those)
             users.setdefault(name, {}).setdefault(who, []).append(str(dataset))

@@ -14,6 +14,7 @@ from dpbench.grid.records import Trial
 from dpbench.report.claims.published import EQUAL, protocol_table
 from dpbench.report.export import Exported
 from dpbench.report.frames.results import Results
+from dpbench.report.versions import several_versions
 
 
 def write_manifest(paper: Paper, results: Sequence[Results], folder: Path) -> Path:
@@ -34,7 +35,7 @@ def _entry(paper: Paper, one: Results) -> dict[str, Any]:
         "trials": len(one.trials),
         "releases by commit": _counted({release: commit for release, commit, _ in origins}.values()),
         "trials by commit": _counted(commit for *_, commit in origins),
-        "notes": list(one.notes),
+        "notes": [*one.notes, *several_versions([one], one.experiment.report["labels"], {})],
         "differs": [f"{row.fact}: {row.ours}, paper {row.paper}" for row in differs.itertuples()],
     }
 

@@ -14,7 +14,7 @@ from dpbench.report.frames.frame import SERIES
 from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of, shown
-from dpbench.report.frames.settings import calibration_of, setting_of
+from dpbench.report.frames.settings import calibration_of, is_placed
 from dpbench.report.text import number
 
 EPSILON = "release.budget.epsilon"
@@ -61,7 +61,7 @@ def not_run(chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[
 
 def _cells(keys: Iterable[TrialKey], spec: Mapping[str, Any], metric: str = "") -> pd.DataFrame:
     """What the keys that a figure shows have of `_COLUMNS`, once each; those with the metric, if any asks for it."""
-    kept = [key for key in keys if _wanted(key, spec)]
+    kept = [key for key in keys if is_placed(key, spec)]
     some = [key for key in kept if any(one.name == metric for one in key.metrics)] or kept
     rows = []
     for key in some:
@@ -69,13 +69,6 @@ def _cells(keys: Iterable[TrialKey], spec: Mapping[str, Any], metric: str = "") 
         series = (release.mechanism.name, calibration_of(key), "", key.fit.model.name)
         rows.append((release.dataset["name"], *series, budget.epsilon, budget.delta))
     return pd.DataFrame(rows, columns=_COLUMNS).drop_duplicates()
-
-
-def _wanted(key: TrialKey, spec: Mapping[str, Any]) -> bool:
-    """Whether the figure shows trials of this key: see `placed`."""
-    if "epsilon" in spec and key.release.budget.epsilon != float(spec["epsilon"]):
-        return False
-    return all(setting_of(key, path) in (value, None, np.inf) for path, value in spec.get("where", {}).items())
 
 
 def _merged(cells: pd.DataFrame, by_budget: bool) -> pd.DataFrame:

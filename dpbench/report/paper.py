@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.config import Paper
-from dpbench.report.build import draw_one, draw_table, missing
+from dpbench.report.build import draw_one, draw_table, told_below
 from dpbench.report.claims.published import write_published
 from dpbench.report.claims.verdicts import write_verdicts
 from dpbench.report.figures.style import Save, save_figure
@@ -18,7 +18,6 @@ from dpbench.report.forked import forked
 from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import is_table
-from dpbench.report.not_run import not_run
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.trials import Keep
 
@@ -89,7 +88,7 @@ def _draw(
     if paths and spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
         frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
         titled = frame.assign(dataset=frame["dataset"].replace(titles))
-        gaps = not_run(chosen, labels, {**spec, "panels": titles})
-        told = as_text([str(spec.get("caption") or ""), *notes, *missing(absent), *gaps])
+        below = told_below(chosen, labels, {**spec, "panels": titles}, notes, absent)
+        told = as_text([str(spec.get("caption") or ""), *below])
         paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), told, keep)
     return paths

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
+from itertools import chain, zip_longest
 
 import pandas as pd
 
 _POWERS = {"^2": "²", "^3": "³"}
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -62,6 +65,24 @@ def span(values: Iterable[float], digits: int = 3) -> str:
     found = list(values)
     ends = [number(float(f"{value:.{digits}g}")) for value in (min(found), max(found))] if found else []
     return " to ".join(dict.fromkeys(ends))
+
+
+def in_ranges(sentences: Iterable[str]) -> list[str]:
+    """The sentences; those that differ in their numbers alone become one, with the range of each number.
+
+    >>> in_ranges(["495 rows of 8 columns", "the levels", "1,474 rows of 8 columns"])
+    ['495 to 1,474 rows of 8 columns', 'the levels']
+    """
+    alike: dict[tuple[str, ...], list[list[str]]] = {}
+    for sentence in sentences:
+        words = _NUMBER.split(sentence)
+        alike.setdefault(tuple(words), []).append(_NUMBER.findall(sentence))
+    told = []
+    for between, numbers in alike.items():
+        each = (sorted(set(some), key=lambda one: float(one.replace(",", ""))) for some in zip(*numbers, strict=True))
+        ranges = (" to ".join(dict.fromkeys((some[0], some[-1]))) for some in each)
+        told.append("".join(chain(*zip_longest(between, ranges, fillvalue=""))))
+    return told
 
 
 def mean_and_error(mean: float, se: float) -> str:

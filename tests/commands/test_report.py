@@ -7,14 +7,9 @@ from dataclasses import replace
 import pytest
 
 from dpbench.cli import main
-from dpbench.commands.report import notes_of
-from dpbench.commands.stored import Stored
-from dpbench.config import compose
 from dpbench.grid.records import Failure
 from dpbench.grid.store import Store
 from dpbench.report.export import NAME, load_export
-
-from ..report.made_up import make_trial
 
 SETTINGS = [
     "experiment=quickstart",
@@ -94,27 +89,6 @@ def test_a_failed_trial_is_counted_in_its_cell(results, tmp_path):
     assert "1 failed" in (tmp_path / "copy" / "quickstart" / "tables" / "quickstart.md").read_text()
 
 
-def test_methods_with_results_of_several_versions_of_code_are_named_as_in_figures():
-    methods = [("adassp", "linear_statistics"), *(("aim", model) for model in ("linear_rows", *"abcd"))]
-
-    def told(*mixed):
-        """The notes where these methods have trials of two versions of code, the others of one."""
-        keys = []
-        for method in methods:
-            for repetition in range(2):
-                key = make_trial(*method, repetition=repetition, calibration="paper").key
-                made = replace(key.release.mechanism, code=str(repetition) if method in mixed else "0")
-                keys.append(replace(key, fit=replace(key.fit, release=replace(key.release, mechanism=made))))
-        trials = [replace(make_trial(), id=key.id, key=key) for key in keys]
-        return notes_of(compose(["experiment=quickstart"]), Stored(trials, len(trials), len(trials), 0))
-
-    made = "More than one version of the code made what was run"
-    assert told() == []
-    assert told(*methods[:2]) == [f"{made} of AIM-Synth (paper); AdaSSP (paper)"]
-    assert told(*methods[1:]) == [f"{made} of 5 of 6 methods"]
-    assert told(*methods) == [made]
-
-
 def test_an_export_keeps_the_ledgers_of_first_releases_that_are_gone(bench):
     assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
     folder = bench.results / "grid"
@@ -125,6 +99,21 @@ def test_an_export_keeps_the_ledgers_of_first_releases_that_are_gone(bench):
         assert first.repetition == 0 and {event["kind"] for event in first.events} == {"gaussian"}
         assert first.release == cells["adassp"].trials[0].release_id
         shutil.rmtree(bench.results / "releases", ignore_errors=True)
+
+
+def test_what_a_cost_rests_on_is_told_by_the_ledger_of_an_export_as_the_report_does(bench):
+    """JLT has no rho: without its ledger its noise could not be told from a claim."""
+    assert bench.run("mechanism=[exact,jlt]", "epsilon=[1]", "repetitions=2") == 0
+    bench.keep_the_export_alone()
+    folder = bench.results / "grid"
+    assert main(["figures", str(folder)]) == main(["report", str(folder)]) == 0
+    (row,) = (
+        line for line in (folder / "tables" / "grid_runs.md").read_text().splitlines() if line.startswith("| jlt")
+    )
+    assert "| proven |" in row
+    page = (folder / "report.html").read_text()
+    assert "the ledger of the noise that was drawn" in page and "cannot be told" not in page
+    assert "not told" not in page, "the table of the page neither"
 
 
 def test_nothing_stored_is_a_clear_message(tmp_path, capsys):

@@ -51,6 +51,16 @@ def test_footnote_groups_data_sets_and_what_was_taken_from_them():
     assert "Non-private inputs: bounds (every private method on taxi); settings (AdaSSP on taxi)" in text
 
 
+def test_inputs_that_differ_in_their_numbers_alone_are_one_with_their_range():
+    counts = (("ssp", 495), ("ssp", 1474), ("ssp", 508), ("adassp", 495))
+    trials = [
+        replace(make_trial(name, repetition=k), nonprivate_inputs=(f"{count:,} of 3,000 public rows",))
+        for k, (name, count) in enumerate(counts)
+    ]
+    inputs = "Non-private inputs: 495 to 1,474 of 3,000 public rows (SSP); 495 of 3,000 public rows (AdaSSP)"
+    assert inputs in told(trials)
+
+
 def test_nothing_is_told_of_what_did_not_happen():
     trials = [make_trial(repetition=place) for place in range(2)]
     assert told(trials) == [

@@ -14,6 +14,7 @@ from dpbench.report.claims.statements import AHEAD, LEVEL, NOT_RUN, RELATIONS, V
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
+from dpbench.report.versions import several_versions
 
 
 def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:
@@ -32,7 +33,9 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         frame = frame_of(chosen, spec)
         frame = frame[~frame["panel"].isin(statement.get("except", []))]
         compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}))
-        told = [_rule(paper, statement, metric), *notes_on(chosen)]
+        compares = [labels.get(statement[role], statement[role]) for role in ("method", "baseline")]
+        versions = several_versions(chosen, labels, {**spec, "show": compares})
+        told = [_rule(paper, statement, metric), *notes_on(chosen), *versions]
         parts = [f"## {place}. {markdown(claim)}", markdown(as_text(told))]
         titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
         symbol = str(spec.get("symbol", "ε"))

@@ -71,8 +71,9 @@ def _numbers(categories: Iterable[str]) -> dict[str, float]:
 
 
 def _with_category(drawn: pd.DataFrame, names: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """What is drawn, with categories in place of the numbers that stand for them."""
+    """What is drawn, with categories, in their order, in place of the numbers that stand for them."""
     values = drawn["x"].map({number: value for value, number in _numbers(names).items()})
     models = {"model": values} if spec["x"] == MODEL else {}
-    drawn = drawn.assign(x=values.map(names), **models).rename(columns={"x": "category"})
+    categories = pd.Categorical(values.map(names), list(dict.fromkeys(names.values())), ordered=True)
+    drawn = drawn.assign(x=categories, **models).rename(columns={"x": "category"})
     return drawn.drop(columns=["kind", "place"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from dpbench.grid.records import Trial
@@ -26,14 +27,35 @@ def no_ledgers(trial: Trial) -> None:
     """Where no release is at hand."""
 
 
-def is_claimed(events: Events | None) -> bool:
-    """Whether the noise is a claim of third-party code."""
-    return events is not None and any(event["kind"] == "claimed" for event in events)
+def or_first(ledger_of: LedgerOf, kept: Mapping[str, FirstLedger]) -> LedgerOf:
+    """The events of a trial's own release, else those that an export has of the first release of its cell."""
+
+    def events(trial: Trial) -> Events | None:
+        found, first = ledger_of(trial), kept.get(trial.release_id)
+        return first.events if found is None and first is not None else found
+
+    return events
 
 
-def may_be_claimed(group: Sequence[Trial], events: Events | None) -> bool:
-    """Whether that cannot be told: the ledger is not here, and a claim has no rho, but some noise has none either."""
-    return events is None and any(trial.spent is not None and math.isinf(trial.spent.rho) for trial in group)
+class Grounds(StrEnum):
+    """What a cost rests on."""
+
+    NOISE = "the ledger of the noise that was drawn, composed by the accountant"
+    FILTER = "the guarantee of a filter"
+    CLAIM = "a claim of third-party code on its own noise, not verified"
+    UNKNOWN = "a ledger that is not here: whether it holds noise that was drawn, or a claim, cannot be told"
+
+
+def grounds_of(group: Sequence[Trial], events: Events | None) -> Grounds:
+    """What the costs of releases of one mechanism and budget rest on; `events` are those of one of them, if any is
+    here. Without it, a cost without a rho may be a claim, as a claim has none; but some noise has none either.
+    """
+    if events is not None and any(event["kind"] == "claimed" for event in events):
+        return Grounds.CLAIM
+    if ex_post(group) is not None:
+        return Grounds.FILTER
+    without_rho = any(trial.spent is not None and math.isinf(trial.spent.rho) for trial in group)
+    return Grounds.UNKNOWN if events is None and without_rho else Grounds.NOISE
 
 
 def ex_post(group: Sequence[Trial]) -> float | None:

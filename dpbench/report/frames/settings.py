@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -95,22 +95,13 @@ def series_group(key: TrialKey) -> Group:
     return (key.release.dataset["name"], key.release.mechanism.name, calibration_of(key), key.fit.model.name)
 
 
-def mixed_code(keys: Iterable[TrialKey]) -> list[str]:
-    """The mechanisms, with their calibration, whose results come from more than one version of their code."""
-    found: dict[str, set[object]] = defaultdict(set)
-    for key in keys:
-        mechanism, calibration = key.release.mechanism, calibration_of(key)
-        found[f"{mechanism.name} ({calibration})" if calibration else mechanism.name].add(mechanism.code)
-    return sorted(name for name, codes in found.items() if len(codes) > 1)
-
-
 def leaves_of(key: TrialKey) -> dict[str, str]:
     """The settings of a key, dotted name -> text, without those that have columns of their own."""
     return dict(_leaves(key.to_dict(), ""))
 
 
 def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
-    """Lists count as one value; code is told apart in another place: see `mixed_code`."""
+    """Lists count as one value; code is told apart in another place: see `several_versions`."""
     if isinstance(node, dict):
         for name in sorted(node):
             yield from _leaves(node[name], f"{path}.{name}" if path else str(name))
@@ -188,6 +179,13 @@ def placed(frame: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
     if "panel" in spec:
         columns["panel"] = frame[spec["panel"]].map(str).astype("str")
     return frame.assign(**columns)
+
+
+def is_placed(key: TrialKey, spec: Mapping[str, Any]) -> bool:
+    """Whether a figure or table shows trials of this key, at its `spec["epsilon"]` if it has one: see `placed`."""
+    if "epsilon" in spec and key.release.budget.epsilon != float(spec["epsilon"]):
+        return False
+    return all(setting_of(key, path) in (value, None, np.inf) for path, value in spec.get("where", {}).items())
 
 
 def _as_number(value: object) -> float:

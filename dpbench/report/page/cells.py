@@ -18,7 +18,7 @@ from dpbench.report.frames.frame import CELL, joined_frame
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
-from dpbench.report.page.facts import Register, Term, facts_of, marks_of, overspent
+from dpbench.report.page.facts import Register, Term, facts_of, inputs_of, marks_of, overspent
 from dpbench.report.page.filters import Filters, Tags
 from dpbench.report.page.ledgers import Ledgers, Told, lines_of
 from dpbench.report.page.packed import rounded
@@ -89,8 +89,8 @@ class Cells:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What is listed of every cell, and the events of all ledgers, by their places."""
-        return {"cells": [cell.data for cell in self.cells], "ledgers": self.ledgers.events}
+        """What is listed of every cell, and all ledgers."""
+        return {"cells": [cell.data for cell in self.cells], **self.ledgers.data}
 
 
 def cells_of(results: Sequence[Results], filters: Filters, ledgers: Ledgers, most: int) -> Cells:
@@ -186,7 +186,7 @@ def _cell(
         first=f"{metric_label(order[0])} {_mean(found[order[0]])}",
         statuses=Counter(trial.status for trial in group),
         overspent=max(map(overspent, group)),
-        unpaid=tuple(sorted({str(name) for trial in group for name in trial.nonprivate_inputs})) if private else (),
+        unpaid=inputs_of(group) if private else (),
         marks=[*([f"code {code}, not averaged with other code"] if code else []), *marks_of(group, events)],
         facts=[
             ("Results", [Term(" · ".join(_result(found[metric]) for metric in order))]),

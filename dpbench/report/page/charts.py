@@ -71,20 +71,39 @@ def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
 
 
 def _lines(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """Means or medians with their bars, references as horizontal lines, marks where a point is outside of the axis."""
+    """Means or medians joined by lines, over an axis of numbers."""
+    yield from _means(rows, axes, looks, {"x": _axis(axes, "x", "place")}, "x", "datum.kind == 'point'", joined=True)
+
+
+def _categories(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """Means or medians over categories, the series of each side by side."""
+    placed = rows.dropna(subset="category")
+    x = _names(placed["category"].sort_values(), axes)
+    x["axis"] = {"labelAngle": 0, "labelExpr": "split(datum.label, ' ')", "labelOverlap": False}
+    offset = {"field": "series", "type": "nominal", "scale": {"domain": list(dict.fromkeys(placed["series"]))}}
+    yield from _means(rows, axes, looks, {"x": x, "xOffset": offset}, "category", "datum.category", joined=False)
+
+
+def _means(
+    rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look], at: Json, field: str, point: str, *, joined: bool
+) -> Iterator[Json]:
+    """Means or medians with their bars, references as horizontal lines, marks where a point is outside of the axis.
+
+    `at` is where a point stands from left to right, `field` what the tooltip says of that, `point` what holds of a
+    point and not of a horizontal line.
+    """
     value = "median" if "median" in rows else "mean"
-    x, y = _axis(axes, "x", "place"), _axis(axes, "y", value)
+    y, look = _axis(axes, "y", value), _look(rows["series"], looks)
     tip = _tip(
-        rows, "series", "x", value, *(["se"] if "se" in rows else ["low", "high"]), "count", "failed", "nonfinite"
+        rows, "series", field, value, *(["se"] if "se" in rows else ["low", "high"]), "count", "failed", "nonfinite"
     )
     bar = {"y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    look = _look(rows["series"], looks)
-    at = [{"filter": "datum.kind == 'point'"}]
-    reference = [{"filter": "datum.kind == 'line'"}]
-    yield {"transform": reference, "mark": _mark("rect", opacity=STRIPE), "encoding": {**bar, "color": look["color"]}}
-    yield {"transform": reference, "mark": _mark("rule"), "encoding": {"y": y, **_stroke(look), **tip}}
-    yield {"transform": at, "mark": _mark("line", strokeWidth=1.6), "encoding": {"x": x, "y": y, **_stroke(look)}}
-    yield {"transform": at, "mark": _mark("rule"), "encoding": {"x": x, **bar, "color": look["color"]}}
+    points, references = [{"filter": point}], [{"filter": f"!({point})"}]
+    yield {"transform": references, "mark": _mark("rect", opacity=STRIPE), "encoding": {**bar, "color": look["color"]}}
+    yield {"transform": references, "mark": _mark("rule"), "encoding": {"y": y, **_stroke(look), **tip}}
+    if joined:
+        yield {"transform": points, "mark": _mark("line", strokeWidth=1.6), "encoding": {**at, "y": y, **_stroke(look)}}
+    yield {"transform": points, "mark": _mark("rule"), "encoding": {**at, **bar, "color": look["color"]}}
     for where, (shape, end) in CLIPPED.items():
         if (rows["clipped"] == where).any():
             edge = {"datum": axes.get_ylim()[end], "scale": y["scale"]}
@@ -92,10 +111,10 @@ def _lines(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
             yield {
                 "transform": [{"filter": f"datum.clipped == '{where}'"}],
                 "mark": mark,
-                "encoding": {"x": x, "y": edge, "color": look["color"], **tip},
+                "encoding": {**at, "y": edge, "color": look["color"], **tip},
             }
-    points = {"x": x, "y": y, **_marks(look), **tip}
-    yield {"transform": [*at, look["marked"]], "mark": _mark("point", size=POINT, opacity=1), "encoding": points}
+    marks = {**at, "y": y, **_marks(look), **tip}
+    yield {"transform": [*points, look["marked"]], "mark": _mark("point", size=POINT, opacity=1), "encoding": marks}
 
 
 def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
@@ -148,8 +167,7 @@ def _ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
 
 def _stairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
     """Named steps in their order, with bars from the least to the largest value."""
-    names = list(dict.fromkeys(rows["step"]))
-    x = {"field": "step", "type": "nominal", "sort": names, "title": axes.get_xlabel() or None}
+    x = _names(rows["step"], axes)
     y, look = _axis(axes, "y", "mean"), _look(rows["series"], looks)
     positive = [{"filter": "datum.mean > 0 && datum.least > 0"}]
     bar = {"x": x, "y": {**y, "field": "least"}, "y2": {"field": "most"}, "color": look["color"]}
@@ -195,6 +213,7 @@ class Kind(NamedTuple):
 
 KINDS = (
     Kind(("panel", "series", "kind", "x", "place", "low", "high", "clipped"), ["panel"], _lines),
+    Kind(("panel", "series", "category", "low", "high", "clipped"), ["panel"], _categories),
     Kind(("dataset", "series", "low_edge", "high_edge", "count_mean"), ["dataset"], _bins),
     Kind(("s", "phi"), [], _curves),
     Kind(("dataset", "column", "series", "level", "mean", "low", "high"), ["dataset", "column"], _quantiles),
@@ -231,6 +250,12 @@ def _axis(axes: Axes, name: str, field: str) -> Json:
         drawn["values"] = ticks
     title = " ".join(get.get_label_text().split())
     return {"field": field, "type": "quantitative", "title": title or None, "scale": scale, "axis": drawn}
+
+
+def _names(words: pd.Series, axes: Axes) -> Json:
+    """An axis of words, in their order."""
+    names = list(dict.fromkeys(words))
+    return {"field": words.name, "type": "nominal", "sort": names, "title": axes.get_xlabel() or None}
 
 
 def _look(series: pd.Series, looks: Mapping[str, Look]) -> Json:

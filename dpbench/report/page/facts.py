@@ -14,8 +14,8 @@ from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
 from dpbench.report.frames.alike import unfinished
 from dpbench.report.frames.audited import AUDITED, measured
-from dpbench.report.frames.ledgers import Events, ex_post, is_claimed, may_be_claimed
-from dpbench.report.text import number
+from dpbench.report.frames.ledgers import Events, Grounds, ex_post, grounds_of
+from dpbench.report.text import in_ranges, number
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
 
@@ -48,7 +48,7 @@ def marks_of(group: Sequence[Trial], events: Events | None) -> Iterator[str]:
         yield "programmes ended by their time limit"
     if any(trial.nonprivate_inputs for trial in group) and math.isfinite(group[0].key.release.budget.epsilon):
         yield "inputs not paid for"
-    if is_claimed(events):
+    if grounds_of(group, events) is Grounds.CLAIM:
         yield "privacy claimed, not proven"
 
 
@@ -56,6 +56,11 @@ def overspent(trial: Trial) -> float:
     """What was spent over what was asked; 0 where nothing is known."""
     asked = trial.key.release.budget.epsilon
     return trial.spent.epsilon / asked if trial.spent is not None and math.isfinite(asked) else 0.0
+
+
+def inputs_of(group: Sequence[Trial]) -> tuple[str, ...]:
+    """What was taken from the rows without paying for it."""
+    return tuple(in_ranges(sorted({str(name) for trial in group for name in trial.nonprivate_inputs})))
 
 
 def facts_of(
@@ -73,7 +78,7 @@ def facts_of(
         yield "Rests on", [Term(_grounds(group, events))]
     else:
         yield "Asked", [Term("nothing: a reference that is not private")]
-    if inputs := sorted({str(name) for trial in group for name in trial.nonprivate_inputs}):
+    if inputs := inputs_of(group):
         yield "Not paid for", [register.term(short(name.partition(": ")[0]), name) for name in inputs]
     yield "Data", [register.term(str(release.dataset["name"]), _data(release))]
     yield "Mechanism", [_part("Mechanism", release.mechanism, register)]
@@ -111,16 +116,13 @@ def _spent(group: Sequence[Trial]) -> str:
 
 def _grounds(group: Sequence[Trial], events: Events | None) -> str:
     """Whether what was spent is proven, and how."""
-    if is_claimed(events):
-        return "a claim of third-party code on its own noise, not verified"
-    if (post := ex_post(group)) is not None:
-        return (
-            f"the guarantee of a filter; the noise drawn amounts to ε = {post:.4g} at most, as if it had been "
-            "fixed beforehand (ex post: no guarantee)"
-        )
-    if may_be_claimed(group, events):
-        return "a ledger that is not here: whether it holds noise that was drawn, or a claim, cannot be told"
-    return "the ledger of the noise that was drawn, composed by the accountant"
+    grounds = grounds_of(group, events)
+    if grounds is not Grounds.FILTER:
+        return str(grounds)
+    return (
+        f"{grounds}; the noise drawn amounts to ε = {ex_post(group):.4g} at most, as if it had been fixed "
+        "beforehand (ex post: no guarantee)"
+    )
 
 
 def _part(kind: str, part: PartKey, register: Register) -> Term:

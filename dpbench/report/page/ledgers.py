@@ -37,8 +37,15 @@ class Ledgers:
     ledger_of: LedgerOf = no_ledgers
     kept: Mapping[str, FirstLedger] = field(default_factory=dict)
     events: list[Events] = field(default_factory=list)
-    _places: dict[str, int] = field(default_factory=dict)
+    _draws: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    _places: dict[tuple[int, ...], int] = field(default_factory=dict)
     _own: dict[str, int | None] = field(default_factory=dict)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The draws that differ, and of every ledger the places of its own among them: releases share most."""
+        draws = [event for _, event in self._draws.values()]
+        return {"draws": draws, "ledgers": [list(places) for places in self._places]}
 
     def told(self, listed: Sequence[Trial]) -> Told | None:
         """What is known of the trials that a cell lists; None where no ledger is at hand."""
@@ -66,7 +73,8 @@ class Ledgers:
         return self._own[name]
 
     def _put(self, events: Events) -> int:
-        place = self._places.setdefault(canonical(events), len(self.events))
+        draws = tuple(self._draws.setdefault(canonical(event), (len(self._draws), event))[0] for event in events)
+        place = self._places.setdefault(draws, len(self.events))
         if place == len(self.events):
             self.events.append(events)
         return place

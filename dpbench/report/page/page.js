@@ -63,7 +63,8 @@
   }
 
   async function list(cell) {
-    const place = +cell.id.slice(1), {cells, ledgers} = await trials(), {trials: columns, first} = cells[place];
+    const place = +cell.id.slice(1), data = await trials(), {trials: columns, first} = data.cells[place];
+    const events = ledger => data.ledgers[ledger].map(draw => data.draws[draw]);
     const names = Object.keys(columns), own = new Map();
     const shown = (name, value) => name === "ledger" ? (value === null ? "not stored" : "below") : value ?? "";
     const row = cells => element("tr", {}, ...cells);
@@ -74,8 +75,8 @@
     (columns.ledger ?? []).forEach((ledger, at) => {
       if (ledger !== null) own.set(ledger, (own.get(ledger) ?? new Set()).add(columns.repetition[at]));
     });
-    const opened = [...own].map(([ledger, of]) => draws(ledgers[ledger], `repetition ${[...of].join(", ")}`));
-    if (first) opened.push(draws(ledgers[first.ledger], `repetition ${first.repetition}`));
+    const opened = [...own].map(([ledger, of]) => draws(events(ledger), `repetition ${[...of].join(", ")}`));
+    if (first) opened.push(draws(events(first.ledger), `repetition ${first.repetition}`));
     cell.querySelector(".trials").replaceChildren(element("div", frame, table), ...opened);
   }
 

@@ -19,7 +19,7 @@ from dpbench.config import Paper
 from dpbench.errors import UserError
 from dpbench.files import write_file
 from dpbench.report.build import build_report
-from dpbench.report.frames.ledgers import FirstLedger, LedgerOf
+from dpbench.report.frames.ledgers import FirstLedger, LedgerOf, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
@@ -96,7 +96,7 @@ def write_experiment_page(
     one = results.experiment
     _check_any([results], f"dpbench run experiment={one.name}", one.name)
     with TemporaryDirectory() as made:
-        build_report(results, Path(made), save_part, ledger_of, keep=save_trials)
+        build_report(results, Path(made), save_part, or_first(ledger_of, kept), keep=save_trials)
         title, settings = one.title or one.name, f"experiment={one.name}"
         return _write(title, settings, one.report, [results], Path(made), folder, Ledgers(ledger_of, kept))
 

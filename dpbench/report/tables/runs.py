@@ -13,9 +13,16 @@ from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import Trial
 from dpbench.privacy.accounting import Spent, together
 from dpbench.report.frames.audited import AUDITED, measured
-from dpbench.report.frames.ledgers import LedgerOf, ex_post, is_claimed, may_be_claimed, no_ledgers
+from dpbench.report.frames.ledgers import Grounds, LedgerOf, ex_post, grounds_of, no_ledgers
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
+
+TOLD = {
+    Grounds.NOISE: "proven",
+    Grounds.FILTER: "proven by a filter",
+    Grounds.CLAIM: "claimed",
+    Grounds.UNKNOWN: "not told: the ledger is not here",
+}
 
 
 def write_runs(
@@ -108,13 +115,8 @@ def _paid(group: list[Trial], audits: Sequence[AuditRecord], ledger_of: LedgerOf
     costs = [trial.spent.epsilon for trial in group if trial.spent is not None]
     if not costs:
         return ["", "", ""]
-    events = ledger_of(group[0])
-    told = "proven"
-    if is_claimed(events):
-        told = "claimed"
-    elif may_be_claimed(group, events):
-        told = "not told: the ledger is not here"
-    elif (drawn := ex_post(group)) is not None:
-        told = f"proven by a filter; ex post {number(drawn)}"
+    events = next((events for events in map(ledger_of, group) if events is not None), None)
+    grounds, drawn = grounds_of(group, events), ex_post(group)
+    told = TOLD[grounds] + (f"; ex post {number(drawn)}" if grounds is Grounds.FILTER and drawn is not None else "")
     unpaid = ", inputs not paid for" if any(trial.nonprivate_inputs for trial in group) else ""
     return [number(max(costs)), measured(group, audits), told + unpaid]

@@ -5,7 +5,7 @@ import pytest
 
 from dpbench.privacy.accounting import gaussian_mu
 from dpbench.report.frames.frame import trial_frame
-from dpbench.report.frames.settings import leaves_of, mixed_code, note_of, placed, setting_of, settings_of, variants
+from dpbench.report.frames.settings import leaves_of, note_of, placed, setting_of, settings_of, variants
 
 from ..made_up import make_trial
 
@@ -79,13 +79,3 @@ def test_a_figure_has_its_own_columns_for_what_it_shows():
     assert sorted(set(frame["x"])) == [100, 200]
     assert set(frame["panel"]) == {"3"}
     assert set(frame["epsilon"]) == {0.5} and set(frame["dataset"]) == {"adult"}
-
-
-def test_results_of_several_versions_of_the_code_are_named():
-    def by(code, repetition):
-        trial = make_trial(repetition=repetition)
-        release = replace(trial.key.release, mechanism=replace(trial.key.release.mechanism, code=code))
-        return replace(trial.key, fit=replace(trial.key.fit, release=release))
-
-    assert mixed_code([by("a", 0), by("a", 1)]) == []
-    assert mixed_code([by("a", 0), by("b", 1)]) == ["ssp"]

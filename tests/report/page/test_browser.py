@@ -9,6 +9,7 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.commands.report import results_of
+from dpbench.commands.stored import exported_ledgers
 from dpbench.config import Paper, compose, paper_of
 from dpbench.report.frames.ledgers import FirstLedger, no_ledgers
 from dpbench.report.frames.results import Results
@@ -18,6 +19,7 @@ from ..made_up import LABELS, make_grid
 
 pytestmark = pytest.mark.browser
 RESULTS = Path(__file__).parents[3] / "results"
+OTHERS = ("bayesian_glm", "binagg", "dd_ssp", "excess_risk", "query_release")
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 ADULT, TAXI = '[data-d="0"]', '[data-d="1"]'  # places in the order of the panels
@@ -26,7 +28,7 @@ TABLE = "#figure1 .behind"
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
-    """A page of a figure and a curve, of two data sets and four methods."""
+    """A page of figures over epsilon and over categories, and a curve, of two data sets and four methods."""
     paper = Paper(
         "a_paper",
         "A paper",
@@ -42,6 +44,17 @@ def address(tmp_path_factory):
                     "metric": "mse",
                     "x": "release.budget.epsilon",
                     "experiments": ["one", "two"],
+                },
+                {
+                    "name": "by_model",
+                    "kind": "metric_by_setting",
+                    "title": "By model",
+                    "metric": "mse",
+                    "x": "model.name",
+                    "categories": {"linear_marginals": "on some marginals", "linear_rows": "on rows"},
+                    "where": {"release.budget.epsilon": 0.1},
+                    "show": ["DD-SSP", "AIM-Synth"],
+                    "experiments": ["one"],
                 },
                 {"name": "curve", "kind": "polynomial", "radius": 6, "fits": [{"degree": 2, "construction": "series"}]},
             ],
@@ -78,12 +91,13 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="module")
-def arena(tmp_path_factory):
+@pytest.fixture(scope="module", params=["arena", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+def committed(request, tmp_path_factory):
     """The page of the committed trials of a paper."""
-    paper = paper_of("arena")
+    paper = paper_of(request.param)
     results, _ = results_of(paper, [f"results={RESULTS}"], None, False)
-    return write_paper_page(paper, results, tmp_path_factory.mktemp("arena"), no_ledgers)
+    kept = exported_ledgers((one.experiment for one in results), None, paper.name)
+    return write_paper_page(paper, results, tmp_path_factory.mktemp(paper.name), no_ledgers, kept)
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +145,17 @@ def drawn(page):
 def test_charts_are_drawn_with_an_empty_console_and_no_network(visit):
     page = visit()
     drawn(page)
-    assert page.locator(".chart svg").count() == 3
+    assert page.locator(".chart svg").count() == 4
     assert page.told == []
+
+
+def test_categories_have_their_names_below_the_axis_and_a_mark_each(visit):
+    page = visit()
+    drawn(page)
+    chart = page.locator("#by_model .chart")
+    assert chart.locator(".role-axis-label text").all_text_contents()[:2] == ["onsomemarginals", "onrows"]
+    left, right = (mark.bounding_box() for mark in chart.locator(".mark-symbol path").all())
+    assert right["x"] - left["x"] > 100
 
 
 def test_filters_change_charts_tables_and_trials(visit):
@@ -263,17 +286,30 @@ def test_axe_finds_nothing_serious(visit):
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
 
 
-def test_a_page_of_committed_trials_is_drawn_and_axe_finds_nothing_serious(visit, arena):
+def test_a_page_of_committed_trials_keeps_all_promises(visit, committed):
+    """Small, quick, of charts alone, without an error, with ledgers that open, on a phone and printed."""
     from axe_playwright_python.sync_playwright import Axe
 
-    page = visit(address=arena.as_uri())
-    assert arena.stat().st_size < 5e6, "of 4,000 trials"
+    page = visit(address=committed.as_uri())
+    assert committed.stat().st_size < 5e6, "of 4,000 trials and more"
+    assert page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive") < 2000
     drawn(page)
+    assert page.locator(".figure").count() == page.locator(".figure .charts").count(), "each has a chart"
     names = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
-    assert page.told == [] and len(names) == len(set(names))
+    assert len(names) == len(set(names))
+    cell = page.locator("#trials .cell:has(.ledger)").first
+    if cell.count():
+        cell.evaluate("cell => { for (let at = cell; at; at = at.parentElement.closest('details')) at.open = true }")
+        cell.locator(".trials summary").first.click()
+        assert cell.locator(".trials li:visible").count()
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
-    assert visit(address=arena.as_uri(), width=390).evaluate("document.documentElement.scrollWidth") == 390
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = false)")
+    assert page.pdf()[:4] == b"%PDF" and page.told == []
+    phone = visit(address=committed.as_uri(), width=390)
+    drawn(phone)
+    phone.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert phone.evaluate("document.documentElement.scrollWidth") == 390 and phone.told == []
 
 
 def test_without_javascript_pictures_tables_filters_and_trials_are_there(visit):

@@ -3,7 +3,7 @@ import pytest
 from dpbench.report.page.charts import chart_of
 from dpbench.report.page.looks import looks_of
 
-from ..made_up import draw, make_grid
+from ..made_up import draw, make_grid, make_trial
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,28 @@ def test_a_metric_against_another_has_both_axes():
     assert chart["panels"][0]["title"] == "adult, ε = 0.05" and len(chart["panels"]) == 5
     assert encoding["x"]["title"] == "r2" and encoding["x"]["scale"]["domain"] == list(figure.axes[0].get_xlim())
     assert encoding["y"]["scale"]["type"] == "log"
+
+
+def test_categories_stand_in_their_order_with_series_side_by_side_and_references_as_lines():
+    path = "release.dataset.parameters.mode"
+    trials = [
+        make_trial(mechanism, data={"mode": mode}, repetition=k)
+        for mechanism, mode in (("adassp", "fast"), ("ssp", "fast"), ("ssp", "slow"))
+        for k in range(2)
+    ]
+    names = {"slow": "slow one", "fast": "fast one"}
+    figure, table = draw(
+        [make_trial("exact", epsilon="inf"), *trials], kind="metric_by_setting", x=path, categories=names
+    )
+    chart = chart_of(figure, table)
+    layers = chart["panels"][0]["spec"]["layer"]
+    encoding = layers[-1]["encoding"]
+    assert encoding["x"]["field"] == "category" and encoding["x"]["sort"] == ["slow one", "fast one"]
+    assert encoding["xOffset"]["scale"]["domain"] == ["SSP", "AdaSSP"], "of points alone"
+    assert {"field": "category", "type": "nominal"} in encoding["tooltip"]
+    assert "line" not in [layer["mark"]["type"] for layer in layers], "nothing lies between categories"
+    assert layers[1]["transform"] == [{"filter": "!(datum.category)"}] and "x" not in layers[1]["encoding"]
+    assert layers[-1]["params"][0]["select"]["encodings"] == ["y"], "categories are not zoomed into"
 
 
 def test_a_kind_that_is_not_known_has_its_picture_alone(drawn):

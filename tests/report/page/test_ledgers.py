@@ -24,6 +24,15 @@ def told(stored, kept=None, trials=TRIALS):
     return found, ledgers.events
 
 
+def test_draws_that_ledgers_share_are_stored_once():
+    first, second = [NOISE, *noise(2.0), NOISE], [*noise(3.0), NOISE]
+    ledgers = Ledgers(lambda trial: {0: first, 1: second}.get(trial.key.release.repetition, first))
+    assert ledgers.told(TRIALS).own == [0, 1, 0]
+    data = ledgers.data
+    assert data["draws"] == [NOISE, *noise(2.0), *noise(3.0)]
+    assert [[data["draws"][place] for place in places] for places in data["ledgers"]] == [first, second]
+
+
 @pytest.mark.parametrize(
     ("stored", "whose", "own"),
     [
