@@ -58,7 +58,7 @@ test-dask: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -m dask -rs tests/grid/test_dask.py
 
 # The report in a headless browser: Chromium of Debian, driven by Playwright; the tests say so where there is none.
-# `make test-slow` has the reports of the other papers, where Playwright is there.
+# `make test-slow` has the reports of the committed trials, where Playwright is there.
 test-browser: $(STAMP)
 	@which chromium > /dev/null || { $(APT) update && $(APT) install --yes --no-install-recommends chromium; } || \
 	  echo "Chromium cannot be installed here: the report is not tested in a browser"

@@ -19,7 +19,7 @@ from ..made_up import LABELS, make_grid
 
 pytestmark = pytest.mark.browser
 RESULTS = Path(__file__).parents[3] / "results"
-OTHERS = ("bayesian_glm", "binagg", "dd_ssp", "excess_risk", "query_release")
+PAPERS = ("arena", "bayesian_glm", "binagg", "dd_ssp", "excess_risk", "query_release")
 CHROMIUM = shutil.which("chromium")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 ADULT, TAXI = '[data-d="0"]', '[data-d="1"]'  # places in the order of the panels
@@ -91,7 +91,7 @@ def chromium():
         browser.close()
 
 
-@pytest.fixture(scope="module", params=["arena", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in PAPERS])
 def committed(request, tmp_path_factory):
     """The page of the committed trials of a paper."""
     paper = paper_of(request.param)
