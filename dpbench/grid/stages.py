@@ -69,7 +69,7 @@ def make_release(request: Message, work: Work) -> None:
         if kept is not None and holds(kept.release, spent_from_dict(kept.record["spent"]), key):
             work.facts |= _facts(kept.record, kept.release, request["place"])
             return
-        rows = _split(request["dataset"], _axes(key))
+        rows = _splits(request["dataset"])(_axes(key))
         train, (function, parameters) = rows.seen, _function("mechanism", key.mechanism)
         if key.design is not None:
             parameters["design"] = Design(train.domain, **key.design)
@@ -152,7 +152,7 @@ def score_fit(request: Message, work: Work) -> None:
         if fit is None:
             raise LostError(f"the fit {key.fit.id} was removed while it was in use")
         axes, design = _axes(key.release), canonical(key.fit.design)
-        reference = _reference(request["dataset"], axes, design)
+        reference = _references(request["dataset"])(axes, design)
         metrics = {part.name: _function("metric", part) for part in key.metrics}
     with work.phase("metrics", limited=True):
         model = _nonprivate(canonical(key.fit.model.to_dict()), design, axes)
@@ -238,22 +238,28 @@ def _table(dataset: str, key: str) -> Table | Simulation:
     return table
 
 
-@lru_cache(maxsize=8)
-def _split(config: str, axes: str) -> Split:
-    dataset, sizes, seed, repetition = json.loads(axes)
-    protocol = sizes.pop("protocol", "split")
-    for name in ("public_data", "fixed"):  # no sizes
-        sizes.pop(name, None)
-    source = {part: dataset[part] for part in ("name", "sources")}
-    rng = generator("split", [source, seed, repetition])
-    rows = _table(config, canonical(dataset))
-    parts = rows.split(rng, **sizes) if isinstance(rows, Simulation) else split(rows, rng, **sizes)
-    return replace(parts, protocol=protocol)
+@lru_cache(maxsize=1)
+def _splits(config: str) -> Callable[[str], Split]:
+    """By axes: those of the data set before are forgotten, so that they are in no peak of memory."""
+
+    @lru_cache(maxsize=8)
+    def split_of(axes: str) -> Split:
+        dataset, sizes, seed, repetition = json.loads(axes)
+        protocol = sizes.pop("protocol", "split")
+        for name in ("public_data", "fixed"):  # no sizes
+            sizes.pop(name, None)
+        source = {part: dataset[part] for part in ("name", "sources")}
+        rng = generator("split", [source, seed, repetition])
+        rows = _table(config, canonical(dataset))
+        parts = rows.split(rng, **sizes) if isinstance(rows, Simulation) else split(rows, rng, **sizes)
+        return replace(parts, protocol=protocol)
+
+    return split_of
 
 
 def _public(config: str, axes: str) -> Table | None:
     """The public rows: those of another data set if the dataset names one, else those of the split."""
-    rows, other = _split(config, axes), json.loads(config).get("public_data")
+    rows, other = _splits(config)(axes), json.loads(config).get("public_data")
     if other is None:
         return rows.public
     planned = json.loads(axes)[1].get("public_data")  # where the mechanism takes them
@@ -263,8 +269,13 @@ def _public(config: str, axes: str) -> Table | None:
     return public_part(rows.seen.domain, table)
 
 
-@lru_cache(maxsize=8)
-def _reference(dataset: str, axes: str, design: str) -> Reference:
-    """The same for every mechanism, budget and model of a repetition."""
-    part = _split(dataset, axes)
-    return Reference(part, Design(part.train.domain, **json.loads(design)))
+@lru_cache(maxsize=1)
+def _references(config: str) -> Callable[[str, str], Reference]:
+    """By axes and design: the same for every mechanism, budget and model of a repetition."""
+
+    @lru_cache(maxsize=8)
+    def reference_of(axes: str, design: str) -> Reference:
+        part = _splits(config)(axes)
+        return Reference(part, Design(part.train.domain, **json.loads(design)))
+
+    return reference_of

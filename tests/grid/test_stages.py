@@ -1,6 +1,8 @@
 """What the processes of a run do, called here without them."""
 
+import gc
 import json
+import weakref
 from contextlib import nullcontext
 
 import numpy as np
@@ -76,6 +78,9 @@ class Desk:
         self.place = self.ask(stages.make_release, item.key, provenance={}, **{**given, **more})["place"]
         return read_release(self.store, item.key.id, self.place)
 
+    def rows(self, item):
+        return stages._splits(json.dumps(dict(self.made.settings[0].dataset)))(stages._axes(item.key))
+
     def fit(self, key):
         return self.ask(stages.fit_model, key, release=self.place)
 
@@ -113,6 +118,21 @@ def test_seconds_and_memory_of_a_release_are_not_stored_if_they_tell_a_secret_nu
     assert desk.release(item).record["runtime"] == {"seconds": None, "peak_mb": None}
     (item,) = desk.plan("mechanism=[adassp]").releases
     assert desk.release(item).record["runtime"]["seconds"] is not None
+
+
+def test_rows_of_the_data_set_before_are_not_kept(desk):
+    """They would be in the peak of memory of every later release."""
+    kept = []
+    for public in ("true", "false"):
+        (item,) = desk.plan("mechanism=[adassp]", "metric=[mse]", f"dataset.public={public}").releases
+        desk.release(item)
+        (trial,) = item.trials
+        desk.score(trial, desk.fit(trial.fit))
+        rows = desk.rows(item)
+        kept.append(weakref.ref(rows.train))
+        del rows
+    gc.collect()
+    assert [one() is not None for one in kept] == [False, True]
 
 
 def test_invalid_rows_are_named_before_any_trial_runs(desk):
@@ -195,7 +215,7 @@ def test_the_protocol_decides_which_rows_a_mechanism_sees_and_stands_in_its_key(
         (item,) = desk.plan(*settings, f"sample.protocol={protocol}", config_dir=folder).releases
         seen[protocol] = desk.release(item).release.parts[0].table.codes
         assert item.key.split.get("protocol", "split") == protocol
-        rows = stages._split(json.dumps(dict(desk.made.settings[0].dataset)), stages._axes(item.key))
+        rows = desk.rows(item)
         assert len(rows.train) == 100, "metrics have the same training and test rows under both protocols"
     tests = len(rows.test)
     assert np.array_equal(seen["authors"], np.concatenate([seen["split"], rows.test.codes]))
@@ -208,7 +228,7 @@ def test_a_fixed_split_is_the_first_one_for_all_repetitions_and_stands_in_the_ke
     fresh, fixed = (desk.plan(*settings, f"sample.split={name}").releases for name in ("fresh", "fixed"))
 
     def rows(item):
-        parts = stages._split(json.dumps(dict(desk.made.settings[0].dataset)), stages._axes(item.key))
+        parts = desk.rows(item)
         return parts.train.codes.tobytes(), parts.test.codes.tobytes()
 
     assert [rows(item) for item in fixed] == [rows(fresh[0])] * 3

@@ -30,17 +30,21 @@ def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def as_multiples(frame: pd.DataFrame, of: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The frame with each metric that `of` names divided by the best mean that one of its methods has on the data set.
+    """The frame with each metric that `of` names divided by what a reference has on the same split.
 
-    `of`: metric -> non-private references, "mechanism/model". Rows of a data set without any of them are left out.
+    `of`: metric -> non-private references, "mechanism/model". The reference of a data set is the one with the best
+    mean. Rows are left out whose repetition it does not have. Means of such ratios are paired: they can be
+    compared between methods of which one has fewer repetitions.
     """
     for metric, methods in of.items():
         rows = frame["metric"] == metric
         named = (frame["mechanism"] + "/" + frame["model"]).isin(list(methods))
         references = frame[rows & named & (frame["epsilon"] == np.inf) & (frame["status"] == "done")]
-        means = references.groupby(["dataset", "mechanism", "model"])["value"].mean().groupby("dataset")
-        best = means.max() if (frame.loc[rows, "direction"] == "higher").any() else means.min()
-        divisor = frame["dataset"].map(best)
+        values = references.groupby(["dataset", "mechanism", "model", "repetition"])["value"].mean().unstack()
+        means = values.mean(axis=1).dropna().groupby("dataset")
+        best = means.idxmax() if (frame.loc[rows, "direction"] == "higher").any() else means.idxmin()
+        own = values.loc[best].droplevel(["mechanism", "model"]).stack()
+        divisor = own.reindex(pd.MultiIndex.from_frame(frame[["dataset", "repetition"]])).to_numpy()
         value = (frame["value"] / divisor).where(rows, frame["value"])
-        frame = frame.assign(value=value, unit=frame["unit"].mask(rows, ""))[~rows | divisor.notna()]
+        frame = frame.assign(value=value, unit=frame["unit"].mask(rows, ""))[~rows | np.isfinite(divisor)]
     return frame
