@@ -92,7 +92,7 @@ def resolved(
     with _explaining([*overrides, *(f"{name}={value}" for name, value in point.items())], config_dir):
         config = _copied(config) if point else config
         for name, value in point.items():
-            OmegaConf.update(config, name, value)
+            OmegaConf.update(config, name, value, force_add=isinstance(value, dict))  # its names are checked later
         found = OmegaConf.to_container(config, resolve=True)
     plain = {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
     check_values(plain)

@@ -34,6 +34,7 @@ def rap(
     components: int = 1000,
     rate: float = 0.1,
     iterations: int = 50,
+    patience: int | None = None,
     alpha: float = 0.5,
     rows: int | None = None,
     calibration: str = "tight",
@@ -45,21 +46,22 @@ def rap(
     **Privacy** Replace one record, n public; rho-zCDP in all, see `equal_rounds`. `paper`: the rho of Theorem 1's
     conversion, as in the authors' code of this method; `tight`: that of the tight one, as in their other methods.
     **Shapes** Entries (W, n') of all levels in each of n' relaxed rows, float32; the workload's marginals.
-    **Departures** 1. A round makes so many Adam steps; the authors' code makes up to 5,000 and ends them at a plateau.
+    **Departures** 1. A round makes so many Adam steps; the authors' code makes up to 5,000 and ends them at a plateau
+    (`iterations=5000`, `patience=5`), or at a loss below 1e-8, and goes on from the last of them, here from the best.
     2. Measurements and the released answers are clipped to [0, 1], as in the authors' code. 3. Synthetic rows, and the
     marginals of one and two attributes beside the workload's, are of the mixture of products that the relaxed rows are
     when negative entries are put to 0 and those of an attribute are divided by their sum. All are post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K; no query is measured twice. `components`: n'. `rate`:
     Adam's, 0.001 in Table 3, 0.005 or 0.1 in the authors' code; the default was chosen on other data than the
-    paper's (experiment=queries_options_rap). `iterations`: its steps in a round. `rows`: the number of synthetic rows
-    (None: n).
+    paper's (experiment=queries_options_rap). `iterations`: its steps in a round, fewer if more than `patience` in a
+    row have not lowered the loss. `rows`: the number of synthetic rows (None: n).
     """
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
-    check_settings("rap", tolerance=None, components=components, iterations=iterations, rows=rows)
+    check_settings("rap", tolerance=None, components=components, iterations=iterations, patience=patience, rows=rows)
     check_positive("rap", rate=rate)
     noise_rng, start_rng, rows_rng = rng.spawn(3)
-    family = Rap(queries, components, rate, iterations, start_rng)
+    family = Rap(queries, components, rate, iterations, start_rng, patience)
     relaxed, ledger, rho = run_equal_rounds(
         "rap",
         train,
@@ -91,6 +93,7 @@ class Rap:
     rate: float
     iterations: int
     rng: np.random.Generator
+    patience: int | None = None
 
     def initial(self) -> Laws:
         """Entries (W, n') that are uniform between -1 and 1."""
@@ -103,8 +106,11 @@ class Rap:
     def update(self, D: Laws, asked: Asked) -> Laws:
         """The best of Adam's steps from D, each followed by a projection onto [-1, 1]."""
         measured = ProductQueries(self.queries.columns(asked.queries), len(D))
-        found, _ = adam(lambda D: squared_loss(measured, D, asked), D, self.iterations, rate=self.rate, bound=1.0)
-        return found
+
+        def loss(D: Laws) -> tuple[float, Laws]:
+            return squared_loss(measured, D, asked)
+
+        return adam(loss, D, self.iterations, patience=self.patience, rate=self.rate, bound=1.0)[0]
 
 
 def squared_loss(measured: ProductQueries, laws: Laws, asked: Asked) -> tuple[float, Laws]:

@@ -30,6 +30,7 @@ def rap_softmax(
     components: int = 1000,
     rate: float = 0.1,
     iterations: int = 25,
+    patience: int | None = None,
     alpha: float = 0.5,
     rows: int | None = None,
     calibration: str = "tight",
@@ -40,19 +41,22 @@ def rap_softmax(
     **Privacy** Replace one record, n public; rho-zCDP in all, see `equal_rounds`. `paper`: the rho of Theorem 1's
     conversion, as in the authors' code of this method; `tight`: that of the tight one, as in their other methods.
     **Shapes** Logits (W, n') of all levels in each of n' components, float32.
-    **Departures** 1. A round makes so many Adam steps; the authors' code makes up to 5,000 and ends them at a plateau,
-    after 177 to 2,717 for the same T and K. 2. Measurements are clipped to [0, 1], as in the authors' code. Both are
-    post-processing.
+    **Departures** 1. A round makes so many Adam steps; the authors' code makes up to 5,000 and ends them at a plateau
+    (`iterations=5000`, `patience=5`), after 177 to 2,717 for the same T and K. 2. Measurements are clipped to [0, 1],
+    as in the authors' code. Both are post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K; no query is measured twice. `components`: n'. `rate`:
-    Adam's. `iterations`: its steps in a round; experiment=queries_options_rap has others, on other data than the
-    paper's. `rows`: the number of synthetic rows (None: n).
+    Adam's. `iterations`: its steps in a round, fewer if more than `patience` in a row have not lowered the loss;
+    experiment=queries_options_rap has others, on other data than the paper's. `rows`: the number of synthetic rows
+    (None: n).
     """
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
-    check_settings("rap_softmax", tolerance=None, components=components, iterations=iterations, rows=rows)
+    check_settings(
+        "rap_softmax", tolerance=None, components=components, iterations=iterations, patience=patience, rows=rows
+    )
     check_positive("rap_softmax", rate=rate)
     noise_rng, start_rng, rows_rng = rng.spawn(3)
-    family = RapSoftmax(queries, components, rate, iterations, start_rng)
+    family = RapSoftmax(queries, components, rate, iterations, start_rng, patience)
     logits, ledger, rho = run_equal_rounds(
         "rap_softmax",
         train,
@@ -86,7 +90,7 @@ class RapSoftmax(Rap):
             value, slope = squared_loss(measured, laws, asked)
             return value, softmax_slope(laws, slope, self._sizes)
 
-        return adam(loss, D, self.iterations, rate=self.rate)[0]
+        return adam(loss, D, self.iterations, patience=self.patience, rate=self.rate)[0]
 
     @property
     def _sizes(self) -> list[int]:

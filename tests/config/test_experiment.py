@@ -86,6 +86,13 @@ def test_the_arena_and_table_2_take_a_table_of_ones_own(tmp_path):
         assert grid.mechanisms[0].parameters["expected_rows"] == 30
 
 
+def test_a_sweep_over_the_settings_of_a_method_adds_what_its_config_leaves_out():
+    swept = compose(["mechanism=[adassp]", "+sweep={mechanism.adassp:[{},{calibration:paper}]}"])
+    assert [grid.mechanisms[0].parameters.get("calibration") for grid in swept.grids] == [None, "paper"]
+    with pytest.raises(UserError, match=r"unknown parameter of mechanism.adassp 'calibratoin'; did you mean"):
+        compose(["mechanism=[adassp]", "+sweep={mechanism.adassp:[{},{calibratoin:paper}]}"])
+
+
 @pytest.mark.parametrize("value", ["nothing", "null", "5"])
 def test_a_sweep_over_what_is_no_data_set_is_the_users_matter(value):
     with pytest.raises(UserError):

@@ -147,6 +147,19 @@ def test_steps_end_by_the_gain_of_the_last_fifty():
     assert adam(lambda x: (float(x.sum()), np.ones_like(x)), np.zeros((1, 1)), 300, 1.01 * gain)[1] == 51
 
 
+def test_steps_end_where_so_many_in_a_row_have_not_lowered_the_loss():
+    """Of the values 4 and 3 the third and the fourth one is no gain; nor is a hundred-millionth of a gain."""
+
+    def steps(*values, **options):
+        left = iter(values)
+        return adam(lambda x: (next(left), np.ones_like(x)), np.zeros((1, 1)), len(values), **options)[1]
+
+    assert steps(5.0, 4.0, 4.0, 4.0, 3.0, 3.0, 3.0, 3.0, 2.0, patience=2) == 8
+    assert steps(5.0, 4.0, 4.0, 4.0, 3.0, 3.0, 3.0, 3.0, 2.0, patience=3) == 9
+    assert steps(5.0, 4.0, 4.0, 4.0, 3.0, 3.0, 3.0, 3.0, 2.0) == 9
+    assert steps(5.0, 5.0 * (1 - 1e-8), 5.0 * (1 - 2e-8), 1.0, patience=1) == 3
+
+
 def test_its_size_is_that_of_its_components_whatever_is_measured():
     sizes = {"p": 10_000, "q": 10_000}
     assert ProductMixture().smallest_mb(sizes) == 100 * 20_000 * 8 / 2**20

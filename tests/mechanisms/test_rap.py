@@ -6,6 +6,7 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
+from dpbench.inference.mixture import adam
 from dpbench.inference.product_queries import ProductQueries
 from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
@@ -71,6 +72,24 @@ def test_the_loss_of_one_round_of_rap_softmax_by_hand(monkeypatch):
     np.testing.assert_allclose(slope[0], outer * np.array([first * -1 / 2, second * -1 / 4]))
     np.testing.assert_allclose(slope[4], outer * np.array([first * (1 - 1 / 3), second * (1 - 1 / 2)]))
     np.testing.assert_allclose(slope[2:4], outer * np.array([[first * -1 / 3, second * -1 / 4]] * 2))
+
+
+@pytest.mark.parametrize(("module", "family"), [("rap", Rap), ("rap_softmax", RapSoftmax)])
+def test_a_round_ends_at_a_plateau_if_it_may(monkeypatch, module, family):
+    """One answer is met in less than a hundred steps; then the loss no longer falls."""
+    taken = []
+
+    def count(*given, **options):
+        found, steps = adam(*given, **options)
+        taken.append(steps)
+        return found, steps
+
+    monkeypatch.setattr(f"dpbench.mechanisms.{module}.adam", count)
+    for patience in (5, None):
+        begun = family(QUERIES, 10, 0.1, 5000, np.random.default_rng(0), patience)
+        D = begun.update(begun.initial(), asked([5], [0.3]))
+        assert begun.answers(D)[5] == pytest.approx(0.3, abs=0.02)
+    assert taken[0] < 100 and taken[1] == 5000
 
 
 def test_a_round_of_rap_answers_what_was_measured_alone_and_stays_in_its_cube():
