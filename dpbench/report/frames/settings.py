@@ -33,6 +33,7 @@ _NO_SETTING = {
     "model.name",
     "model.target",
 }
+NO_SETTING = "none"  # the text of one that a key leaves out
 # What a key without the setting has.
 _LEFT_OUT = {
     "release.mechanism.parameters.noise": "continuous",
@@ -138,7 +139,7 @@ def _told(path: str, leaves: Mapping[str, str]) -> str:
     """A setting and its value as a user writes them."""
     if path == "release.split.fixed":
         return f"sample.split={'fixed' if path in leaves else 'fresh'}"
-    return f"{_short_name(path)}={leaves.get(path, _LEFT_OUT.get(path, 'none'))}"
+    return f"{_short_name(path)}={leaves.get(path, _LEFT_OUT.get(path, NO_SETTING))}"
 
 
 def _short_name(path: str) -> str:

@@ -18,6 +18,7 @@ from dpbench.report.claims.statements import LEVEL, NOT_RUN
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.frames.settings import NO_SETTING
 from dpbench.report.frames.stats import has_value
 from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number
@@ -88,20 +89,34 @@ def _with_options(rows: pd.DataFrame, labels: Mapping[str, str]) -> pd.DataFrame
 def option_of(series: Series) -> str:
     """What a variant has otherwise than its mechanism declares, as "rate=0.5"; `DECLARED` for nothing."""
     known = _declared(series.mechanism, str(own_folder()))
-    told = [setting.partition("=") for setting in series.variant.split(", ") if setting]
-    return ", ".join(f"{name}={value}" for name, _, value in told if known.get(name, "none") != value) or DECLARED
+    told = []
+    for setting in series.variant.split(", ") if series.variant else []:
+        name, _, value = setting.partition("=")
+        own, default = known.get(name, (NO_SETTING, NO_SETTING))
+        if (default if value == NO_SETTING else value) != own:
+            told.append(setting)
+    return ", ".join(told) or DECLARED
 
 
 @cache
-def _declared(mechanism: str, folder: str) -> dict[str, str]:
-    """The text of each parameter of a mechanism, as its config has it, or else its function. `folder`: the user's."""
+def _declared(mechanism: str, folder: str) -> dict[str, tuple[str, str]]:
+    """The texts of each parameter of a mechanism: its config's, or else its function's, and its function's.
+
+    `folder`: the user's.
+    """
     node = declared("mechanism", own_folder()).get(mechanism)
     if node is None:
         return {}
     function = resolve("mechanism", node["_target_"], f"mechanism.{mechanism}: _target_")
-    known = {name: node.get(name, one.default) for name, one in parameters_of("mechanism", function).items()}
-    plain = {name: value for name, value in known.items() if value is not Parameter.empty}
-    return {name: value if isinstance(value, str) else canonical(value) for name, value in plain.items()}
+    defaults = {name: one.default for name, one in parameters_of("mechanism", function).items()}
+    return {name: (_as_text(node.get(name, default)), _as_text(default)) for name, default in defaults.items()}
+
+
+def _as_text(value: Any) -> str:
+    """As it stands in a variant, which has `NO_SETTING` where a key leaves a parameter out."""
+    if value is Parameter.empty:
+        return NO_SETTING
+    return value if isinstance(value, str) else canonical(value)
 
 
 def _options(here: pd.DataFrame, spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:

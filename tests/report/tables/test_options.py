@@ -57,6 +57,13 @@ def test_an_option_is_named_by_what_is_not_declared_in_config_or_function():
     assert rows[2][3] == "-0.1000 (1)"  # one pair has no interval
 
 
+def test_a_parameter_that_the_config_leaves_out_is_declared_by_the_function():
+    """PEP's `increase`, which is None."""
+    rows = table([*trials([0.2]), *trials([0.1], increase=2), *trials([0.3], gamma=0.5)]).rows
+    assert [row[2] for row in rows] == ["declared", "gamma=0.5", "increase=2"]
+    assert [row[3] for row in rows] == ["0.2000 (1)", "+0.1000 (1)", "-0.1000 (1)"]
+
+
 def test_options_stand_in_the_order_in_which_it_is_said_whose_they_are():
     given = [*trials([0.2]), *trials([0.1], gamma=0.5), *trials([0.1], gamma=1.0), *trials([0.1], repeated="all")]
     made = table(given, whose={"pep": {"repeated=all": "the authors' code", "gamma=1.0": "ours"}})
