@@ -13,7 +13,10 @@ from dpbench.data.domain import Clique, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_known
 from dpbench.inference import MarkovModel, model_mb
+from dpbench.inference.queries import QueryWorkload
 from dpbench.mechanisms.fitting import check_answers, check_model, check_settings
+from dpbench.mechanisms.query_release import release_of_model
+from dpbench.mechanisms.supports import PublicRows
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
@@ -95,6 +98,32 @@ def real_rows(train: Table, budget: Budget, rng: np.random.Generator, *, rows: i
     some = train.take(rng.choice(len(train), min(rows, len(train)), replace=False))
     codes = unperturbed(ledger, some.codes, label="rows").astype(np.int64)
     return Release(train.domain, budget, ledger, (SyntheticRows(Table(train.domain, codes, some.numbers)),))
+
+
+def public_rows(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    *,
+    public: Table | None,
+    workload: Workload = 3,
+    rows: int | None = None,
+) -> Release:
+    """The rows of public data as they are: what PMW-Pub and PEP-Pub begin with, and should improve on.
+
+    **Source** Liu, Vietri and Wu 2021, Appendix E.
+    **Privacy** The ledger's cost is infinite, for the number of private rows; it reads nothing else of them. The public
+    rows are not protected: the release holds them.
+    **Shapes** A probability for each of the u different public rows, which have all attributes of the private ones.
+
+    `rows`: the number of rows drawn from them (None: n).
+    """
+    check_settings("public_rows", tolerance=None, rows=rows)
+    queries, ledger = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)), Ledger()
+    support = PublicRows.of("public_rows", queries, public, "public")
+    n = float(unperturbed(ledger, len(train), label="number of rows"))
+    model = support.model(support.start, n, 0)
+    return release_of_model(train.domain, budget, ledger, model, rng, rows, {}, support.unpaid)
 
 
 def _tree(domain: Domain, parts: Mapping[Clique, Floats]) -> list[tuple[str, str]]:

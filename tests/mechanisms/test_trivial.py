@@ -10,7 +10,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import pairs
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.mechanisms.trivial import KNOWN, max_entropy, real_rows, zero
+from dpbench.mechanisms.trivial import KNOWN, max_entropy, public_rows, real_rows, zero
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
 from dpbench.releases import Distribution, Marginals, SyntheticRows
@@ -107,6 +107,20 @@ def test_real_rows_are_some_of_the_rows_each_once(small_table):
     assert np.array_equal(rows.numbers["row"], rows.column("row"))
     assert sorted(made(real_rows, table)[SyntheticRows].table.column("row")) == list(range(50))  # of 1,000
     assert spent(release.ledger, 1e-5).epsilon == math.inf
+
+
+def test_public_rows_answer_by_their_own_frequencies(small_table):
+    """Only their number is the private ones'. Rows of another law answer otherwise, and fewer attributes are refused."""
+    public = small_table.take(np.arange(40))
+    release = public_rows(small_table, Budget(math.inf), np.random.default_rng(0), public=public)
+    pair = tuple(small_table.domain.names[:2])
+    found = release[Distribution].model.answer([pair])[pair]
+    np.testing.assert_allclose(found, public.marginal(pair) * len(small_table) / 40)
+    assert not np.allclose(found, small_table.marginal(pair))
+    assert len(release[SyntheticRows].table) == len(small_table)
+    assert any("public rows, which no budget protects" in told for told in release.nonprivate_inputs)
+    with pytest.raises(UserError, match="public_rows"):
+        public_rows(small_table, Budget(math.inf), np.random.default_rng(0), public=public.project(pair))
 
 
 def test_bad_input(small_table):
