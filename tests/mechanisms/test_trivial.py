@@ -110,7 +110,7 @@ def test_real_rows_are_some_of_the_rows_each_once(small_table):
 
 
 def test_public_rows_answer_by_their_own_frequencies(small_table):
-    """Only their number is the private ones'. Rows of another law answer otherwise, and fewer attributes are refused."""
+    """Only their number is the private ones'. Rows of another law answer otherwise; fewer attributes are refused."""
     public = small_table.take(np.arange(40))
     release = public_rows(small_table, Budget(math.inf), np.random.default_rng(0), public=public)
     pair = tuple(small_table.domain.names[:2])
