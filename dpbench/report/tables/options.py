@@ -100,7 +100,7 @@ def option_of(series: Series) -> str:
 
 @cache
 def _declared(mechanism: str, folder: str) -> dict[str, tuple[str, str]]:
-    """The texts of each parameter of a mechanism: its config's, or else its function's, and its function's.
+    """Of each parameter of a mechanism what its config declares, or else its function, and the function's default.
 
     `folder`: the user's.
     """
