@@ -11,7 +11,7 @@ from dpbench.privacy.budget import CALIBRATIONS, NOISES, RELATIONS
 from dpbench.resources import conf_dir
 
 LISTS = ("mechanism", "model", "metric", "calibration")  # settings with several values, such as mechanism=[aim,mst]
-GROUPS = ("mechanism", "model", "metric", "dataset", "experiment", "paper", "sample", "limits")
+GROUPS = ("mechanism", "model", "metric", "dataset", "experiment", "paper", "sample", "limits", "as")
 WORDS = {"relation": RELATIONS, "calibration": CALIBRATIONS, "noise": NOISES}
 
 

@@ -31,7 +31,7 @@ DATASET = {
     "card": "dict | None",
 }
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
-GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart"}  # each with an example
+GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
 LOOP = "an interpolation (${...}) leads to itself"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
@@ -95,6 +95,7 @@ def resolved(
             OmegaConf.update(config, name, value, force_add=isinstance(value, dict))  # its names are checked later
         found = OmegaConf.to_container(config, resolve=True)
     plain = {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
+    _drop_settings_of_others(plain, overrides)
     check_values(plain)
     _check_dataset(plain.get("dataset"))
     if "experiment" in plain:
@@ -103,6 +104,19 @@ def resolved(
             "sets values of the whole configuration"
         )
     return plain
+
+
+def _drop_settings_of_others(plain: dict[str, Any], overrides: Sequence[str]) -> None:
+    """Where the line names the parts of a group, or `as`, what the files set for others of its parts is left out."""
+    for group in ("mechanism", "model", "metric"):
+        nodes, mine = plain.get(group), rf"[+~]*{group}\.(\w+)"
+        if isinstance(nodes, dict) and any(item.startswith((f"{group}=", "as=")) for item in overrides):
+            kept = {found[1] for item in overrides if (found := re.match(mine, item))}
+            plain[group] = {
+                name: node
+                for name, node in nodes.items()
+                if name in kept or not isinstance(node, dict) or "_target_" in node
+            }
 
 
 @contextmanager
@@ -139,7 +153,7 @@ def _check_settings(overrides: Sequence[str]) -> None:
 
 def _check_one(override: str) -> None:
     """Hydra would merge several configs of these groups into one that is none of them."""
-    found = re.fullmatch(r"\+*(dataset|sample|limits|experiment)=\[?([^][{}]*,[^][{}]*)\]?", override.strip())
+    found = re.fullmatch(r"\+*(dataset|sample|limits|experiment|as)=\[?([^][{}]*,[^][{}]*)\]?", override.strip())
     if not found:
         return
     group, names = found[1], [name.strip() for name in found[2].split(",") if name.strip()]
@@ -254,7 +268,7 @@ def _no_such_key(key: str, overrides: Sequence[str], config_dir: Path | None) ->
         return UserError(f"the configuration has no {key!r}")
     given = next((item for item in overrides if key in item), key)
     words = key.split(".")
-    known = [*composed([], config_dir), "experiment"]
+    known = [*composed([], config_dir), "experiment", "as"]
     if words[0] not in known:
         return unknown("setting", key, known)
     if words[0] in ("mechanism", "model", "metric") and len(words) > 1:

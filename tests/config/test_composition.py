@@ -3,6 +3,7 @@
 import pytest
 
 from dpbench.config import choices, compose, composed
+from dpbench.config.registry import read_yaml
 from dpbench.errors import UserError
 from dpbench.resources import conf_dir
 
@@ -60,3 +61,37 @@ def test_a_list_of_one_is_that_one_and_the_sweep_over_several_works():
     assert compose(["experiment=risk_gen", "dataset=[heart]"]).dataset["name"] == "heart"
     swept = compose(["experiment=risk_table2_authors", "sweep.dataset=[compas,heart]"])
     assert [grid.dataset["name"] for grid in swept.grids] == ["compas", "heart"]
+
+
+def test_naming_some_mechanisms_of_an_experiment_leaves_out_what_it_sets_for_others():
+    made = compose(["experiment=queries_adult_star", "mechanism=[gem]"])
+    assert [part.name for part in made.mechanisms] == ["gem"]
+    assert len(made.mechanisms[0].parameters["workload"]) == 64, "AIM's workload, which the experiment refers to"
+
+
+def test_a_setting_of_the_line_for_a_mechanism_outside_the_grid_is_refused():
+    with pytest.raises(UserError, match="mechanism.rap has settings, but rap is not in the grid"):
+        compose(["experiment=queries_adult_star", "mechanism=[gem]", "+mechanism.rap.rate=2"])
+
+
+@pytest.mark.parametrize("name", sorted(choices("as")))
+def test_settings_of_a_text_or_a_code_are_parameters_that_differ_from_the_declared_ones(name):
+    methods = list(read_yaml(choices("as")[name])["mechanism"])
+    line = [
+        f"mechanism=[{','.join(methods)}]",
+        "relation=replace",
+        "model=[released_answers]",
+        "metric=[query_error_max]",
+    ]
+    line += ["+dataset.public_data.path=public.csv"]
+    declared, made = compose(line).mechanisms, compose([*line, f"as={name}"]).mechanisms
+    for before, after in zip(declared, made, strict=True):
+        assert before.parameters != after.parameters, before.name
+
+
+def test_the_authors_settings_come_over_those_of_an_experiment():
+    made = compose(["experiment=queries_adult_reduced", "as=authors"]).mechanisms
+    declared = compose(["experiment=queries_adult_reduced"]).mechanisms
+    assert [part.name for part in made] == [part.name for part in declared]
+    mwem = next(part for part in made if part.name == "mwem")
+    assert (mwem.parameters["rate"], mwem.parameters["repeated"]) == (0.5, "newest")

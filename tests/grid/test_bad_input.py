@@ -49,6 +49,7 @@ from dpbench.cli import main
         (["report.figures=[{name:a}]"], "a metric_by_epsilon needs metric"),
         (["+mechanism.aim.alpha=0.5"], "mechanism.aim has settings, but aim is not in the grid: mechanism=[...,aim]"),
         (["mechanism.aim.alpha=0.5"], "is aim in the grid? mechanism=[...,aim] adds it"),
+        (["as=paper,authors", "mechanism=[gem]"], "as takes the name of one config"),
         (["mechanism.adassp._target_=os.system"], "'os.system' is not allowed"),
         (["mechanism.adassp._target_=[a]"], "must name a function"),
         (["mechanism.adassp._target_=dpbench.mechanisms.adassp"], "is module, not a function"),
