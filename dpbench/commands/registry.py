@@ -7,11 +7,9 @@ import inspect
 import re
 
 from dpbench.config import choices, part_of
-from dpbench.config.registry import folder_of
+from dpbench.config.registry import PARTS, folder_of
 from dpbench.config.reports import GROUPS, kinds
 from dpbench.errors import UserError, check_known
-
-PARTS = ("mechanism", "model", "metric")
 
 
 def listing(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.registry import check_own_files, choices, experiments_of, folder_of, yaml_error
+from dpbench.config.registry import PARTS, check_own_files, choices, experiments_of, folder_of, read_yaml, yaml_error
 from dpbench.config.values import check_values, checked_type
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.resources import conf_dir
@@ -96,6 +96,7 @@ def resolved(
         found = OmegaConf.to_container(config, resolve=True)
     plain = {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
     _drop_settings_of_others(plain, overrides)
+    _check_as(plain, overrides, config_dir)
     check_values(plain)
     _check_dataset(plain.get("dataset"))
     if "experiment" in plain:
@@ -108,7 +109,7 @@ def resolved(
 
 def _drop_settings_of_others(plain: dict[str, Any], overrides: Sequence[str]) -> None:
     """Where the line names the parts of a group, or `as`, what the files set for others of its parts is left out."""
-    for group in ("mechanism", "model", "metric"):
+    for group in PARTS:
         nodes, mine = plain.get(group), rf"[+~]*{group}\.(\w+)"
         if isinstance(nodes, dict) and any(item.startswith((f"{group}=", "as=")) for item in overrides):
             kept = {found[1] for item in overrides if (found := re.match(mine, item))}
@@ -117,6 +118,18 @@ def _drop_settings_of_others(plain: dict[str, Any], overrides: Sequence[str]) ->
                 for name, node in nodes.items()
                 if name in kept or not isinstance(node, dict) or "_target_" in node
             }
+
+
+def _check_as(plain: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None) -> None:
+    """A config of `as` for none of the grid's parts would give what is declared another name."""
+    for item in overrides:
+        found = re.fullmatch(r"as=\[?(\w+)\]?", item.strip())
+        path = choices("as", config_dir).get(found[1]) if found else None
+        if path:
+            settings = read_yaml(path)
+            names = [(group, name) for group in PARTS for name in settings.get(group) or {}]
+            if set(settings) <= set(PARTS) and not any(name in (plain.get(group) or {}) for group, name in names):
+                raise UserError(f"{item} sets nothing of this grid: it is for {', '.join(name for _, name in names)}")
 
 
 @contextmanager
@@ -271,7 +284,7 @@ def _no_such_key(key: str, overrides: Sequence[str], config_dir: Path | None) ->
     known = [*composed([], config_dir), "experiment", "as"]
     if words[0] not in known:
         return unknown("setting", key, known)
-    if words[0] in ("mechanism", "model", "metric") and len(words) > 1:
+    if words[0] in PARTS and len(words) > 1:
         if words[1] not in choices(words[0], config_dir):
             return unknown(words[0], words[1], choices(words[0], config_dir))
         if not any(re.match(rf"{words[0]}=.*\b{words[1]}\b", item) for item in overrides):

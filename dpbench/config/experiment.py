@@ -12,7 +12,7 @@ from typing import Any
 
 from dpbench.config.composition import GROUPS, merged, resolved, with_dataset
 from dpbench.config.parts import parts_of
-from dpbench.config.registry import choices
+from dpbench.config.registry import PARTS, choices
 from dpbench.config.reports import checked_report
 from dpbench.config.schema import Experiment, Part
 from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, sample_of, slurm_of
@@ -196,10 +196,10 @@ def _check_settings(config: Mapping[str, Any]) -> None:
             raise unknown("setting", key, SETTINGS)
     for key, kind in SETTINGS.items():
         if key not in config:
-            if key in ("mechanism", "model", "metric"):
+            if key in PARTS:
                 continue  # none is named: `parts_of` says how to
             raise UserError(f"the setting {key} is missing: it was deleted, or no file gives it")
-        if key not in ("mechanism", "model", "metric", "epsilon", "mu", *MOST):
+        if key not in (*PARTS, "epsilon", "mu", *MOST):
             checked_type(key, config[key], kind)
     if config["design"].get("target") is None:
         raise UserError("no target is given: the attribute that is predicted, such as dataset.target=income")

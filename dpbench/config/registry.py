@@ -10,6 +10,7 @@ from dpbench.config.values import DEEPEST, MOST_VALUES
 from dpbench.errors import UserError, bounded
 from dpbench.resources import conf_dir
 
+PARTS = ("mechanism", "model", "metric")  # groups whose configs name functions, of which a grid has several
 LARGEST = 2**20  # bytes of a config file
 
 

@@ -50,6 +50,7 @@ from dpbench.cli import main
         (["+mechanism.aim.alpha=0.5"], "mechanism.aim has settings, but aim is not in the grid: mechanism=[...,aim]"),
         (["mechanism.aim.alpha=0.5"], "is aim in the grid? mechanism=[...,aim] adds it"),
         (["as=paper,authors", "mechanism=[gem]"], "as takes the name of one config"),
+        (["as=authors", "mechanism=[aim,mst]"], "as=authors sets nothing of this grid: it is for mwem, mwem_past"),
         (["mechanism.adassp._target_=os.system"], "'os.system' is not allowed"),
         (["mechanism.adassp._target_=[a]"], "must name a function"),
         (["mechanism.adassp._target_=dpbench.mechanisms.adassp"], "is module, not a function"),
