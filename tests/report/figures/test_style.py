@@ -13,6 +13,7 @@ from dpbench.report.figures.style import (
     COLOURS,
     MARKERS,
     PNG_COLOURS,
+    add_footnote,
     add_legend,
     empty_figure,
     line_styles,
@@ -103,6 +104,17 @@ def test_a_title_does_not_meet_a_long_legend(words, lines):
 def test_a_long_footnote_makes_the_figure_higher():
     short, long = draw(make_grid())[0], draw(make_grid(), notes="word " * 300)[0]
     assert long.get_figheight() > short.get_figheight() + 0.5
+
+
+def test_a_long_legend_does_not_meet_the_footnote():
+    figure, grid = empty_figure(3)
+    for place in range(18):
+        grid[0].plot([0, 1], [0, 1], label=f"method {place}")
+    add_legend(figure, grid, grid[0].get_legend_handles_labels()[1])
+    add_footnote(figure, "word " * 200)
+    figure.draw_without_rendering()
+    (footnote,) = [text for text in figure.texts if text.get_text().startswith("word")]
+    assert figure.legends[0].get_window_extent().y0 > footnote.get_window_extent().y1
 
 
 def test_the_users_settings_do_not_matter_and_are_left_alone(tmp_path):
