@@ -152,11 +152,15 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
 
 def add_footnote(figure: Figure, text: str) -> None:
     """Small text below panels and legend, wrapped to the figure's width; the figure grows with a long one of either."""
-    lines = textwrap.wrap(text, int(figure.get_figwidth() * 20), break_long_words=False)
+    label = figure.supxlabel("", x=0.012, ha="left", fontsize=6.5, color="#444444")
+    for width in range(int(figure.get_figwidth() * 20), 20, -2):  # letters are of different widths
+        lines = textwrap.wrap(text, width, break_long_words=False)
+        label.set_text("\n".join(lines))
+        if label.get_window_extent().x1 <= figure.bbox.width:
+            break
     height = figure.get_figheight() + FOOTNOTE_LINE * max(0, len(lines) - FOOTNOTE_LINES)
     legend = max((one.get_window_extent().height / figure.dpi for one in figure.legends), default=0)
     figure.set_figheight(max(height, legend + FOOTNOTE_LINE * (len(lines) + 2)))
-    figure.supxlabel("\n".join(lines), x=0.012, ha="left", fontsize=6.5, color="#444444")
 
 
 def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> list[Path]:

@@ -106,6 +106,13 @@ def test_a_long_footnote_makes_the_figure_higher():
     assert long.get_figheight() > short.get_figheight() + 0.5
 
 
+def test_a_footnote_of_wide_letters_stays_within_the_figure():
+    figure, _ = empty_figure(3)
+    add_footnote(figure, "WORD " * 200)
+    (footnote,) = figure.texts
+    assert footnote.get_window_extent().x1 <= figure.bbox.width
+
+
 def test_a_long_legend_does_not_meet_the_footnote():
     figure, grid = empty_figure(3)
     for place in range(18):
