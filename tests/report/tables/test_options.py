@@ -105,7 +105,7 @@ def test_nothing_is_shown_of_methods_without_options():
 
 
 def test_the_study_has_every_option_that_the_paper_s_table_names_and_the_declared_settings():
-    """One option at a time is changed, so that a difference is that option's."""
+    """One option at a time is changed, so that a difference is that option's, or all of a code or a text at once."""
     spec = next(one for one in paper_of("query_release").report["figures"] if one["name"] == "options_max")
     found: dict[str, set[str]] = {}
     for name in spec["experiments"]:
