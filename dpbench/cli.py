@@ -26,6 +26,7 @@ GROUPS = (
     "papers",
     "samples",
     "limits",
+    "as",
     "figures",
     "tables",
 )

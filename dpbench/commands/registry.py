@@ -14,7 +14,7 @@ from dpbench.errors import UserError, check_known
 
 def listing(arguments: argparse.Namespace) -> int:
     """Print the names of a group, each with the first comment or the title of its config; experiments by paper."""
-    group = arguments.group.removesuffix("s") if arguments.group != "limits" else "limits"
+    group = arguments.group if arguments.group in ("limits", "as") else arguments.group.removesuffix("s")
     found = choices(group, arguments.config_dir)
     papers = {name: folder_of(path).rstrip("/") if group == "experiment" else "" for name, path in found.items()}
     width, paper_width = (max(map(len, texts), default=0) for texts in (found, papers.values()))

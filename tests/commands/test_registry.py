@@ -12,6 +12,7 @@ from dpbench.config import choices
         ("datasets", ["adult", "adult_synth", "csv"]),
         ("mechanisms", ["adassp", "aim", "exact", "ssp"]),
         ("models", ["linear_marginals", "linear_rows", "linear_statistics"]),
+        ("as", ["authors", "paper"]),
         ("experiments", ["linreg_adult", "linreg_adult_all_attributes", "quickstart"]),
     ],
 )
