@@ -43,7 +43,7 @@ COLUMNS = {
     "delta": "asked for",
     "relation": "of neighbouring tables: add_remove or replace",
     "spent_epsilon": "at delta, by the ledger",
-    "nonprivate_inputs": "what was taken from the private rows without paying for it",
+    "nonprivate_inputs": "what was taken from the private rows without paying for it, a list of texts",
     "train_rows": "asked for; all that there are if there are fewer",
     "test_rows": "asked for: a number, or a part of all rows and the most that it comes to",
     "seed": "of the splits and, on public data, of the noise",

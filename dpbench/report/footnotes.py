@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import pandas as pd
 
-from dpbench.report.frames.alike import SEPARATOR
 from dpbench.report.frames.frame import CELL, SERIES
 from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
@@ -154,7 +153,7 @@ def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
         taken: dict[str, dict[str, None]] = {}
         order = rows[["series_order", "series", "nonprivate_inputs"]].drop_duplicates().sort_values("series_order")
         for series, inputs in order.groupby("series", sort=False)["nonprivate_inputs"]:
-            names = dict.fromkeys(name for those in inputs for name in those.split(SEPARATOR) if name)
+            names = dict.fromkeys(name for those in inputs for name in those)
             for name in in_ranges(names):
                 taken.setdefault(name, {})[str(series)] = None
         for name, those in taken.items():

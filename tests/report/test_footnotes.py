@@ -41,6 +41,12 @@ def test_footnote_tells_nonprivate_inputs():
     assert "Non-private inputs: bounds (AdaSSP)" in told([make_trial(epsilon=0.1), used])
 
 
+def test_a_semicolon_does_not_divide_an_input():
+    equal = "3 of 9 public rows equal a private row; 2 of 9 private rows equal another one"
+    used = replace(make_trial("adassp"), nonprivate_inputs=(equal,))
+    assert f"Non-private inputs: {equal} (AdaSSP)" in told([make_trial(), used])
+
+
 def test_footnote_groups_data_sets_and_what_was_taken_from_them():
     trials = [make_trial(), make_trial("adassp"), replace(make_trial(dataset="taxi"), nonprivate_inputs=("bounds",))]
     trials += [replace(make_trial("adassp", dataset="taxi"), nonprivate_inputs=("bounds", "settings"))]

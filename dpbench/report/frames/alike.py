@@ -11,7 +11,6 @@ import numpy as np
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.report.export import Cell, Exported
 
-SEPARATOR = "; "  # between the non-private inputs of a trial
 OF_TRIAL = {
     "trial": "str",
     "release": "str",
@@ -19,7 +18,7 @@ OF_TRIAL = {
     "repetition": "int64",
     "status": "str",
     "spent_epsilon": "float64",
-    "nonprivate_inputs": "str",
+    "nonprivate_inputs": "object",
     "unfinished": "int64",
     "release_seconds": "float64",
     "model_seconds": "float64",
@@ -65,7 +64,7 @@ def _of_trials(trials: Sequence[Trial]) -> Alike:
         "repetition": [trial.key.release.repetition for trial in trials],
         "status": [trial.status for trial in trials],
         "spent_epsilon": [np.nan if trial.spent is None else trial.spent.epsilon for trial in trials],
-        "nonprivate_inputs": [_joined(trial.nonprivate_inputs) for trial in trials],
+        "nonprivate_inputs": [tuple(sorted(trial.nonprivate_inputs)) for trial in trials],
         "unfinished": [unfinished(trial.notes.get("unfinished")) for trial in trials],
         "release_seconds": [trial.runtime.release_seconds for trial in trials],
         "model_seconds": [trial.runtime.model_seconds for trial in trials],
@@ -86,7 +85,7 @@ def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:
         "repetition": column("repetition"),
         "status": column("status"),
         "spent_epsilon": [np.nan if epsilon is None else float(epsilon) for epsilon in column("spent", "epsilon")],
-        "nonprivate_inputs": list(map(_joined, column("nonprivate_inputs"))),
+        "nonprivate_inputs": [tuple(sorted(inputs)) for inputs in column("nonprivate_inputs")],
         "unfinished": list(map(unfinished, column("notes", "unfinished"))),
         "release_seconds": column("runtime", "release_seconds"),
         "model_seconds": column("runtime", "model_seconds"),
@@ -98,10 +97,6 @@ def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:
 def unfinished(note: object) -> int:
     """How many integer programmes of a release its time limit ended, by what the notes of a trial say of it, if any."""
     return note if isinstance(note, int) else 0
-
-
-def _joined(inputs: Iterable[object]) -> str:
-    return SEPARATOR.join(sorted(map(str, inputs)))
 
 
 def _peak(*measured: float | None) -> float | None:
