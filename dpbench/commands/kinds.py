@@ -53,7 +53,7 @@ def _frame(settings: Sequence[str], reads: Sequence[str]) -> Any:
             row |= {"model": "linear_statistics", "epsilon": epsilon, "delta": 1e-5, "repetition": repetition}
             row |= {"status": "done", "metric": "mse", "value": 0.1 + 0.01 * repetition, "direction": "lower"}
             row |= {"train_rows": ROWS, "test_rows": "100", "relation": "add_remove", "spent_epsilon": epsilon}
-            row |= {"x": epsilon, "panel": "adult"}
+            row |= {"x": epsilon, "panel": "adult", "nonprivate_inputs": (), "detail": None}
             row |= dict.fromkeys([*settings, *reads], float(ROWS))
             rows.append(row)
     return pd.DataFrame(rows).astype(COLUMNS)
