@@ -46,6 +46,12 @@ def test_every_score_of_every_trial_is_a_row_and_the_manifest_says_what_it_is(st
     assert settings["release"]["budget"]["epsilon"] == 1.0 and "repetition" not in settings["release"]
 
 
+def test_non_private_inputs_are_a_list(tmp_path):
+    inputs = ("bounds", "3 of 9 public rows equal a private row; 2 of 9 private rows equal another one")
+    parquet, _ = write_parquet([replace(make_trial(), nonprivate_inputs=inputs)], tmp_path, "grid")
+    assert list(pd.read_parquet(parquet)["nonprivate_inputs"][0]) == sorted(inputs)
+
+
 def test_what_a_score_says_of_private_rows_beside_its_value_is_left_out(tmp_path):
     score = Score("coverage", 0.5, "", "none", {"population": [0.515506]})
     made = [make_trial(repetition=k, scores=[score], metrics=["coverage"]) for k in (0, 1)]
