@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 
-.PHONY: quickstart test test-slow test-slurm test-dask test-browser lint figures smoke bench install snsynth clean
+.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser lint figures smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -39,6 +39,10 @@ quickstart: $(STAMP)
 test: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -n 2
 
+# Store what new parts compute, and a new version of those that compute something else (conf/golden).
+golden: $(STAMP)
+	$(THREADS) $(BIN)/python -m dpbench.grid.golden
+
 # Slow and statistical suites.
 test-slow: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -n 2 -m slow
@@ -70,9 +74,9 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Figures and tables of every experiment that has results, from what is stored (or from the committed export).
+# Figures and tables of every experiment that has results, from what is stored (or from the committed exports).
 figures: $(STAMP)
-	$(BIN)/dpbench figures
+	$(BIN)/dpbench figures --other-code
 
 # One experiment of each kind at a tiny size, on data that ship, in a folder of its own; what the paper draws without data.
 TINY := dataset=adult_synth sample=smoke limits=smoke repetitions=1 epsilon=[1]
@@ -88,6 +92,7 @@ smoke: $(STAMP)
 
 bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.harness
+	$(THREADS) $(BIN)/python -m benchmarks.figures --all
 	$(THREADS) $(BIN)/python -m benchmarks.engine
 	$(THREADS) $(BIN)/python -m benchmarks.sums
 	$(THREADS) $(BIN)/python -m benchmarks.aim_speed --limit 300
@@ -98,6 +103,7 @@ bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.figure4
 	$(THREADS) $(BIN)/python -m benchmarks.bayesian_glm
 	$(THREADS) $(BIN)/python -m benchmarks.query_release --times 2
+	$(THREADS) $(BIN)/python -m benchmarks.marginals
 
 clean:
 	rm -rf $(VENV) $(SNSYNTH) .pytest_cache .mypy_cache .ruff_cache

@@ -3,12 +3,12 @@
     python -m benchmarks.aim_degree4 [--datasets churn heart] [--limit 900] [--profile adult_risk] [--table2]
 
 The datasets of the paper on excess risk with the settings of its authors' code: all 4-way marginals of up to 1,000,000
-cells, delta = 1/n^2, models of up to 100 MB, 16 d rounds, all rows. A row is one run in a process of its own on one
-core, loading included; `AIM s` is the mechanism alone. Nothing is asserted; a bar is printed beside what it is held
-against, and what the public reference needs where that is known. A run is stopped after --limit CPU seconds.
+cells, delta = 1/n^2, models of up to 100 MB, 16 d rounds, all rows. A row is one run in a separate process on one core,
+loading included; `AIM s` is the mechanism alone. Nothing is asserted; each number is printed with its target, and with
+the time of the public reference if known. A run is stopped after --limit CPU seconds.
 
 --table2 runs one release at each epsilon of Table 2 and estimates the table from them: ten releases each, on two cores.
-Its classifiers are not in the estimate.
+The classifiers are not in the estimate.
 """
 
 from __future__ import annotations
@@ -80,15 +80,15 @@ def row(dataset: str, epsilon: float, limit: int) -> float:
     if process.returncode:
         print(f"{head}  ended with {process.returncode}; the limit is {limit} CPU seconds", flush=True)
         return cpu
-    found, told = json.loads(said), []
+    found, remarks = json.loads(said), []
     if epsilon in BARS[dataset]:
         bar = BARS[dataset][epsilon]
-        told.append(f"bar {bar:g} CPU s, {MOST_MB} MB: {'kept' if cpu <= bar and mb <= MOST_MB else 'MISSED'}")
+        remarks.append(f"target {bar:g} CPU s, {MOST_MB} MB: {'met' if cpu <= bar and mb <= MOST_MB else 'MISSED'}")
     if (dataset, epsilon) in REFERENCE:
-        told.append(f"public reference {REFERENCE[dataset, epsilon]} CPU s")
+        remarks.append(f"public reference {REFERENCE[dataset, epsilon]} CPU s")
     line = (
         f"{head}{found['aim']:>9.1f}{found['rows']:>8,}{found['attributes']:>4}{found['rounds']:>8}"
-        f"{found['iterations']:>12,}{found['model_mb']:>10.2f}  {'; '.join(told)}"
+        f"{found['iterations']:>12,}{found['model_mb']:>10.2f}  {'; '.join(remarks)}"
     )
     print(line.rstrip(), flush=True)
     return cpu
@@ -96,12 +96,12 @@ def row(dataset: str, epsilon: float, limit: int) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--datasets", nargs="+", choices=list(BARS), default=list(BARS), help="which are run")
+    parser.add_argument("--datasets", nargs="+", choices=list(BARS), default=list(BARS), help="those to run")
     parser.add_argument("--limit", type=int, default=900, help="CPU seconds after which a run is stopped")
     parser.add_argument("--table2", action="store_true", help="every epsilon of Table 2, and an estimate of the table")
     parser.add_argument("--one", choices=list(BARS), help="one run, its result as JSON")
     parser.add_argument("--epsilon", type=float, default=1.0, help="of --one")
-    parser.add_argument("--profile", choices=list(BARS), help="the functions of one run with most time of their own")
+    parser.add_argument("--profile", choices=list(BARS), help="the functions of one run with the most own time")
     given = parser.parse_args()
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -128,7 +128,7 @@ def main() -> None:
         print(
             f"Table 2 on {', '.join(given.datasets)}, {TABLE2_RELEASES} releases each, on {TABLE2_CORES} cores: "
             f"{seconds * TABLE2_RELEASES / TABLE2_CORES / 60:.0f} minutes by these {len(runs)}; "
-            f"the bar is {TABLE2_MINUTES} for all of its datasets"
+            f"the target is {TABLE2_MINUTES} for all of its datasets"
         )
 
 

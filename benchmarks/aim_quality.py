@@ -1,17 +1,17 @@
-"""Whether the quickness of AIM's estimates costs quality.
+"""Whether the speed of AIM's estimates costs quality.
 
     python -m benchmarks.aim_quality --equal [--epsilons 0.05 0.5]
     python -m benchmarks.aim_quality --compare [--datasets adult churn] [--epsilons 0.05 1] [--seeds 10] [--out FOLDER]
 
 --equal: on the measurements of real runs of AIM, our engine at a tight tolerance against mbi's own MirrorDescent. If
-they agree far below the noise, ours at a tight tolerance may stand in for mbi.
+they agree far below the noise, ours at a tight tolerance may replace mbi.
 
 --compare: AIM at its default tolerance against AIM whose estimates are driven to a tight tolerance, paired over seeds
 (same split, same stream of noise). Errors of the workload, all pairs, are l1 distances divided by n; the downstream
-model is least squares from the released marginals, held against the 20% of rows that AIM never saw: the MSE of the
+model is least squares from the released marginals, evaluated on the 20% of rows that AIM did not use: the MSE of the
 regression's target, and the AUC of the score for the binary label.
 
-The files excess_risk/*.csv are found in the folders of DPBENCH_DATA_MIRRORS; what is not there is left out.
+The files excess_risk/*.csv are read from the folders of DPBENCH_DATA_MIRRORS; missing ones are left out.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ LABELS = {  # of the sets of Zhou et al. (2024)
     "heart": "output",
     "law": "pass_bar",
 }
-MOST_LEVELS = 12  # an attribute of the coded sets with more levels is taken as a number
+MOST_LEVELS = 12  # an attribute of the coded sets with more levels is treated as a number
 METRICS = {"mean error": 1, "max error": 1, "MSE": 1, "AUC": -1}  # 1: lower is better
 recorded: list[list[inference.Measurement]] = []
 
@@ -73,6 +73,10 @@ class Recording(inference.JunctionTree):
         """The model of the measurements, which are kept."""
         recorded.append(list(measurements))
         return super().estimate(sizes, measurements, warm_start)
+
+    def update(self, sizes: Any, measurements: Any, model: Any) -> inference.MarkovModel:
+        """The estimate."""
+        return self.estimate(sizes, measurements, model)
 
 
 # --- data ------------------------------------------------------------------------------------------------------
@@ -226,9 +230,7 @@ def equal(table: Table, epsilon: float, rounds: Sequence[int | None], iterations
             f"{sum(m.values.size for m in ms)} cells, model of {ours.size_mb:.3g} MB, total {ours.total:.0f}"
         )
         print(f"  {'engine':<22}{'loss':>12}{'CPU s':>9}{'largest/sigma':>15}{'rms/sigma':>11}{'l1/total':>10}")
-        print(
-            f"  {'ours, tight':<22}{ours.loss:>12.3f}{mine:>9.1f}   (the one the others are held against)", flush=True
-        )
+        print(f"  {'ours, tight':<22}{ours.loss:>12.3f}{mine:>9.1f}   (the reference for the others)", flush=True)
         _line("ours, default", ours, usual, ms, math.nan)
         for count in iterations:
             start = time.process_time()

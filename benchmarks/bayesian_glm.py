@@ -1,11 +1,12 @@
-"""CPU seconds of Bayesian GLMs: moments, and noise-aware posteriors by NUTS, beside the model written down directly.
+"""CPU seconds of Bayesian GLMs: moments, and noise-aware posteriors by NUTS, compared with a direct implementation of
+the model.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.bayesian_glm [--direct]
 
 The moments of 4 x 1,000 points at d = 10; fits of 4 x 2,000 draws at d = 5 and 10, the first with compilation (if
 JAX_COMPILATION_CACHE_DIR is an empty folder), the second on other data. `--direct` compares one at d = 2 with the model
-that has latent sums and loops over all monomials: more features take minutes to compile. Prints one line a figure, with
-its bar; nothing is asserted.
+that has latent sums and loops over all monomials: more features take minutes to compile. Prints one line a number, with
+its target; nothing is asserted.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def moments_of_points(d=10, chains=4, points=1000):
     for method in ("taylor", "quadrature"):
 
         def distinct(theta, Sigma, method=method):
-            """The mean, and the lower triangle of the covariance: the whole one is a matter of writing 135 MB."""
+            """The mean, and the lower triangle of the covariance: the full one is mostly the time to write 135 MB."""
             mean, covariance = moments(theta, Sigma, "logistic", method)
             return mean, covariance[np.tril_indices(len(mean))]
 
@@ -48,7 +49,7 @@ def moments_of_points(d=10, chains=4, points=1000):
 
         chain_by_chain()
         best = min(cpu_seconds(chain_by_chain)[0] for _ in range(TRIES))
-        print(f"moments of {chains} x {points} points at d = {d}, {method}: {1000 * best:.0f} ms (bar: 50)")
+        print(f"moments of {chains} x {points} points at d = {d}, {method}: {1000 * best:.0f} ms (target: 50)")
 
 
 def data_of(family, d, seed):
@@ -81,13 +82,13 @@ def fits(family, d, bars):
         theta = theta_of(draws[..., :d], BOUND)
         ess = ess_bulk(theta).min()
         print(
-            f"{family}, d = {d}, {name}: {seconds:.1f} s (bar: {bar}), R-hat {r_hat(theta).max():.3f}, "
+            f"{family}, d = {d}, {name}: {seconds:.1f} s (target: {bar}), R-hat {r_hat(theta).max():.3f}, "
             f"ESS {ess:.0f}, {ess / seconds:.0f} a second, {diverged.sum()} divergences"
         )
 
 
 def direct(d=2, draws=2000):
-    """The model as the paper has it: s is latent, and each moment is a sum over its pairings in a loop."""
+    """The model as in the paper: s is latent, and each moment is a sum over its pairings in a loop."""
     from dpbench.inference.glm_statistics import triangle
     from dpbench.models.diagnostics import ess_bulk
     from dpbench.models.nuts import prepared_jax
@@ -129,7 +130,7 @@ def direct(d=2, draws=2000):
     seconds, _ = cpu_seconds(lambda: jax.block_until_ready(mcmc.run(jax.random.key(0))))
     ess = ess_bulk(np.asarray(mcmc.get_samples(group_by_chain=True)["theta"])).min()
     print(
-        f"logistic, d = {d}, written down directly, 4 x {draws} draws: {seconds:.1f} s, ESS {ess:.0f}, "
+        f"logistic, d = {d}, direct implementation, 4 x {draws} draws: {seconds:.1f} s, ESS {ess:.0f}, "
         f"{ess / seconds:.2f} a second"
     )
 

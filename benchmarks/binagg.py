@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/binagg.py
 
-mu = 1; the median of 20 runs for each data set that can be had. Prints one line a figure, with the bar it is held
-against. Run it on a quiet machine; nothing is asserted.
+mu = 1; the median of 20 runs for each available data set. Prints one line a number, with its target. Run it on an idle
+machine; nothing is asserted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RUNS, REPETITIONS, ROWS = 20, 2000, 1000
 
 
 def dataset(name, **options):
-    """A table and a design for it, BinAgg's unless told otherwise, or None where the table cannot be had."""
+    """A table and a design for it, BinAgg's by default, or None if the table is not available."""
     from dpbench.config import composed
     from dpbench.data.encode import Design
     from dpbench.data.load import load_dataset
@@ -110,7 +110,7 @@ def exact_sums():
 
 
 def say(what, value, bar):
-    print(f"{what:<62} {value:>9.4f} s (bar: {bar})", flush=True)
+    print(f"{what:<62} {value:>9.4f} s (target: {bar})", flush=True)
 
 
 def main():

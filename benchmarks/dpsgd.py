@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/dpsgd.py [--rows 50000] [--panel] [--random]
 
 Made-up rows: 12 categorical attributes, 100 features with the intercept, a label of two levels. Prints one line a
-figure, with the bar it is held against. Run it on a quiet machine; nothing is asserted.
+number, with its target. Run it on an idle machine; nothing is asserted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 EPSILONS = (0.05, 0.1, 0.5, 1.0, 2.0)
 REPETITIONS = 5
-LEVELS = (28, 16, 15, 9, 7, 6, 5, 4, 4, 2, 2, 1)  # beside the first of each: 99 features
+LEVELS = (28, 16, 15, 9, 7, 6, 5, 4, 4, 2, 2, 1)  # without the first of each: 99 features
 
 
 def made_up(rows):
@@ -82,13 +82,13 @@ def engines(rows):
 
 
 def say(what, value, unit, bar):
-    print(f"{what:<62} {value:>9.3f} {unit:<6} (bar: {bar})", flush=True)
+    print(f"{what:<62} {value:>9.3f} {unit:<6} (target: {bar})", flush=True)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", type=int, default=50_000, help="rows of the table (default 50000)")
-    parser.add_argument("--panel", action="store_true", help="also the whole panel, some minutes")
+    parser.add_argument("--panel", action="store_true", help="also the full panel, some minutes")
     parser.add_argument(
         "--random", action="store_true", help="also a random search (about 100 runs, one after the other)"
     )

@@ -1,8 +1,8 @@
-"""Time of the estimation engine on a growing sequence of noisy marginals, and beside it mbi's as it comes.
+"""Time of the estimation engine on a growing sequence of noisy marginals, compared with mbi's defaults.
 
 Synthetic data over the sizes of Adult (14 attributes; a random tree of dependencies, seed fixed): the 14 singles,
 then one pair more a step, each step an estimate warm-started from the last and the answers to all 91 pairs. One
-row a checkpoint, sums since the start. Each engine runs in a process of its own, so that peak memory is its own.
+row a checkpoint, sums since the start. Each engine runs in a separate process, to measure its own peak memory.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/engine.py --pairs 12 --mbi
 """
@@ -24,7 +24,9 @@ HEADER = f"{'engine':8}{'pairs':>6}{'model MB':>10}{'seconds':>9}{'CPU s':>9}{'p
 
 
 def synthetic(rng):
-    """Codes (ROWS, 14): each attribute follows an earlier one with probability 0.6, else its own skewed law."""
+    """Codes (ROWS, 14): each attribute follows an earlier one with probability 0.6, else its own skewed
+    distribution.
+    """
     columns = []
     for i, size in enumerate(SIZES.values()):
         own = rng.choice(size, ROWS, p=rng.dirichlet(np.full(size, 0.5)))
@@ -53,7 +55,7 @@ def measurements(pairs, sigma, seed):
 
 
 def run(engine, given, every, warm):
-    """Rows of the table for one engine; `warm` off: a fresh estimate each step, as mbi is used as it comes."""
+    """Rows of the table for one engine; `warm` off: a fresh estimate each step, mbi's default."""
     from dpbench.mechanisms.fitting import engine_of
 
     chosen = engine_of(engine, iterations=1000)

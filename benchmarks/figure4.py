@@ -3,7 +3,7 @@
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.figure4 [--panels heart adult]
 
 One release a line, of the settings in conf/experiment/excess_risk, epsilon 1, with the largest number of teachers; the
-calibration of the noise is in it. Prints the bar that it is held against; nothing is asserted.
+calibration of the noise is included. Prints the target; nothing is asserted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def panel(name):
             right = np.mean((X @ made[Coefficients].values > 0) == (y > 0))
             what = f"{name}, {part.name} ({calibration}), teachers {parameters.get('teachers', '-')}"
             cost = spent(made.ledger, budget.delta).epsilon
-            print(f"{what:<52} {seconds:>7.2f} CPU s (bar: 30)   accuracy {right:.3f}, spent {cost:.3f}", flush=True)
+            print(f"{what:<52} {seconds:>7.2f} CPU s (target: 30)   accuracy {right:.3f}, spent {cost:.3f}", flush=True)
 
 
 def main():

@@ -1,8 +1,8 @@
-"""What the harness itself costs: start-up, overhead a trial, speed-up of two workers, planning, figures, marginals.
+"""The cost of the harness itself: start-up, overhead a trial, speed-up of two workers, planning, figures, marginals.
 
     python -m benchmarks.harness [--trials 1000] [--stored 100000] [--drawn 150000]
 
-Prints one line a figure, with the bar it is held against. Run it on a quiet machine; nothing is asserted.
+Prints one line a number, with its target. Run it on an idle machine; nothing is asserted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Workbench:
 
     def settings(self, *more: str) -> list[str]:
         named = [f"dataset.path={self.folder}/my.csv", f"dataset.domain={self.folder}/my.yaml", "dataset.target=a"]
-        named += ["dataset=csv", "sample.test_rows=50", "mechanism=[cheap]", "metric=[mse]"]
+        named += ["dataset=csv", "dataset.public=true", "sample.test_rows=50", "mechanism=[cheap]", "metric=[mse]"]
         return ["--config-dir", str(self.folder), *named, *more]
 
 
@@ -76,12 +76,21 @@ def cpu(command: Callable[[], object]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def cost(*arguments: str) -> tuple[float, float]:
+    """CPU seconds of one command in a fresh process, and its peak memory, MB."""
+    process = subprocess.Popen([sys.executable, "-m", "dpbench", *arguments], stdout=subprocess.DEVNULL)
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"dpbench {' '.join(arguments)} ended with status {status}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
 def best(measure: Callable[[], float], times: int = 3) -> float:
     return min(measure() for _ in range(times))
 
 
 def say(what: str, value: float, unit: str, bar: str) -> None:
-    print(f"{what:<58} {value:>9.3f} {unit:<8} (bar: {bar})", flush=True)
+    print(f"{what:<58} {value:>9.3f} {unit:<8} (target: {bar})", flush=True)
 
 
 def start_up() -> None:
@@ -90,7 +99,7 @@ def start_up() -> None:
 
 
 def overhead(bench: Workbench, trials: int) -> None:
-    """CPU of all processes for each further cheap trial, and what a run leaves on the disk."""
+    """CPU of all processes for each further cheap trial, and the files that a run leaves on the disk."""
 
     def settings(repetitions: int) -> list[str]:
         return bench.settings(f"repetitions={repetitions}", "jobs=1", f"results={bench.folder}/cheap{repetitions}")
@@ -116,7 +125,7 @@ def speed_up(bench: Workbench) -> None:
         return dpbench("run", *bench.settings(*more))
 
     def plain(processes: int) -> float:
-        """Seconds of so many processes at once that only sum: what the machine itself gains from two."""
+        """Seconds of this many parallel processes that only sum: the machine's own speed-up from two."""
         line = [sys.executable, "-c", f"for _ in range(20): sum(range({WORK}))"]
         start = time.perf_counter()
         for process in [subprocess.Popen(line) for _ in range(processes)]:
@@ -129,7 +138,7 @@ def speed_up(bench: Workbench) -> None:
 
 
 def stored_grid(bench: Workbench, trials: int, name: str) -> list[str]:
-    """Write about so many trials with values and seconds of their own into the folder; the settings of their grid."""
+    """Write about this many trials with distinct values and seconds into the folder; the settings of their grid."""
     sys.path.insert(0, str(bench.folder))
     from dpbench.config import compose
     from dpbench.grid.plan import make_plan
@@ -151,8 +160,14 @@ def stored_grid(bench: Workbench, trials: int, name: str) -> list[str]:
 
 
 def planning(bench: Workbench, stored: int) -> None:
-    """A grid whose trials are all stored: plan, shard, scan, summarise; in this process, for its memory."""
+    """A grid whose trials are all stored: the commands that find nothing to do; then plan, shard, scan, summarise, in
+    this process, for its memory.
+    """
     settings = stored_grid(bench, stored, "many")
+    for name in ("run", "status"):
+        seconds, megabytes = cost(name, *settings)
+        say(f"dpbench {name}, {stored} trials stored, nothing to do (CPU)", seconds, "s", "30 s for 1,000,000")
+        say("  peak memory", megabytes, "MB", "2000 MB for 1,000,000")
     from dpbench.config import compose
     from dpbench.grid.plan import make_plan, read_plan
     from dpbench.grid.runner import missing
@@ -182,7 +197,7 @@ def figures(bench: Workbench, drawn: int) -> None:
 
 
 def adult(folder: Path) -> None:
-    """Figures that need the real table; skipped without it."""
+    """Numbers that need the real table; skipped without it."""
     from dpbench.config import composed
     from dpbench.data.encode import pairs
     from dpbench.data.load import load_dataset

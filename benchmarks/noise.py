@@ -1,8 +1,8 @@
-"""Seconds of discrete noise beside continuous noise: of one large marginal, and of a release of each mechanism.
+"""Seconds of discrete and continuous noise: for one large marginal, and a release of each mechanism.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.noise [--cells 100000] [--rows 48842]
 
-Adult (the synthetic copy where it cannot be had) in the domain of `experiment=linreg_adult`, epsilon = 1, AIM at 0.1;
+Adult (the synthetic copy if it is not available) in the domain of `experiment=linreg_adult`, epsilon = 1, AIM at 0.1;
 the least of three runs, of AIM and MST one. Prints a line each, with the ratio; nothing is asserted.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 
 def seconds(run: Callable[[], object], times: int) -> float:
-    """Of the fastest of so many runs."""
+    """Of the fastest of this many runs."""
     found = []
     for _ in range(times):
         start = time.perf_counter()
@@ -43,9 +43,9 @@ def main() -> None:
     from dpbench.mechanisms.mst import mst
     from dpbench.mechanisms.ssp import ssp
     from dpbench.privacy.budget import Budget
+    from dpbench.privacy.discrete_values import whole
     from dpbench.privacy.ledger import Ledger
     from dpbench.privacy.noise import gaussian
-    from dpbench.privacy.on_grid import whole
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=100_000, help="of the marginal")

@@ -2,11 +2,11 @@
 
     python -m benchmarks.query_release [--times 5]
 
-On the private rows of ADULT and ADULT (reduced), all marginals of three attributes. A figure is the best of so many
-runs. The plain version of a step makes each marginal by itself; that of MWEM and PEP is the method with a plain step,
-where PEP's finds the violations of its projections among the answers to the whole workload; those of RAP-softmax and
-GEM step by PyTorch's own derivatives and Adam; that of DualQuery counts each marginal of its rows by itself. Nothing is
-asserted; a bar is printed beside what it is held against. What the options of the methods are worth is measured by
+On the private rows of ADULT and ADULT (reduced), all marginals of three attributes. A number is the best of this many
+runs. The plain version of a step computes each marginal separately; that of MWEM and PEP is the method with a plain
+step, where PEP's finds the violations of its projections among the answers to the full workload; those of RAP-softmax
+and GEM step by PyTorch's own derivatives and Adam; that of DualQuery counts each marginal of its rows separately.
+Nothing is asserted; each number is printed with its target. The effect of the methods' options is measured by
 `experiment=queries_options_mwem` and the others of that name.
 """
 
@@ -61,11 +61,11 @@ def seconds(call: Callable[[], Any], times: int) -> float:
 
 def say(what: str, ours: float, bar: str, plain: float | None = None) -> None:
     ratio = "" if plain is None else f"plain {plain:>8.3f} s, {plain / ours:>6.1f} times as long"
-    print(f"{what:<62}{ours:>8.4f} s  (bar {bar:>6})  {ratio}", flush=True)
+    print(f"{what:<62}{ours:>8.4f} s  (target {bar:>6})  {ratio}", flush=True)
 
 
 def plain_histogram(queries: QueryWorkload, table: np.ndarray) -> np.ndarray:
-    """Each marginal as a sum of the whole table."""
+    """Each marginal as a sum of the full table."""
     away = [tuple(j for j, name in enumerate(queries.sizes) if name not in r) for r in queries.cliques]
     return np.concatenate([table.sum(axis=axes).ravel() for axes in away])
 
@@ -92,9 +92,9 @@ def plain_descent(family: RapSoftmax, D: np.ndarray, asked: Any) -> np.ndarray:
     columns, a = family.queries.columns(asked.queries), torch.tensor(np.clip(asked.answers, 0, 1))
     adam = torch.optim.Adam([logits], lr=family.rate)
     for _ in range(family.iterations):
-        laws = torch.cat([part.softmax(0) for part in logits.split(list(family.queries.sizes.values()))])
+        distributions = torch.cat([part.softmax(0) for part in logits.split(list(family.queries.sizes.values()))])
         adam.zero_grad()
-        ((laws[columns].prod(1).mean(1) - a) ** 2).sum().backward()
+        ((distributions[columns].prod(1).mean(1) - a) ** 2).sum().backward()
         adam.step()
     return logits.detach().numpy()
 
@@ -106,8 +106,8 @@ def plain_training(family: Gem, logits: np.ndarray, columns: Any, errors: Any, g
     network, sizes = family.generator.network, list(family.queries.sizes.values())
     a, adam = torch.tensor(errors(np.zeros_like(logits))), torch.optim.Adam(network.parameters(), lr=family.rate)
     for i in range(family.iterations):
-        laws = torch.cat([part.softmax(1) for part in family.generator.output.split(sizes, 1)], 1)
-        c = (a - laws[:, columns].prod(2).mean(0)).abs()
+        distributions = torch.cat([part.softmax(1) for part in family.generator.output.split(sizes, 1)], 1)
+        c = (a - distributions[:, columns].prod(2).mean(0)).abs()
         if not (c >= gamma).any():
             return logits, i
         adam.param_groups[0]["lr"] = cosine_rate(family.rate, i / family.iterations)
@@ -134,24 +134,26 @@ def steps(times: int) -> None:
     plain = seconds(lambda: [table.marginal(r) for r in queries.cliques], times)
     what = f"{len(queries.cliques)} marginals of {len(table):,} rows"
     say(what, seconds(lambda: queries.of_rows(table.codes), times), "0.03", plain)
-    laws = np.random.default_rng(0).dirichlet(np.ones(sum(queries.sizes.values())), COMPONENTS)
-    parts = dict(zip(queries.sizes, np.split(laws, np.cumsum(list(queries.sizes.values()))[:-1], axis=1), strict=True))
+    distributions = np.random.default_rng(0).dirichlet(np.ones(sum(queries.sizes.values())), COMPONENTS)
+    parts = dict(
+        zip(queries.sizes, np.split(distributions, np.cumsum(list(queries.sizes.values()))[:-1], axis=1), strict=True)
+    )
 
     def by_einsum() -> None:
         for r in queries.cliques:
             np.einsum("ka,kb,kc->abc", *(parts[name] for name in r))
 
     what = f"{len(queries):,} answers of {COMPONENTS:,} product distributions"
-    say(what, seconds(lambda: queries.of_products(laws), times), "0.03", seconds(by_einsum, 1))
+    say(what, seconds(lambda: queries.of_products(distributions), times), "0.03", seconds(by_einsum, 1))
     table, queries = rows_of("adult_queries_reduced")
-    law = np.random.default_rng(0).random(tuple(queries.sizes.values()))
-    what = f"{len(queries.cliques)} marginals of a table of {law.size:,} cells"
-    plain = seconds(lambda: plain_histogram(queries, law), times)
-    say(what, seconds(lambda: queries.of_histogram(law), times), "-", plain)
+    histogram = np.random.default_rng(0).random(tuple(queries.sizes.values()))
+    what = f"{len(queries.cliques)} marginals of a table of {histogram.size:,} cells"
+    plain = seconds(lambda: plain_histogram(queries, histogram), times)
+    say(what, seconds(lambda: queries.of_histogram(histogram), times), "-", plain)
 
 
 def methods(times: int) -> None:
-    """Whole releases at epsilon = 1; the plain ones with fewer rounds, beside ours with as many."""
+    """Full releases at epsilon = 1; the plain ones with fewer rounds, compared with ours with the same number."""
     table, _ = rows_of("adult_queries_reduced")
 
     def run(method: Callable[..., Any], rows: Table = table, **settings: Any) -> Any:
@@ -197,7 +199,7 @@ def main() -> None:
     given = parser.parse_args()
     steps(given.times)
     methods(given.times)
-    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB  (bar 1,500 MB)")
+    print(f"peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:,.0f} MB  (target 1,500 MB)")
 
 
 if __name__ == "__main__":

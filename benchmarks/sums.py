@@ -1,4 +1,4 @@
-"""Sums of a table onto many of its scopes, and a table as a sum of many: beside numpy, one scope at a time.
+"""Sums of a table onto many of its scopes, and a table as a sum of many, compared with numpy, one scope at a time.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python -m benchmarks.sums
 

@@ -12,7 +12,9 @@ from typing import Any
 
 from dpbench import __version__
 from dpbench.errors import UserError, bounded, shown
+from dpbench.files import usual_mode
 from dpbench.resources import THREADS, with_threads
+from dpbench.streams import open_streams
 from dpbench.targets import use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
@@ -40,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     Exit codes: 0 all well, 1 trials failed, 2 invalid input, 130 interrupted, 141 the output was closed.
     """
+    if argv is None:
+        open_streams()
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     try:
         _set_threads()
@@ -47,12 +51,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise UserError(f"--config-dir {arguments.config_dir}: no such folder")
         use_folder(arguments.config_dir)  # a user's own mechanisms lie beside their configs
         command: Callable[[argparse.Namespace], int] = resolve_name(f"dpbench.commands.{arguments.command}")
-        return command(arguments)
+        with usual_mode():
+            return command(arguments)
     except UserError as error:
         if arguments.debug:
             raise
         _print_error(bounded(str(error)), error)
-        return EXIT_USER
+        return error.exit_code
     except KeyboardInterrupt as error:
         print(file=sys.stderr)
         _print_error("interrupted; what was finished is stored, the same command continues from there", error)
@@ -95,10 +100,17 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     if unknown:
         settings = hasattr(arguments, "overrides")
         if settings and not unknown[0].startswith("-"):
-            parser.exit(EXIT_USER, f"dpbench: {bounded(unknown[0])}: no such folder (settings look like name=value)\n")
-        told = "settings look like name=value" if settings else "this command takes no settings"
-        parser.error(f"unknown argument {shown(unknown[0])}; {told} (see dpbench {argv[0]} --help)")
+            parser.exit(EXIT_USER, f"dpbench: {bounded(_hint(unknown[0], argv, arguments.config_dir))}\n")
+        expected = "settings look like name=value" if settings else "this command takes no settings"
+        parser.error(f"unknown argument {shown(unknown[0])}; {expected} (see dpbench {argv[0]} --help)")
     return arguments
+
+
+def _hint(word: str, line: Sequence[str], config_dir: Path | None) -> str:
+    """What to say of a word that cannot be read."""
+    from dpbench.commands.hints import hint
+
+    return hint(word, line, config_dir)
 
 
 def _offered(**given: Any) -> list[str]:
@@ -117,7 +129,7 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument("--debug", action="store_true", help="show the traceback of an error")
     common.add_argument("--config-dir", type=Path, help="a folder with your own configs (dataset/, mechanism/, ...)")
     grid = argparse.ArgumentParser(add_help=False, parents=[common])
-    settings = grid.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help=OVERRIDES)
+    _add_settings(grid, OVERRIDES)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(name: str, command: str, text: str, parent: argparse.ArgumentParser = grid) -> argparse.ArgumentParser:
@@ -134,7 +146,10 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
     run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one for each task)")
     add("status", "status:status", "Show what is stored of every experiment, and the tasks on SLURM.")
-    text = "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
+    figures = add(
+        "figures", "report:figures", "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
+    )
+    figures.add_argument("--pdf", action="store_true", help="draw each figure as PDF too, for print")
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
@@ -143,35 +158,54 @@ def _parser() -> argparse.ArgumentParser:
     recommend.add_argument("--columns", type=int, metavar="D", help="its columns, the target among them")
     beside = "coefficients of a regression on it, the constant among them (as many as --columns, if left out)"
     recommend.add_argument("--coefficients", type=int, metavar="P", help=beside)
-    for sub in (run, add("figures", "report:figures", text), page, export, recommend):
-        sub.add_argument("--other-code", action="store_true", help="accept results by other code than is installed")
+    for sub in (run, figures, page, export):
+        sub.add_argument("--other-code", action="store_true", help="accept results by other versions of the code")
     slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
+    unchecked = "run own mechanisms without their check; footnotes say so"
+    for sub in (run, slurm):
+        sub.add_argument("--unchecked", action="store_true", help=unchecked)
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
-    listing = add("list", "registry:listing", "List the names of a config group.", common)
-    listing.add_argument("group", choices=GROUPS)
-    text = "Show a mechanism, model, metric or figure: source, privacy, parameters (mechanism=aim)."
-    add("show", "registry:show", text)
-    add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data (mechanism=mine).")
-    add("verify", "verify:verify", "Check everything that is stored: whole, what it says it is, paid for.")
+    _add_parts(add, common)
+    verify = add("verify", "verify:verify", "Check everything that is stored: checksums, identities and privacy cost.")
+    text = "run N stored trials of each experiment again, and compare their scores"
+    verify.add_argument("--recompute", type=int, metavar="N", default=0, help=text)
+    text = "move what is damaged out of the logs; the same run as before then computes it again"
+    verify.add_argument("--set-aside", action="store_true", help=text)
     log = add("log", "log:log", "Show what a trial printed, after its settings and its status.", common)
     log.add_argument("trial", metavar="TRIAL", help="the id of a trial, or its first digits")
-    log.add_argument("overrides", nargs="*", default=[], metavar="setting=value", help="such as results=FOLDER")
-    named = _add_comparisons(add, common)
-    settings.completer = named.completer = _offered  # type: ignore[attr-defined]
+    _add_settings(log, "such as results=FOLDER")
+    _add_comparisons(add, common)
     return parser
 
 
-def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> argparse.Action:
-    """The commands that hold results, ledgers and data against something; the names of data sets, to be completed."""
+def _add_settings(parser: argparse.ArgumentParser, text: str, metavar: str = "setting=value") -> None:
+    given = parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=text)
+    given.completer = _offered  # type: ignore[attr-defined]
+
+
+def _add_parts(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """The commands on what there is to choose from."""
+    add("list", "list_and_show:listing", "List the names of a config group.", common).add_argument(
+        "group", choices=GROUPS
+    )
+    text = "Show a mechanism (source, privacy, parameters), model, metric, data set, experiment, paper or figure."
+    show = add("show", "list_and_show:show", text, common)
+    _add_settings(show, "what to show, such as mechanism=aim")
+    check = add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data.", common)
+    _add_settings(check, "what to check, and settings for it, such as mechanism=mine --config-dir own")
+
+
+def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """The commands that compare: results, ledgers and data."""
     text = "Compare two sets of results cell by cell; exit with 1 where B lacks values that A has."
     compare = add("compare", "compare:compare", text, common)
     compare.add_argument("first", metavar="A", help="a folder with results, or COMMIT[:FOLDER] of this repository")
-    compare.add_argument("second", metavar="B", help="what is held against it")
+    compare.add_argument("second", metavar="B", help="results to compare with A")
     text = "exit with 1 also where a difference is beyond this part of the first mean"
     compare.add_argument("--tolerance", type=float, metavar="PART", help=text)
     compare.add_argument("--all", action="store_true", help="show all differences")
     audit = add(
-        "audit", "audit:run", "Measure what mechanisms give away of a record, and hold it against their ledgers."
+        "audit", "audit:run", "Measure a lower bound on the epsilon of mechanisms, and compare it with their ledgers."
     )
     audit.add_argument("--runs", type=int, default=400, help="runs on each of two neighbours (default 400)")
     text = "guess from releases, not from noisy answers, which of twice as many canaries are in the tables"
@@ -181,6 +215,5 @@ def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argpar
     audit.add_argument("--store", action="store_true", help="keep what was measured in RESULTS/audit, for the tables")
     data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
-    named = data.add_argument("overrides", nargs="*", default=[], metavar="NAME|setting=value", help=DATA_OVERRIDES)
+    _add_settings(data, DATA_OVERRIDES, "NAME|setting=value")
     data.add_argument("--offline", action="store_true", help="download nothing")
-    return named

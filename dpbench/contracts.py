@@ -1,8 +1,8 @@
-"""What a plug-in may take and must return: one protocol a kind, checked when it is composed and again when it has run.
+"""The protocols of plug-ins, one a kind: their arguments, checked before a run, and their results, checked after it.
 
 A plug-in is a function that a config names by its `_target_`. `check_signature` compares the function with its
-protocol before anything runs. What it returns is checked before it is stored, by `check_release`, `check_fit` and
-`check_score` beside the types. `dpbench check` does all of it on tiny data.
+protocol before anything runs. Its result is checked before it is stored, by `check_release`, `check_fit` and
+`check_score` in the modules of these types. `dpbench check` does all of it on tiny data.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 
 
 class Mechanism(Protocol):
-    """Training rows and a budget -> what is made public.
+    """Training rows and a budget -> a release.
 
-    `train`: n rows, read-only. `rng`: the only source of chance; noise is drawn through `dpbench.privacy.noise`. The
-    parameters of its config are keyword-only; one called `design` is supplied: how rows become X (n, p) and y (n,);
+    `train`: n rows, read-only. `rng`: the only source of randomness; noise is drawn through `dpbench.privacy.noise`.
+    The parameters of its config are keyword-only; one called `design` is supplied: how rows become X (n, p) and y (n,);
     and so is one called `public`: a table of rows that need no privacy, sample.public_rows of the same table or those
     of `dataset.public_data`, which may lack some of the attributes of `train`; None if there are none. One called
-    `test` is the test rows, which no budget protects: what is chosen by them is a non-private input.
+    `test` is the test rows, which no budget protects: choices based on them are non-private inputs.
     Returns a `Release` that holds each kind that the config `_offers_`, over the domain of `train`, with the ledger of
     the noise that was drawn and the budget that it was given.
     """
@@ -51,7 +51,7 @@ class Mechanism(Protocol):
 
 
 class Model(Protocol):
-    """A release -> a fit. It sees no row, so that it is post-processing.
+    """A release -> a fit. It has no access to the rows, so it is post-processing.
 
     A parameter called `rng` is supplied, for models that draw. Returns a `Fit`: coefficients (p,) in the order of
     `design.columns`, or a predictor of features (m, p) -> (m,); perhaps intervals (p, 2).
@@ -62,24 +62,24 @@ class Model(Protocol):
 
 
 class Metric(Protocol):
-    """A fit and its release, compared with the real rows -> a `Score` that bears the name of the metric's config."""
+    """A fit and its release, compared with the real rows -> a `Score` with the name of the metric's config."""
 
     def __call__(self, evaluation: Evaluation, **parameters: Any) -> Score:
         """Score the fit."""
 
 
 class Loader(Protocol):
-    """The config of a dataset -> its rows over the declared domain, or what draws them."""
+    """The config of a dataset -> its rows over the declared domain, or a function that draws them."""
 
     def __call__(self, config: Mapping[str, Any]) -> Table | Simulation:
         """Load the rows."""
 
 
 class FigureKind(Protocol):
-    """A frame of trials (see `report.frame`) -> a figure, and what it draws, one row a mark.
+    """A frame of trials (see `report.frame`) -> a figure, and its data, one row a mark.
 
     `labels`: "mechanism/model" -> label. `spec`: the figure's entry in a report, with the keys that the kind's config
-    lists under `_required_` and `_optional_`. `notes`: what must stand below.
+    lists under `_required_` and `_optional_`. `notes`: footnotes that it must show.
     """
 
     def __call__(
@@ -89,10 +89,10 @@ class FigureKind(Protocol):
 
 
 class TextTable(NamedTuple):
-    """What is shown, the footnotes below it, and `tidy`, the same with all digits, one row a number.
+    """The table's texts, its footnotes, and `tidy`, the numbers with all digits, one a row.
 
-    `trials`: row and column of a number in `rows` -> ids of the trials that it is of; `dpbench report` leads from the
-    number to them.
+    `trials`: row and column of a number in `rows` -> ids of the trials behind it; `dpbench report` links the number to
+    them.
     """
 
     header: list[str]
@@ -103,7 +103,7 @@ class TextTable(NamedTuple):
 
 
 class TableKind(Protocol):
-    """A frame of trials -> a table, beside what a paper has of it (`published`, empty if it has nothing)."""
+    """A frame of trials -> a table, with the paper's numbers (`published`, empty if there are none)."""
 
     def __call__(
         self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
@@ -126,9 +126,9 @@ SUPPLIED = {"mechanism": ("design", "public", "test"), "model": ("design", "rng"
 
 
 def check_signature(kind: str, function: Callable[..., Any], where: str) -> None:
-    """Hold a function against the protocol of its kind (a key of `PROTOCOLS`).
+    """Compare a function with the protocol of its kind (a key of `PROTOCOLS`).
 
-    Raises `UserError` that names the function's file and line, what is expected and what came.
+    Raises `UserError` that names the function's file and line, the expected signature and the actual one.
     """
     wanted = _parameters(PROTOCOLS[kind])[1:]  # without self
     try:
@@ -138,12 +138,12 @@ def check_signature(kind: str, function: Callable[..., Any], where: str) -> None
     problem = _mismatch(wanted, came)
     if problem:
         raise UserError(
-            f"{where} ({_place(function)}): {problem}; a {kind} takes {_text(wanted)}, and this one {_text(came)}"
+            f"{where} ({_place(function)}): {problem}; a {kind} takes {_text(wanted)}, but this one takes {_text(came)}"
         )
 
 
 def check_columns(release: Release, design: Design) -> None:
-    """Statistics and coefficients are of the features of the design. Raises `ContractError`."""
+    """Check statistics and coefficients against the features of the design. Raises `ContractError`."""
     shape = (len(design.columns),)
     if (statistics := release.get(SufficientStatistics)) is not None:
         check_array("X'y of the release", statistics.xty, shape)
@@ -165,7 +165,7 @@ def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def _mismatch(wanted: Sequence[inspect.Parameter], came: Sequence[inspect.Parameter]) -> str:
-    """What is wrong with the parameters that came; empty if nothing is."""
+    """The problem of the actual parameters; empty if there is none."""
     names, given = _positional(wanted), _positional(came)
     for name in names:
         if name not in given:
@@ -174,10 +174,10 @@ def _mismatch(wanted: Sequence[inspect.Parameter], came: Sequence[inspect.Parame
         extra = [name for name in given if name not in names]
         if extra and any(one.kind is one.VAR_KEYWORD for one in wanted):
             return f"{extra[0]!r} must be keyword-only, after a *"
-        return f"{extra[0]!r} is not supplied" if extra else "its parameters stand in another order"
+        return f"{extra[0]!r} is not supplied" if extra else "its parameters are in another order"
     for one in came:
         if one.kind in (one.VAR_POSITIONAL, one.VAR_KEYWORD):
-            return f"each parameter needs a name of its own, which {one} has not"
+            return f"each parameter needs a name of its own, but {one} has none"
     known = {one.name for one in came}
     missing = [one.name for one in wanted if one.kind is one.KEYWORD_ONLY and one.name not in known]
     return f"it has no parameter {missing[0]!r}" if missing else ""

@@ -8,27 +8,42 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 
-NAMES, LINES, CHARACTERS = 60, 18, 3600  # what a message may list, and how long it may be
+NAMES, LINES, CHARACTERS = 60, 18, 3600  # limits of a message: names listed, lines, characters
 
 
 class UserError(Exception):
-    """What was given cannot be used; the message says what is allowed and what to do (exit code 2)."""
+    """Invalid input; the message says what is allowed and what to do (exit code 2)."""
+
+    exit_code = 2
+
+
+class WorkersLostError(UserError):
+    """Worker processes died, not because of the input; the same command may succeed (exit code 1)."""
+
+    exit_code = 1
 
 
 class ContractError(Exception):
-    """A plug-in returned what its protocol does not allow (see `dpbench.contracts`); the trial is stored as failed."""
+    """A plug-in returned a value that violates its protocol (see `dpbench.contracts`); the trial is stored as
+    failed.
+    """
 
 
 class NoEstimateError(Exception):
-    """The noise left nothing to estimate from; the trial is stored with the status `no_estimate`."""
+    """The noisy statistics allow no estimate; the trial is stored with the status `no_estimate`."""
 
 
 class UnconvergedError(Exception):
-    """Markov chains disagree on what they sample from; the trial is stored with the status `unconverged`."""
+    """Markov chains did not converge to the same distribution; the trial is stored with the status `unconverged`."""
+
+
+# Errors that may be raised when objects are built from untrusted data.
+MALFORMED: tuple[type[Exception], ...] = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+MALFORMED += (RecursionError, UserError, ContractError)
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
-    """The error for a name that is not among the `known` ones: all of them are listed, nearest match first.
+    """The error for a name that is not among the `known` ones, which it lists, nearest match first.
 
     >>> print(unknown("mechanism", "adasp", ["aim", "adassp"]))
     unknown mechanism 'adasp'; did you mean 'adassp'? Known: adassp, aim
@@ -74,14 +89,14 @@ def shown(value: object) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """Type and text of an error, and the last line of code on its way."""
+    """Type and text of an error, and the line of code that raised it."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
     return bounded(f"{type(error).__name__}: {error}"[:CHARACTERS]) + place
 
 
 def bounded(message: str) -> str:
-    """The message, cut to a number of lines and characters that a terminal can show."""
+    """The message, cut to the limits of `LINES` and `CHARACTERS`."""
     lines = message.splitlines()
     cut = "\n".join(lines[:LINES])
     if len(cut) > CHARACTERS:

@@ -1,11 +1,51 @@
-"""Files that are written aside, then renamed, so that a reader never meets half a file."""
+"""Files that are written in one step, so that a reader never meets half of one; packed files that come from anyone."""
 
 from __future__ import annotations
 
+import lzma
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dpbench.errors import UserError
+
+ROOM, TIMES = 2**26, 200  # bytes that any packed file may unpack to; times its size that a larger one may (ours: 25)
+DECODER_BYTES = 2**28  # of memory, for its dictionary
+
+
+@contextmanager
+def usual_mode() -> Iterator[None]:
+    """After this context new files can be read by whom they could be before it."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(mask)
+
+
+def for_owner_alone() -> None:
+    """From now on nobody else may read the files and folders that this process, and those that it starts, make."""
+    os.umask(0o077)
+
+
+def read_xz(path: Path) -> bytes:
+    """What an xz file holds, which may come from anyone.
+
+    Raises `ValueError` if it is damaged, or unpacks to more than `TIMES` its size; `OSError` if it cannot be read.
+    """
+    packed = path.read_bytes()
+    most, decoder = max(ROOM, TIMES * len(packed)), lzma.LZMADecompressor(memlimit=DECODER_BYTES)
+    try:
+        content = decoder.decompress(packed, most + 1)
+    except lzma.LZMAError as error:
+        raise ValueError(str(error)) from error
+    if len(content) > most:
+        raise ValueError(f"it unpacks to more than {most:,} bytes, {TIMES} times its size")
+    if not decoder.eof or decoder.unused_data:
+        raise ValueError("it was cut, or something was added to it")
+    return content
 
 
 def write_file(path: Path, content: bytes | str) -> Path:

@@ -27,6 +27,7 @@ LAYERS = {
     "figure": "report",
     "table": "report",
 }
+PAPERS = "papers"  # parts of any kind that one paper alone has
 
 
 def use_folder(folder: Path | None) -> None:
@@ -41,10 +42,7 @@ def use_folder(folder: Path | None) -> None:
     path = [item for item in os.environ.get("PYTHONPATH", "").split(os.pathsep) if item and item != str(before)]
     if before is not None:
         sys.path[:] = [item for item in sys.path if item != str(before)]
-        for name, module in list(sys.modules.items()):
-            file = getattr(module, "__file__", None)
-            if file is not None and Path(file).resolve().is_relative_to(before):
-                del sys.modules[name]
+        forget_own()
         os.environ.pop(FOLDER)
     if now is not None:
         sys.path.insert(0, str(now))
@@ -54,16 +52,32 @@ def use_folder(folder: Path | None) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(path)
 
 
+def forget_own() -> None:
+    """Forget the modules that were imported from the user's own folder: what they hold is gone, and they are imported
+    anew when they are next named.
+    """
+    if (folder := own_folder()) is None:
+        return
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", None)).startswith(f"{folder}{os.sep}"):
+            del sys.modules[name]
+
+
 def own_folder() -> Path | None:
     """The user's own folder, if one is in use."""
     return Path(os.environ[FOLDER]) if os.environ.get(FOLDER) else None
 
 
+def is_shipped(target: str) -> bool:
+    """Whether it names a function of the package, not of a user's own folder."""
+    return target.startswith(f"{PACKAGE.name}.")
+
+
 def resolve(kind: str, target: object, where: str = "_target_") -> Callable[..., Any]:
     """The function that a `_target_` of this kind (see `LAYERS`) names, such as dpbench.mechanisms.aim.aim.
 
-    Raises `UserError`, which begins with `where`, for anything but a function of the kind's own layer of the package,
-    or of a module in the user's own folder; nothing outside of them is imported.
+    Raises `UserError`, which begins with `where`, for anything but a function of the kind's own layer of the package or
+    of a paper, or of a module in the user's own folder; nothing outside of them is imported.
     """
     if not isinstance(target, str) or not re.fullmatch(r"[A-Za-z_]\w{0,99}(\.[A-Za-z_]\w{0,99}){1,9}", target):
         raise UserError(f"{where} must name a function, such as my_module.my_function, not {shown(target)}")
@@ -91,14 +105,19 @@ def _file_of(module: str, kind: str) -> Path | None:
     """The file of a module that a `_target_` of this kind may name, found without importing anything."""
     words = module.split(".")
     if words[0] == PACKAGE.name:
-        if words[1:2] != [LAYERS[kind]]:
+        if words[1:2] not in ([LAYERS[kind]], [PAPERS]):
             return None
         root = PACKAGE.parent
     elif (folder := own_folder()) is not None:
         root = folder
     else:
         return None
-    below = root.joinpath(*words)
+    return file_below(root, module)
+
+
+def file_below(root: Path, module: str) -> Path | None:
+    """The file of a module whose packages are folders of `root`; None if it is not there."""
+    below = root.joinpath(*module.split("."))
     return next((path for path in (below.with_suffix(".py"), below / "__init__.py") if path.is_file()), None)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The commands behind results/bayesian_glm: the figures of Kulkarni et al. (2021), and what they do not show, whether the
-# posteriors are calibrated. What is stored already does not run; docs/bayesian_glm.md has the hours.
+# The commands behind results/bayesian_glm: the figures of Kulkarni et al. (2021), and the calibration of the
+# posteriors, which is not in the paper. Stored trials do not run again; docs/bayesian_glm.md has the hours.
 # jax keeps its compiled programs in the data cache, so that only the first trial of each kind compiles.
 set -euo pipefail
 paper="bayes_figure3 bayes_figure4 bayes_figure4_unit bayes_figure5 bayes_figure6"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands behind results/binagg: the figures and tables of the BinAgg paper. What is stored already does not run.
+# The commands behind results/binagg: the figures and tables of the BinAgg paper. Stored trials do not run again.
 # Table 3 needs `make snsynth` first. With its 10 repetitions it takes hours; the rest is about an hour on two cores.
 set -euo pipefail
 simulated="binagg_figure1_d1 binagg_figure1_d5 binagg_figure1_d10 binagg_figure2"

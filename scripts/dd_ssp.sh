@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands behind results/dd_ssp: the figures and tables of the DD-SSP paper. What is stored already does not run.
+# The commands behind results/dd_ssp: the figures and tables of the DD-SSP paper. Stored trials do not run again.
 set -euo pipefail
 linear="linreg_adult linreg_acsincome linreg_fire linreg_taxi"
 logistic="logreg_adult logreg_acsincome logreg_acsmobility logreg_acsemployment logreg_acspubliccoverage"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands behind results/excess_risk: the figures and tables of Zhou et al. (2024). What is stored already does not run.
+# The commands behind results/excess_risk: the figures and tables of Zhou et al. (2024). Stored trials do not run again.
 # Experiments share their releases: AIM at ε = 1 of risk_table2 serves Figures 4 and 5, the degrees and the features.
 set -euo pipefail
 paper="risk_table2 risk_table2_authors risk_figure4_adult risk_figure4_churn risk_figure4_compas risk_figure4_dutch

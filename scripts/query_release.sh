@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The commands behind results/query_release: the figures of Liu, Vietri and Wu (2021). What is stored already does not run.
+# The commands behind results/query_release: the figures of Liu, Vietri and Wu (2021). Stored trials do not run again.
 set -euo pipefail
 paper="queries_adult_reduced queries_adult queries_acs_reduced queries_acs queries_adult_star
   queries_loans"

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
-from dpbench.commands.stored import ledgers
+from dpbench.commands.stored_trials import ledgers
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.grid.store import Store
-from dpbench.report.export import write_export
+from dpbench.report.export_file import write_export
 from dpbench.targets import use_folder
 
 hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine fails no test
@@ -68,7 +68,7 @@ class Workbench:
             f"dataset.path={self.folder}/my.csv",
             f"dataset.domain={self.folder}/my.yaml",
             "dataset.target=grade",
-            "sample.test_rows=50",
+            "sample.test_rows=0.125",
             "mechanism=[exact,adassp]",
             "repetitions=3",
             f"results={self.results}",

@@ -6,7 +6,20 @@ import pytest
 
 from dpbench.resources import PACKAGE
 
-LAYERS = ["data", "privacy", "inference", "releases", "mechanisms", "models", "metrics", "grid", "report", "commands"]
+LAYERS = [
+    "data",
+    "privacy",
+    "inference",
+    "releases",
+    "audit",
+    "mechanisms",
+    "models",
+    "metrics",
+    "grid",
+    "report",
+    "commands",
+    "papers",  # comes in by configs alone
+]
 ANYWHERE = {"errors", "files", "resources", "targets", "__version__"}
 BELOW_GRID = {"config", "contracts"}  # what the grid runs, and what it may be; grid, report and commands may read it
 

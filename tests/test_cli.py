@@ -1,5 +1,6 @@
 """The command line itself: it starts at once, and ends without a traceback."""
 
+import re
 import subprocess
 import sys
 
@@ -25,7 +26,12 @@ def test_closed_output_ends_without_a_traceback():
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        (["run", "quickstart"], "quickstart: no such folder (settings look like name=value)"),
+        (["run", "quickstart"], "quickstart: no such folder (settings look like name=value); did you mean experiment="),
+        (["show", "aim"], "aim: no setting (settings look like name=value); did you mean mechanism=aim?"),
+        (["figures", "dd_ssp"], "did you mean paper=dd_ssp?"),
+        (["run", "linreg_adlt"], "did you mean experiment=linreg_adult?"),
+        (["run", "experiment=quickstart", "epsilon=[0.1,", "1]", "jobs=1"], "write epsilon=[0.1,1], without any"),
+        (["run", "sweep={seed:", "[1,", "2]}"], "write sweep={seed:[1,2]}, without any"),
         (["run", "--fast"], "unknown argument '--fast'; settings look like name=value (see dpbench run --help)"),
         (["compare", "A", "B", "paper=dd_ssp"], "unknown argument 'paper=dd_ssp'; this command takes no settings"),
         (["list", "cakes"], "invalid choice: 'cakes'"),
@@ -43,6 +49,19 @@ def test_a_folder_that_is_not_there_is_told_without_the_usage(capsys, command):
         main([command, "results/absent"])
     assert ended.value.code == 2
     assert capsys.readouterr().err == "dpbench: results/absent: no such folder (settings look like name=value)\n"
+
+
+def test_help_of_a_command_gives_an_example_that_it_takes(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "500")  # a line an option
+    mechanisms = tmp_path / "own" / "mechanism"
+    mechanisms.mkdir(parents=True)
+    (mechanisms / "mine.yaml").write_text("mine:\n  _target_: dpbench.mechanisms.ssp.ssp\n  _offers_: [statistics]\n")
+    for command in ("show", "check", "run"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        (example,) = re.findall(r"  setting=value .* such as (.*)", capsys.readouterr().out)
+        assert main([command, *example.split(), *["--dry-run"][: command == "run"]]) == 0, example
 
 
 def test_a_folder_of_ones_own_that_is_not_there_is_told(tmp_path, capsys):

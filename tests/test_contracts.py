@@ -27,7 +27,7 @@ def no_design(release, *, strength=1.0): ...
         (
             "mechanism",
             reordered,
-            "another order; a mechanism takes (train, budget, rng, *, ...), and this one (train, rng",
+            "another order; a mechanism takes (train, budget, rng, *, ...), but this one takes (train, rng",
         ),
         ("mechanism", positional, "'strength' must be keyword-only"),
         ("mechanism", open_ended, "each parameter needs a name"),

@@ -63,11 +63,20 @@ def test_a_table_of_ones_own(outside, capsys):
     assert {trial["status"] for trial in done} == {"done"}
 
 
+def test_the_python_interface(outside, capsys):
+    (script,) = (text for language, text in BLOCKS if language == "python" and "import dpbench\n" in text)
+    names = {}
+    exec(script, names)
+    assert "<Release of marginals, rows, distribution over 4 attributes: epsilon=1" in capsys.readouterr().out
+    assert set(names["scores"]["mechanism"]) == {"exact", "adassp"} and set(names["scores"]["status"]) == {"done"}
+    assert (outside / "quickstart.png").stat().st_size > 10_000
+
+
 def test_parts_of_ones_own(outside, capsys):
-    (check,), (run,), (figures,) = (commands("--config-dir own", command) for command in ("check", "run", "figures"))
-    assert main(check) == 0
-    said = capsys.readouterr().out
-    assert "wrong" not in said and all(f"{name}\n  ok" in said for name in ("noisy_moments", "ridge", "survey"))
+    checks, (run,), (figures,) = (commands("--config-dir own", command) for command in ("check", "run", "figures"))
+    assert [main(check) for check in checks] == [0, 0]
+    said, names = capsys.readouterr().out, ("noisy_moments", "ridge", "survey", "scatter", "seconds")
+    assert "wrong" not in said and all(f"{name}\n  ok" in said for name in names)
     assert main([*run, *TINY]) == 0
     assert main([*figures, *TINY]) == 0
     done = trials(outside / "results" / "study")
@@ -76,6 +85,7 @@ def test_parts_of_ones_own(outside, capsys):
     assert {trial["key"]["model"]["name"] for trial in done} == {"linear_statistics", "ridge"}
     drawn = (outside / "results" / "study" / "figures" / "time.csv").read_text()
     assert "noisy_moments" in drawn and (outside / "results" / "study" / "figures" / "error.png").is_file()
+    assert "moments" in (outside / "results" / "study" / "tables" / "fastest.md").read_text()
 
 
 @pytest.mark.parametrize("line", commands("dpbench run experiment=linreg"), ids=" ".join)

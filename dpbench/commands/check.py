@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dpbench.commands import kinds, plugins
 from dpbench.config import choices
 from dpbench.errors import UserError, bounded, check_known, text_of
+from dpbench.grid.mechanism_check import UNSEEN, Check
 
-GROUPS: dict[str, Callable[[str, plugins.Source], Iterator[plugins.Check]]] = {
+GROUPS: dict[str, Callable[[str, plugins.Source], Iterator[Check]]] = {
     "mechanism": plugins.check_mechanism,
     "model": plugins.check_model,
     "metric": plugins.check_metric,
@@ -32,10 +33,12 @@ def check(arguments: argparse.Namespace) -> int:
             check_known(group, name, choices(group, arguments.config_dir))
             source = plugins.Source(group, settings, arguments.config_dir)
             good &= _report(f"{group} {name}", GROUPS[group](name, source))
+            if group == "mechanism":
+                print(f"  {UNSEEN}")
     return 0 if good else 1
 
 
-def _report(title: str, checks: Iterable[plugins.Check]) -> bool:
+def _report(title: str, checks: Iterable[Check]) -> bool:
     """Print a line for each check; whether all are well. The first that cannot go on is the last."""
     good = True
     print(title)

@@ -17,8 +17,8 @@ from dpbench.errors import UserError, shown
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
 from dpbench.report.claims.statements import LEVEL
-from dpbench.report.compare import BROKEN, EQUAL, GONE, MIXED, Comparison, compare_trials
-from dpbench.report.export import NAME, load_export
+from dpbench.report.comparisons import BROKEN, EQUAL, GONE, MIXED, Comparison, compare_trials
+from dpbench.report.export_file import FOLDER, NAME, exports_in, load_export
 from dpbench.report.text import aligned, number
 
 ROWS = 40  # that are shown unless all are asked for
@@ -33,7 +33,7 @@ def compare(arguments: argparse.Namespace) -> int:
     for given, trials in ((arguments.first, first), (arguments.second, second)):
         print(f"{given}: {len(trials):,} trials, {_commits(trials)}")
     found = compare_trials(first, second, tolerance)
-    print("\n" + "\n".join(_told(found, tolerance)))
+    print("\n" + "\n".join(_summary_lines(found, tolerance)))
     rows = found.cells[found.cells["verdict"] != EQUAL]
     kept = rows if arguments.all else rows.head(ROWS)
     if len(kept):
@@ -43,22 +43,22 @@ def compare(arguments: argparse.Namespace) -> int:
     return int(found.cells["verdict"].isin([BROKEN, GONE]).any())
 
 
-def _told(found: Comparison, tolerance: float | None) -> list[str]:
+def _summary_lines(found: Comparison, tolerance: float | None) -> list[str]:
     cells, counts = found.cells, Counter(found.cells["verdict"])
-    told = [f"{cells['cell'].nunique()} cells are in both, with {len(cells)} scores: {_listed(counts)}"]
+    lines = [f"{cells['cell'].nunique()} cells are in both, with {len(cells)} scores: {_listed(counts)}"]
     for which, count in (("first", found.first_only), ("second", found.second_only)):
-        told += [f"{count} cells are in the {which} alone"] if count else []
+        lines += [f"{count} cells are in the {which} alone"] if count else []
     if any(found.unpaired):
         one, other = (f"{count:,}" for count in found.unpaired)
         what = f"{one} trials of the first and {other} of the second have no partner of their seed and repetition"
-        told.append(f"In the cells of both, {what}")
+        lines.append(f"In the cells of both, {what}")
     differ = cells[~cells["verdict"].isin([EQUAL, MIXED])]
     beyond = int(((differ["low"] > 0) | (differ["high"] < 0)).sum())
-    told += [
+    lines += [
         f"Of {len(differ)} differences {beyond} have a {100 * LEVEL:.0f} % interval without 0; by chance "
         f"{(1 - LEVEL) * len(differ):.0f} would, were there none"
     ] * bool(len(differ))
-    return told if tolerance is None else [*told, f"The tolerance is {100 * tolerance:g} % of the first mean"]
+    return lines if tolerance is None else [*lines, f"The tolerance is {100 * tolerance:g} % of the first mean"]
 
 
 def _listed(counts: Counter[str]) -> str:
@@ -110,8 +110,8 @@ def _below(folder: Path) -> list[Trial]:
     folders = [folder, *sorted(path for path in folder.iterdir() if path.is_dir())]
     stores = [Store(path.parent, path.name) for path in folders if (path / "trials").is_dir()]
     found = {trial.id: trial for store in stores for trial in store.all_trials()}
-    for path in (path / NAME for path in folders):
-        for cell in load_export(path) if path.exists() else ():
+    for path in (path for folder in folders for path in exports_in(folder)):
+        for cell in load_export(path):
             for trial in cell.trials:
                 found.setdefault(trial.id, trial)
     return list(found.values())
@@ -119,5 +119,5 @@ def _below(folder: Path) -> list[Trial]:
 
 def _checked(trials: list[Trial], given: str) -> list[Trial]:
     if not trials:
-        raise UserError(f"{shown(given)} holds no trials: no {NAME}, and no experiment's folder of trials")
+        raise UserError(f"{shown(given)} holds no trials: no {NAME}, no {FOLDER}, and no experiment's folder of trials")
     return trials

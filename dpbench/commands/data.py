@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from dpbench.config import choices, composed
+from dpbench.config.registry import read_yaml
 from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check
 from dpbench.data.source import sources_of
@@ -28,11 +30,25 @@ def data(arguments: argparse.Namespace) -> int:
     chosen = names or [name for name in known if name != "csv"]
     if arguments.action == "card" and not names:
         raise UserError(f"say whose card, such as dpbench data card adult; known: {', '.join(sorted(known))}")
+    if arguments.action == "list" and not settings:
+        for name in chosen:
+            print("{name}: {card[title]}".format_map(_declared(name, known)))
+        return 0
     healthy = True
     for name in chosen:
         config = composed([f"dataset={name}", *settings], arguments.config_dir)["dataset"]
         healthy &= ACTIONS[arguments.action](config, arguments.offline)
     return 0 if healthy else 1
+
+
+def _declared(name: str, known: Mapping[str, Path]) -> dict[str, Any]:
+    """What the file of a data set says, over what those say that it builds on; to compose it would take longer."""
+    own = read_yaml(known[name])
+    bases = [_declared(base, known) for base in own.get("defaults") or [] if base in known]
+    found: dict[str, Any] = {"name": name}
+    for node in (*bases, own):
+        found |= {**node, "card": {**(found.get("card") or {}), **(node.get("card") or {})}}
+    return found
 
 
 def _fetch(config: Mapping[str, Any], offline: bool) -> bool:

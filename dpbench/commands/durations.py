@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from dpbench.commands.stored import exported_cells
+from dpbench.commands.stored_trials import exported_cells
 from dpbench.config import Experiment
 from dpbench.grid.plan import Plan, ReleaseItem
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
-from dpbench.report.export import Cell
+from dpbench.report.export_file import Cell
 
 Work = tuple[str, ...]  # what a release asks, whatever its code and repetition; and the name of a model fitted to it
 Timed = tuple[Work, int, str, str, Mapping[str, Any]]  # repetition, ids of release and trial, runtime
@@ -65,16 +65,11 @@ def durations(experiment: Experiment, plan: Plan, store: Store, config_dir: Path
     """What is known from the stored trials of the plan, and from the exports of the experiment and of its paper."""
     questions: dict[str, str] = {}
     asked: dict[str, tuple[str, int]] = {}
-    for _, alike in groupby(plan.releases, key=ReleaseItem.common):
-        items = list(alike)
-        (first,) = items[0].repeated([0])
-        release, trials = first.key.uncoded().id, [trial.uncoded().id for trial in first.trials]
-        questions |= {item.key.id: release for item in items}
-        asked |= {
-            trial.id: (question, item.key.repetition)
-            for item in items
-            for trial, question in zip(item.trials, trials, strict=True)
-        }
+    for group in plan.groups:
+        questions |= dict.fromkeys(group.release_ids, group.item.key.unversioned().id)
+        for trial, ids in zip(group.item.trials, group.trial_ids, strict=True):
+            question = trial.unversioned().id
+            asked |= {identity: (question, n) for identity, n in zip(ids, group.repetitions, strict=True)}
     cells = exported_cells(experiment, config_dir)
     answered = {(cell.question, repetition) for cell in cells for repetition in cell.column("repetition")}
     exported = frozenset(identity for identity, question in asked.items() if question in answered)
@@ -92,10 +87,9 @@ def _timed(release: str, trial: Trial) -> Timed:
 def _of_cells(cells: Iterable[Cell]) -> Iterator[Timed]:
     """The trials of an export, which need not be made for it."""
     for cell in cells:
-        work = (cell.key.release.uncoded().id, cell.key.fit.model.name)
-        columns = (cell.column(name) for name in ("repetition", "release_id", "id", "runtime"))
-        for repetition, release_id, identity, runtime in zip(*columns, strict=True):
-            yield work, repetition, release_id, identity, runtime
+        work = (cell.key.release.unversioned().id, cell.key.fit.model.name)
+        for key, runtime in zip(cell.keys, cell.column("runtime"), strict=True):
+            yield work, key.release.repetition, key.release.id, key.id, runtime
 
 
 def _seconds(trials: Iterable[Timed]) -> dict[tuple[Work, int], float]:

@@ -10,55 +10,24 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
-
-from dpbench.commands.recorded import recall
 from dpbench.commands.report import notes_of, papers_of
-from dpbench.commands.stored import stored_trials
+from dpbench.commands.run_settings import guard, recall
+from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import compose, paper_of
-from dpbench.data.table import Table
+from dpbench.data.coding import decoded
 from dpbench.errors import UserError, shown
 from dpbench.files import write_file
-from dpbench.grid.records import Trial, without_repetition
+from dpbench.grid.records import ReleaseKey, Trial, spent_from_dict
 from dpbench.grid.releases import stored_release
-from dpbench.grid.seeds import canonical
+from dpbench.grid.spending import holds
 from dpbench.grid.store import Store
 from dpbench.releases import SyntheticRows
-from dpbench.report.export import NAME, Exported, load_export, publishable
-from dpbench.report.frames.frame import joined_frame, rows_of
+from dpbench.report.export_file import Exported, exports_in, load_export, publishable
+from dpbench.report.frames.tidy import COLUMNS, tidy_frame
+from dpbench.report.text import plain_cells
 
 FOLDER = "export"  # in the results folder
-COLUMNS = {
-    "trial": "identity of the trial: one fit of a model to a release",
-    "release": "identity of the release",
-    "experiment": "name of the experiment that it was run for",
-    "dataset": "name of the data set",
-    "mechanism": "name of the mechanism",
-    "calibration": "noise by the paper's constants (paper), the least that is private (tight), or by the authors' code",
-    "variant": "settings by which rows with the same names differ",
-    "model": "name of the model",
-    "epsilon": "asked for; inf: the non-private reference",
-    "delta": "asked for",
-    "relation": "of neighbouring tables: add_remove or replace",
-    "spent_epsilon": "at delta, by the ledger",
-    "nonprivate_inputs": "what was taken from the private rows without paying for it, a list of texts",
-    "train_rows": "asked for; all that there are if there are fewer",
-    "test_rows": "asked for: a number, or a part of all rows and the most that it comes to",
-    "seed": "of the splits and, on public data, of the noise",
-    "repetition": "repetitions have splits of their own; methods are compared on the same ones",
-    "status": "done, or why there is no value",
-    "metric": "name of the score",
-    "value": "of the score; missing if there is none",
-    "unit": "of the value",
-    "direction": "which values are better: lower, higher or none",
-    "detail": "what the score has beside its value, as JSON; empty if nothing, and for private rows",
-    "release_seconds": "of making the release",
-    "model_seconds": "of fitting the model",
-    "commit": "of the code that made the trial",
-    "settings": "all settings of the trial but its repetition, as JSON",
-}
 
 
 def export(arguments: argparse.Namespace) -> int:
@@ -70,9 +39,10 @@ def export(arguments: argparse.Namespace) -> int:
     if len(papers) > 1:
         raise UserError("give one paper; each is exported into a file of its own")
     experiment = compose(rest, arguments.config_dir)
+    guard(grid.dataset for grid in experiment.grids)
     if papers:
         name = paper_of(papers[0], arguments.config_dir).name
-        cells = load_export(experiment.results / name / NAME)
+        cells = [cell for path in exports_in(experiment.results / name) for cell in load_export(path)]
         trials: Sequence[Trial] = Exported([(cell, range(cell.count)) for cell in cells])
         notes = list[str]()
     else:
@@ -90,27 +60,14 @@ def write_parquet(trials: Sequence[Trial], folder: Path, name: str, notes: Seque
 
     The trials are written as they are `publishable`.
     """
-    rows = rows_of([publishable(trial) for trial in trials])
-    settings = pd.Series([canonical(without_repetition(key.to_dict())[0]) for key in rows.keys], dtype="str")
-    seeds = pd.Series([key.release.seed for key in rows.keys])
-    place = rows.scores.drop_duplicates("trial").set_index("trial")["setting"]
-    commits = {trial.id: str(trial.provenance.get("commit")) for trial in rows.trials}
-    frame = joined_frame([rows])
-    setting = frame["trial"].map(place).to_numpy()
-    details = [json.dumps(detail) if detail is not None else "" for detail in frame["detail"]]
-    frame = frame.assign(
-        seed=seeds.take(setting).to_numpy(),
-        commit=frame["trial"].map(commits),
-        settings=settings.astype("category").take(setting).array,
-        detail=details,
-    )
+    frame = tidy_frame([publishable(trial) for trial in trials])
     buffer = io.BytesIO()
-    frame[list(COLUMNS)].to_parquet(buffer, index=False, compression="zstd")
+    frame.to_parquet(buffer, index=False, compression="zstd")
     about = {
         "parquet": f"{name}.parquet",
         "sha256": hashlib.sha256(buffer.getvalue()).hexdigest(),
         "rows": len(frame),
-        "trials": len(rows.trials),
+        "trials": frame["trial"].nunique(),
         "trials by commit": dict(Counter(frame.drop_duplicates("trial")["commit"])),
         "trials by status": dict(Counter(frame.drop_duplicates("trial")["status"])),
         "notes": list(notes),
@@ -136,6 +93,10 @@ def _export_release(arguments: argparse.Namespace) -> int:
     release, record = stored.release, stored.record
     if math.isinf(release.budget.epsilon):
         raise UserError(f"{identity} is a non-private reference: its rows are the private ones")
+    if not holds(release, spent_from_dict(record["spent"]), ReleaseKey.from_dict(record["key"])):
+        raise UserError(
+            f"{identity} spent something else than is recorded, or more than its budget: see dpbench verify"
+        )
     rows = release.get(SyntheticRows)
     if rows is None:
         raise UserError(f"{identity} has no synthetic rows; it offers {', '.join(release.offers)}")
@@ -143,26 +104,18 @@ def _export_release(arguments: argparse.Namespace) -> int:
         "release": identity,
         "rows": len(rows.table),
         "budget": vars(release.budget),
-        "spent": record["spent"],
+        "spent": record.get("spent"),
         "ledger": release.ledger.to_list(),
         "nonprivate inputs": list(release.nonprivate_inputs),
         "settings": record["key"],
-        "provenance": record["provenance"],
+        "provenance": record.get("provenance"),
     }
     paths = [
-        write_file(root / FOLDER / f"{identity}.csv", decoded(rows.table).to_csv(index=False, lineterminator="\n")),
+        write_file(
+            root / FOLDER / f"{identity}.csv", plain_cells(decoded(rows.table)).to_csv(index=False, lineterminator="\n")
+        ),
         write_file(root / FOLDER / f"{identity}.json", json.dumps(about, indent=2, ensure_ascii=False) + "\n"),
     ]
     for path in paths:
         print(path)
     return 0
-
-
-def decoded(table: Table) -> pd.DataFrame:
-    """The rows of a table: levels by name, and for a number that is not known the value that its bin stands for."""
-    columns: dict[str, Any] = {}
-    for attribute in table.domain.attributes:
-        codes, known = table.column(attribute.name), table.numbers.get(attribute.name)
-        names = pd.Series(attribute.values if attribute.numeric else attribute.levels)
-        columns[attribute.name] = names.iloc[codes].to_numpy() if known is None else known
-    return pd.DataFrame(columns)

@@ -7,8 +7,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dpbench.commands.plugins import ROWS, Check, Source
+from dpbench.commands.plugins import Source
 from dpbench.config.reports import kinds
+from dpbench.grid.mechanism_check import Check
+from dpbench.grid.tiny import ROWS
 
 LABELS = {"exact/linear_statistics": "public", "ssp/linear_statistics": "SSP"}
 EXAMPLES = {"metric": "mse", "method": "SSP", "less": "SSP", "values": [ROWS, ROWS]}

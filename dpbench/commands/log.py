@@ -11,7 +11,7 @@ from dpbench.grid.plan import all_stays
 from dpbench.grid.records import PartKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
-from dpbench.report.export import NAME, Cell, load_export
+from dpbench.report.export_file import Cell, exports_in, load_export
 
 SHOWN = 5  # of several trials
 
@@ -38,19 +38,20 @@ def log(arguments: argparse.Namespace) -> int:
     else:
         path, cell, place = exported[identity]
         _print_about(cell.trials[place])
-        told = "which does not keep what a trial printed; the results folder of its run does"
-        print(f"\nit stands in {path}, an export, {told}")
+        note = "which does not keep what a trial printed; the results folder of its run does"
+        print(f"\nit stands in {path}, an export, {note}")
     return 0
 
 
 def _exported(root: Path, digits: str) -> dict[str, tuple[Path, Cell, int]]:
     """The trials of the exports whose ids begin with these digits: the export, the cell, the place in it."""
     with all_stays():
-        cells = [(path, cell) for path in sorted(root.glob(f"*/{NAME}")) for cell in load_export(path)]
+        paths = [path for folder in sorted(root.glob("*")) for path in exports_in(folder)]
+        cells = [(path, cell) for path in paths for cell in load_export(path)]
     return {
         name: (path, cell, place)
         for path, cell in cells
-        for place, name in enumerate(cell.column("id"))
+        for place, name in enumerate(cell.ids)
         if name.startswith(digits)
     }
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dpbench.commands.recorded import recall
 from dpbench.commands.report import notes_of, papers_of, results_of
-from dpbench.commands.stored import exported_ledgers, ledgers, stored_trials
+from dpbench.commands.run_settings import guard, recall
+from dpbench.commands.stored_trials import exported_ledgers, ledgers, stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.errors import UserError
 from dpbench.grid.store import Store
@@ -26,6 +26,7 @@ def report(arguments: argparse.Namespace) -> int:
         )
     config_dir: Path | None = arguments.config_dir
     experiment = compose(overrides, config_dir)
+    guard(grid.dataset for grid in experiment.grids)
     ledger_of = ledgers(Store(experiment.results, experiment.name))
     if papers:
         paper = paper_of(papers[0], config_dir)

@@ -26,7 +26,7 @@ class Standing:
     """How far a run is, by the store and the claims in it: the work of all runners counts.
 
     `waiting`: the releases that are to run; `predicted` gives the seconds of each, perhaps slowly. Until the first of
-    them ends their sum is told, on one core; then the time left is in their proportion to those that are done.
+    them ends their sum is shown, on one core; then the time left is in their proportion to those that are done.
     """
 
     def __init__(
@@ -34,7 +34,9 @@ class Standing:
     ) -> None:
         self._store, self._waiting, self._open, self._predicted = store, waiting, list(waiting), predicted
         self._before = dict(store.trials.scan())
-        self._planned = Counter(item.key.mechanism.name for item in plan.releases for _ in item.trials)
+        self._planned = Counter[str]()
+        for group in plan.groups:
+            self._planned[group.item.key.mechanism.name] += len(group) * len(group.item.trials)
         left = Counter(item.key.mechanism.name for item in waiting for _ in item.trials)
         self._stored = Counter({name: count - left[name] for name, count in self._planned.items()})
         self._done, self._failed, self._running = Counter[str](), Counter[str](), Counter[str]()
@@ -43,6 +45,8 @@ class Standing:
 
     def predict(self, delay: float = 0.0) -> None:
         """Have the seconds predicted, in a thread of its own, after so many seconds."""
+        if not self._waiting:
+            return
         self._timer = threading.Timer(delay, self._predict)
         self._timer.daemon = True
         self._timer.start()
@@ -79,14 +83,14 @@ class Standing:
     def times(self) -> str:
         """Such as "1m05s elapsed, about 3m00s left"."""
         elapsed, seconds = time.monotonic() - self._start, self._seconds
-        told = f"{_clock(elapsed)} elapsed"
+        text = f"{_clock(elapsed)} elapsed"
         if not self._open or not seconds:
-            return told
+            return text
         ahead, behind = sum(seconds[item.key.id] for item in self._open), sum(map(seconds.__getitem__, self._ended))
         if behind:
-            return f"{told}, about {_clock(elapsed * ahead / behind)} left"
+            return f"{text}, about {_clock(elapsed * ahead / behind)} left"
         known = set(seconds.values()) != {UNKNOWN}
-        return f"{told}, about {_clock(ahead)} left on one core" if known else told
+        return f"{text}, about {_clock(ahead)} left on one core" if known else text
 
     def _predict(self) -> None:
         self._seconds = dict(zip((item.key.id for item in self._waiting), self._predicted(), strict=True))

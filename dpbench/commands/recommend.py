@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.commands.report import notes_of
-from dpbench.commands.stored import stored_trials
+from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import Experiment, compose
 from dpbench.data.encode import Design
 from dpbench.data.load import declared_domain, is_public, load_dataset
@@ -41,9 +41,13 @@ class Own:
 
 
 def recommend(arguments: argparse.Namespace) -> int:
-    """Print, for each epsilon, how the methods did on the nearest tables, and what choosing so would have cost."""
+    """Print, for each epsilon, how the methods did on the nearest tables, and what choosing so would have cost.
+
+    Results by other versions of the code count, and a line says how many: without them a method whose code was improved
+    would be missing.
+    """
     arena, own = _asked(arguments)
-    stored = stored_trials(arena, arguments.config_dir, other_code=arguments.other_code)
+    stored = stored_trials(arena, arguments.config_dir, other_code=True)
     metric = ranking_metric(arena.report)
     results = Results(arena, stored.trials, notes_of(arena, stored))
     frame = frame_of([results], {})
@@ -56,12 +60,12 @@ def recommend(arguments: argparse.Namespace) -> int:
         )
     sizes = {grid.dataset["name"]: _size(grid, int(grid.dataset["card"]["rows"])) for grid in arena.grids}
     error = f"1 - {metric}" if (frame.loc[frame["metric"] == metric, "direction"] == "higher").any() else metric
-    told = [f"{own.name or 'A table'}: {_told(own.size)}"]
+    sentences = [f"{own.name or 'A table'}: {_size_text(own.size)}"]
     if own.counted:
-        told.append("The rows were counted, which no ledger pays for: the answer depends on their number")
-    told += [f"Error: {error} in {arena.name}", *results.notes]
-    told += several_versions([results], arena.report["labels"], {"metric": metric})
-    print(as_text(told))
+        sentences.append("The rows were counted, which no ledger pays for: the answer depends on their number")
+    sentences += [f"Error: {error} in {arena.name}", *results.notes]
+    sentences += several_versions([results], arena.report["labels"], {"metric": metric})
+    print(as_text(sentences))
     for epsilon in own.epsilons:
         near = nearest(errors, sizes, own.size.at(epsilon))
         found = ranked(near)
@@ -101,7 +105,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Experiment, Own]:
         if not experiment:
             raise UserError("without a table, name the arena: experiment=arena_regression, arena_classification, ...")
         if rest := [item for item in overrides if item not in (*experiment, *where, *budget)]:
-            raise UserError(f"beside a size stand experiment, epsilon, mu and results alone, not {rest[0]}")
+            raise UserError(f"with a size only experiment, epsilon, mu and results can be set, not {rest[0]}")
         asked = compose([*experiment, *budget], config_dir).epsilons
         return compose([*experiment, *where], config_dir), Own("", size, asked)
     composed = compose([UNTESTED, *(item for item in overrides if item not in experiment)], config_dir)
@@ -110,7 +114,7 @@ def _asked(arguments: argparse.Namespace) -> tuple[Experiment, Own]:
     experiment = experiment or [f"experiment={REGRESSION if numeric else CLASSIFICATION}"]
     arena = compose([*experiment, *where], config_dir)
     size, epsilons = _size(composed, _rows(composed)), composed.epsilons if budget else arena.epsilons
-    counted = not is_public(composed.dataset) and size.rows < composed.sample.train_rows
+    counted = not (is_public(composed.dataset) or "rows" in composed.dataset.get("card", {}))
     return arena, Own(composed.dataset["name"], size, epsilons, counted)
 
 
@@ -134,21 +138,22 @@ def _rows(experiment: Experiment) -> int:
 
 def _size(experiment: Experiment, rows: int) -> Size:
     design = _design(experiment)
-    return Size(min(rows, experiment.sample.train_rows), len(design.domain.names), len(design.columns))
+    most = experiment.sample.train_rows if is_public(experiment.dataset) else rows  # all of one's own are trained on
+    return Size(min(rows, most), len(design.domain.names), len(design.columns))
 
 
 def _design(experiment: Experiment) -> Design:
     return Design(declared_domain(experiment.dataset), **experiment.design)
 
 
-def _told(size: Size) -> str:
+def _size_text(size: Size) -> str:
     return f"{size.rows:,} rows, {size.columns} columns, {size.coefficients} coefficients"
 
 
 def _places(near: pd.DataFrame, sizes: dict[str, Size]) -> str:
     rows = []
     for (dataset, epsilon), method, error in zip(near.index, near.idxmin(axis=1), near.min(axis=1), strict=True):
-        rows.append([dataset, _told(sizes[dataset]), f"ε = {number(epsilon)}", f"{method} {error:.4g}"])
+        rows.append([dataset, _size_text(sizes[dataset]), f"ε = {number(epsilon)}", f"{method} {error:.4g}"])
     return aligned(zip(["table", "", "", "lowest error"], *rows, strict=True))
 
 
@@ -164,12 +169,12 @@ def _methods(found: pd.DataFrame) -> str:
 def _trust(costs: pd.DataFrame) -> str:
     """How such a choice did on the arena's own tables, each left out in turn."""
     if costs["chosen"].isna().all():
-        return "How sure that is cannot be told: no other table of the experiment has results."
-    told = []
+        return "How reliable that is is not known: no other table of the experiment has results."
+    sentences = []
     for name, what in (("chosen", "the first method of such a list"), ("fixed", "the method that is best over all")):
         known = costs[name].dropna()
-        told.append(
+        sentences.append(
             f"{what} was within {100 * (CLOSE - 1):.0f} % of the best in {(known <= CLOSE).sum()} of {len(known)} "
             f"cases (median multiple {known.median():.3g}, worst {known.max():.3g})"
         )
-    return f"How sure that is: with each table left out in turn, {told[0]}; {told[1]}."
+    return f"How reliable that is: with each table left out in turn, {sentences[0]}; {sentences[1]}."

@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from dpbench.commands.recorded import recall
-from dpbench.commands.stored import Stored, exported_ledgers, ledgers, stored_trials
+import pandas as pd
+
+from dpbench.commands.run_settings import guard, recall
+from dpbench.commands.stored_trials import Stored, exported_ledgers, ledgers, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, paper_of
 from dpbench.config.registry import folder_of, read_yaml
 from dpbench.data.load import is_public
@@ -18,18 +20,27 @@ from dpbench.errors import UserError
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
 from dpbench.report.build import build_report
-from dpbench.report.export import NAME, add_to_export
-from dpbench.report.forked import forked
-from dpbench.report.frames.ledgers import or_first
+from dpbench.report.export_file import FOLDER, SUFFIX, add_to_export, exports_in
+from dpbench.report.figures.style import Save, save_figure
+from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.manifest import write_manifest
 from dpbench.report.paper import build_paper
+from dpbench.report.parallel import forked
+
+Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of their files, with what there is of them
 
 
 def figures(arguments: argparse.Namespace) -> int:
     """Draw the papers or the experiment that the settings name, or all experiments and papers that have results."""
+    with pd.option_context("mode.string_storage", "python"):  # arrow's texts are slow in many small frames
+        return _figures(arguments)
+
+
+def _figures(arguments: argparse.Namespace) -> int:
     recall(arguments)
     config_dir: Path | None = arguments.config_dir
+    save = partial(save_figure, pdf=arguments.pdf)
     papers, overrides = papers_of(arguments.overrides)
     single = any(item.startswith(("experiment=", "name=")) for item in overrides)
     if papers and single:
@@ -38,12 +49,12 @@ def figures(arguments: argparse.Namespace) -> int:
         experiment = compose(overrides, config_dir)
         found = stored_trials(experiment, config_dir, other_code=arguments.other_code)
         if not found.trials:
-            raise UserError(_no_trial(experiment))
-        _draw(experiment, found)
+            raise UserError(no_trial(experiment))
+        _draw([(experiment, found)], save)
     elif not papers:
-        papers = _draw_all(overrides, config_dir, arguments.other_code)
+        _draw_all(overrides, config_dir, arguments.other_code, save)
     for name in papers:
-        _draw_paper(paper_of(name, config_dir), overrides, config_dir, arguments.other_code)
+        _draw_paper(paper_of(name, config_dir), overrides, config_dir, arguments.other_code, save)
     return 0
 
 
@@ -57,26 +68,40 @@ def papers_of(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
     return papers, [item for item in overrides if not item.startswith("paper=")]
 
 
-def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> list[str]:
-    """Draw every experiment that has results; the papers that have any."""
+def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool, save: Save) -> None:
+    """Draw every experiment that has results, and the papers that have any: each paper after its experiments."""
     root = compose(overrides, config_dir).results
     known = choices("experiment", config_dir) if root.is_dir() else {}
     exported = {
-        name for name, path in known.items() if any((root / one / NAME).exists() for one in (name, folder_of(path)))
+        name for name, path in known.items() if any(exports_in(root / one) for one in (name, folder_of(path)) if one)
     }
     # an experiment is named as its file is, or by the file
     folders = {name: root / str(read_yaml(path).get("name", name)) / "trials" for name, path in known.items()}
     drawn = [name for name in known if name in exported or folders[name].is_dir()]
     if not drawn:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
-    for name in drawn:
-        experiment = compose([*overrides, f"experiment={name}"], config_dir)
-        found = stored_trials(experiment, config_dir, other_code=other_code)
-        if found.trials:
-            _draw(experiment, found)
-        else:
-            print(f"{name} is not drawn: {_no_trial(experiment)}")
-    return [name for name in choices("paper", config_dir) if set(drawn) & set(_experiments(name, config_dir))]
+    papers = [name for name in choices("paper", config_dir) if set(drawn) & set(_experiments(name, config_dir))]
+    for folder, names in groupby(drawn, key=lambda name: folder_of(known[name])):
+        read = _read(names, overrides, config_dir, other_code)
+        for experiment, found in read.values():
+            if not found.trials:
+                print(f"{experiment.name} is not drawn: {no_trial(experiment)}")
+        _draw([(experiment, found) for experiment, found in read.values() if found.trials], save)
+        if (paper := folder.rstrip("/")) in papers:
+            papers.remove(paper)
+            _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save, read)
+    for paper in papers:
+        _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save)
+
+
+def _read(
+    names: Iterable[str], overrides: Sequence[str], config_dir: Path | None, other_code: bool, paper: str = ""
+) -> Read:
+    """The experiments of these names, and what there is of them."""
+    chosen = list(names)
+    made = forked([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in chosen])
+    found = (stored_trials(one, config_dir, paper=paper, other_code=other_code) for one in made)
+    return dict(zip(chosen, zip(made, found, strict=True), strict=True))
 
 
 def _experiments(paper: str, config_dir: Path | None) -> list[str]:
@@ -85,56 +110,90 @@ def _experiments(paper: str, config_dir: Path | None) -> list[str]:
     return sorted({*paper_of(paper, config_dir).experiments, *found})
 
 
-def _no_trial(experiment: Experiment) -> str:
+def no_trial(experiment: Experiment) -> str:
+    """What to say of an experiment of which nothing is stored or exported."""
     folder = experiment.results / experiment.name
     held = f"; `dpbench figures {folder}` draws the run that it holds, if its table and its domain file did not change"
     other = held if (folder / "trials").is_dir() else ""
     return f"{folder} holds no trial of this plan; run it first: dpbench run with the same settings{other}"
 
 
-def _draw(experiment: Experiment, found: Stored) -> None:
+def _draw(read: Sequence[tuple[Experiment, Stored]], save: Save) -> None:
+    """Draw some experiments in their folders, and write the exports of what is stored of them."""
+    guard(grid.dataset for experiment, _ in read for grid in experiment.grids)
+    calls: list[Callable[[], tuple[str, list[Path]]]] = []
+    for experiment, found in read:
+        calls += [partial(_build, experiment, found, save)] + [partial(_export, experiment, found)] * bool(found.stored)
+    made: dict[str, list[Path]] = {}
+    for name, paths in forked(calls):
+        made.setdefault(name, []).extend(paths)
+    for experiment, found in read:
+        paths, folder = made[experiment.name], experiment.results / experiment.name
+        _print(paths)
+        _print_not_drawn(experiment.report, paths, "no stored trial has its metric; report.figures names others")
+        if exported := len(found.trials) - found.stored:
+            print(f"{exported:,} of the {len(found.trials):,} trials drawn are those of an export")
+            if not found.stored and (folder / "trials").is_dir():
+                print(f"{folder} holds a run with other settings: `dpbench figures {folder}` draws it")
+
+
+def _build(experiment: Experiment, found: Stored, save: Save) -> tuple[str, list[Path]]:
+    """The figures and tables of an experiment; its name, and their paths."""
     results = Results(experiment, found.trials, notes_of(experiment, found))
-    folder = experiment.results / experiment.name
     ledger_of = ledgers(Store(experiment.results, experiment.name))
     at_hand = or_first(ledger_of, exported_ledgers([experiment], experiment.config_dir))
-    calls: list[Callable[[], list[Path]]] = [
-        partial(build_report, results, folder, ledger_of=at_hand, others=found.others)
-    ]
-    if found.stored:
-        calls.append(lambda: [add_to_export(found.trials[: found.stored], folder, ledger_of)])
-    paths = list(chain(*forked(calls)))
-    _print(paths)
-    _print_not_drawn(experiment.report, paths, "no stored trial has its metric; report.figures names others")
-    if exported := len(found.trials) - found.stored:
-        print(f"{exported:,} of the {len(found.trials):,} trials drawn are those of an export")
-        if not found.stored and (folder / "trials").is_dir():
-            print(f"{folder} holds a run with other settings: `dpbench figures {folder}` draws it")
+    folder = experiment.results / experiment.name
+    return experiment.name, build_report(results, folder, save, at_hand, found.others)
 
 
-def _draw_paper(paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool) -> None:
-    """The figures, tables and manifest of a paper, in the folder of its name; its export if trials are newly stored."""
+def _export(experiment: Experiment, found: Stored) -> tuple[str, list[Path]]:
+    """The export of what is stored of an experiment; its name, and the path."""
+    ledger_of = ledgers(Store(experiment.results, experiment.name))
+    folder = experiment.results / experiment.name
+    return experiment.name, [add_to_export(found.trials[: found.stored], folder, ledger_of)]
+
+
+def _draw_paper(
+    paper: Paper,
+    overrides: Sequence[str],
+    config_dir: Path | None,
+    other_code: bool,
+    save: Save,
+    known: Read | None = None,
+) -> None:
+    """The figures, tables and manifest of a paper, in the folder of its name; the exports of experiments of which
+    trials are stored. `known`: experiments that are read.
+    """
     root = compose(overrides, config_dir).results
     folder = root / paper.name
-    results, stored = results_of(paper, overrides, config_dir, other_code)
-    paths = build_paper(paper, results, folder)
+    results, stored = results_of(paper, overrides, config_dir, other_code, known)
+    paths = build_paper(paper, results, folder, save)
     if any(one.trials for one in results):
         paths.append(write_manifest(paper, results, folder))
-    if stored:
-        paths.append(add_to_export(stored, folder, ledgers(Store(root, paper.name))))
+    ledger_of = ledgers(Store(root, paper.name)) if stored else no_ledgers
+    paths += [add_to_export(own, folder / FOLDER, ledger_of, name + SUFFIX) for name, own in stored.items()]
     _print(paths)
     _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
 
 
 def results_of(
-    paper: Paper, overrides: Sequence[str], config_dir: Path | None, other_code: bool
-) -> tuple[list[Results], list[Trial]]:
-    """What there is of every experiment of a paper, and the trials of it that are stored, not exported."""
-    results, stored = [], list[Trial]()
-    lines = ([*overrides, f"experiment={name}"] for name in _experiments(paper.name, config_dir))
-    for experiment in forked([partial(compose, line, config_dir) for line in lines]):
-        found = stored_trials(experiment, config_dir, paper=paper.name, other_code=other_code)
+    paper: Paper,
+    overrides: Sequence[str],
+    config_dir: Path | None,
+    other_code: bool,
+    known: Read | None = None,
+    only: Sequence[str] | None = None,
+) -> tuple[list[Results], dict[str, Sequence[Trial]]]:
+    """What there is of every experiment of a paper (or of these `only`), some of which are `known`; and by experiment
+    the trials that are stored, not exported.
+    """
+    names, read = _experiments(paper.name, config_dir) if only is None else only, known or {}
+    others = [name for name in names if name not in read]
+    read = {**read, **_read(others, overrides, config_dir, other_code, paper.name)}
+    results, stored = [], dict[str, Sequence[Trial]]()
+    for experiment, found in (read[name] for name in names):
         results.append(Results(experiment, found.trials, notes_of(experiment, found)))
-        stored += found.trials[: found.stored] if found.stored else []
+        stored |= {experiment.name: found.trials[: found.stored]} if found.stored else {}
     return results, stored
 
 
@@ -153,7 +212,7 @@ def notes_of(experiment: Experiment, found: Stored) -> list[str]:
     if len(found.trials) < found.planned:
         notes.append(f"{len(found.trials)} of {found.planned} planned trials are stored")
     if found.other_code:
-        notes.append(f"{found.other_code} trials are results of other code than is installed here (--other-code)")
+        notes.append(f"{found.other_code} trials are by other versions of the code than today's (--other-code)")
     return notes
 
 

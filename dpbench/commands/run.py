@@ -6,24 +6,48 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from dpbench.commands.durations import durations
 from dpbench.commands.progress import Board, Lines, Standing
-from dpbench.commands.recorded import recall, record
+from dpbench.commands.run_settings import check_asked, guard, recall, record
 from dpbench.config import Experiment, compose, composed
 from dpbench.errors import UserError
 from dpbench.grid.other_code import of_other_code
-from dpbench.grid.plan import Plan, ReleaseItem, make_plan, read_plan
+from dpbench.grid.own_checks import NOT_CHECKED, unchecked
+from dpbench.grid.plan import Plan, ReleaseItem, all_stays, make_plan, read_plan
 from dpbench.grid.records import Trial
 from dpbench.grid.releases import find_release
 from dpbench.grid.runner import Options, Summary, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED
+from dpbench.targets import is_shipped
 
 BESIDE_PLAN = {"results", "jobs", "executor", "shards", "report"}  # settings that a frozen plan does not hold
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run left: its plan, where that is stored, and the trials by other versions of the code that it accepted.
+
+    `ran`: how many trials ran now. `table`: what is stored under the first metric, as text.
+    """
+
+    plan: Plan
+    store: Store
+    accepted: Mapping[str, Trial]
+    ran: int
+    table: str
+
+    @property
+    def statuses(self) -> Counter[str]:
+        """How many trials are stored with each status."""
+        stored = self.store.trials.entries
+        own = (str(stored[identity].status) for identity in self.plan.trial_ids if identity in stored)
+        return Counter([*own, *(trial.status for trial in self.accepted.values())])
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,8 +61,31 @@ def run(arguments: argparse.Namespace) -> int:
         return show(arguments)
     if arguments.dry_run:
         return dry_run(arguments)
+    done = run_missing(arguments)
+    plan, store, accepted = done.plan, done.store, done.accepted
+    if done.table:
+        print(done.table)
+    stored, count = store.trials.entries, done.statuses.total()
+    print(f"{count} of {len(plan.trial_ids)} trials are stored in {store.folder}; {done.ran} ran now")
+    for note, names in _unchecked(plan, store).items():
+        print(f"{', '.join(names)}: {note}")
+    if accepted:
+        print(f"{len(accepted)} of them are by other versions of the code (--other-code)")
+    others = plan.keys(lambda identity: identity in stored and stored[identity].status != "done")
+    code = _outcome([*store.read_trials(others), *accepted.values()], len(plan.trial_ids) - count, plan)
+    return min(code, 1) if arguments.plan else code
+
+
+def run_missing(arguments: argparse.Namespace) -> Ran:
+    """Run what is missing of the plan (or shard) that the settings make, with the progress on the standard error.
+
+    Raises `UserError` for invalid settings or data; it notes how many trials are then missing.
+    """
     plan, store, experiment = _plan_and_store(arguments)
+    guard(setting.dataset for setting in plan.settings)
     store.prepare()
+    with all_stays():
+        store.trials.scan()
     if not arguments.plan:
         store.write_text(store.plan_file, plan.lines())
         record(experiment, store, arguments)
@@ -51,19 +98,31 @@ def run(arguments: argparse.Namespace) -> int:
         retry_failed=arguments.retry_failed,
         fail_fast=arguments.fail_fast,
     )
-    try:
-        ran = _run_rest(plan.without(accepted), store, options, experiment)
-    except BaseException as error:
-        stored = store.trials.scan()
-        _note_missing(error, sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
-        raise
-    trials = [*store.read_trials(plan.trials), *accepted.values()]
-    _print_table(trials, experiment)
-    print(f"{len(trials)} of {len(plan.trial_ids)} trials are stored in {store.folder}; {ran} ran now")
-    if accepted:
-        print(f"{len(accepted)} of them are results of other code (--other-code)")
-    code = _outcome(trials, plan)
-    return min(code, 1) if arguments.plan else code
+    rest, ran = plan.without(accepted) if accepted else plan, 0
+    for _ in range(2):
+        try:
+            ran += _run_rest(rest, store, options, experiment)
+        except BaseException as error:
+            stored = store.trials.scan()
+            _note_missing(error, sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
+            raise
+        table = _table(plan, store, accepted, experiment)
+        if not store.trials.useless():
+            break  # else records that cannot be read counted as stored: once more, for them
+    return Ran(plan, store, accepted, ran, table)
+
+
+def _unchecked(plan: Plan, store: Store) -> dict[str, list[str]]:
+    """The notes on own mechanisms that were not checked, each with the names of those."""
+    found: dict[str, dict[str, None]] = {}
+    for group in plan.groups:
+        mechanism = group.item.key.mechanism
+        if not is_shipped(mechanism.target):
+            for shared in store.trials.shared(chain(*group.trial_ids)):
+                for note in shared["nonprivate_inputs"]:
+                    if note.startswith(NOT_CHECKED):
+                        found.setdefault(note, {})[mechanism.name] = None
+    return {note: sorted(names) for note, names in sorted(found.items())}
 
 
 def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment) -> int:
@@ -82,8 +141,8 @@ def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment
         return _on_dask(plan, left, predicted(), store, options, progress.show, experiment).ran
 
 
-def _outcome(trials: Sequence[Trial], plan: Plan) -> int:
-    """Print what has no scores and why; the exit code."""
+def _outcome(trials: Sequence[Trial], missing: int, plan: Plan) -> int:
+    """Print what has no scores and why; the exit code. `trials`: those that are not done, and perhaps others."""
     failed = [trial for trial in trials if trial.status not in FINISHED]
     without = [trial for trial in trials if trial.status == "no_estimate"]
     if without:
@@ -93,10 +152,10 @@ def _outcome(trials: Sequence[Trial], plan: Plan) -> int:
     if apart:
         print(f"{apart} of them are unconverged: their Markov chains disagree, and no table has their values")
     _print_failures(failed)
-    _print_missing(len(plan.trial_ids) - len(trials), plan)
+    _print_missing(missing, plan)
     if failed and {trial.error.type if trial.error else "" for trial in failed} == {UserError.__name__}:
         return 2
-    return 1 if failed or len(trials) < len(plan.trial_ids) else 0
+    return 1 if failed or missing else 0
 
 
 def _on_dask(
@@ -111,7 +170,7 @@ def _on_dask(
     """Run what is `left` of the plan in tasks that take about the same time."""
     from dpbench.grid import dask
 
-    shards = replace(plan, releases=tuple(left)).balanced(min(experiment.shards, len(left)), seconds)
+    shards = plan.of(left).balanced(min(experiment.shards, len(left)), seconds)
     stored = len(plan.trial_ids) - sum(len(item.trials) for item in left)
     summary = Summary(len(plan.trial_ids), stored)
     executor, config_dir = experiment.executor, experiment.config_dir
@@ -138,7 +197,8 @@ def dry_run(arguments: argparse.Namespace) -> int:
     plan, store, experiment = _plan_and_store(arguments)
     if arguments.shard:
         plan = plan.shard(*_shard(arguments.shard))
-    stored = store.trials.scan()
+    with all_stays():
+        stored = store.trials.scan()
     store.releases.scan()
     releases = sum(find_release(store, item.key.id) is not None for item in plan.releases)
     print(f"experiment {plan.name}: limits {plan.limits}, results in {store.folder}")
@@ -150,10 +210,10 @@ def dry_run(arguments: argparse.Namespace) -> int:
     if to_run:
         known = durations(experiment, plan, store, arguments.config_dir)
         seconds, unknown = known.total(to_run)
-        told = f"{seconds / 3600:.2f} on one core, by the mean seconds of stored and exported trials"
-        print(f"hours:    {told if seconds else 'not known: no trial like these is stored or exported'}")
+        hours = f"{seconds / 3600:.2f} on one core, by the mean seconds of stored and exported trials"
+        print(f"hours:    {hours if seconds else 'not known: no trial like these is stored or exported'}")
         if known.exported:
-            rest, _ = known.total(replace(plan, releases=tuple(to_run)).without(known.exported).releases)
+            rest, _ = known.total(plan.of(to_run).without(known.exported).releases)
             print(f"  {rest / 3600:.2f} of them for what the export does not answer")
         if unknown and seconds:
             print(f"  {unknown} releases and fits are not in them: no seconds of theirs are stored")
@@ -169,15 +229,19 @@ def show(arguments: argparse.Namespace) -> int:
 
 
 def _plan_and_store(arguments: argparse.Namespace) -> tuple[Plan, Store, Experiment]:
+    if not arguments.plan:
+        check_asked(arguments)
     names = (item.lstrip("+~").split("=")[0].split(".")[0] for item in arguments.overrides)
     if arguments.plan and (unused := sorted(set(names) - BESIDE_PLAN)):
         raise UserError(
             f"{arguments.plan} holds the settings of its trials, and {', '.join(unused)} of this line would be left "
-            f"out; beside --plan give {', '.join(sorted(BESIDE_PLAN))} alone"
+            f"out; with --plan give {', '.join(sorted(BESIDE_PLAN))} alone"
         )
     experiment = compose(arguments.overrides, arguments.config_dir)
     plan = read_plan(arguments.plan) if arguments.plan else make_plan(experiment)
-    store = Store(experiment.results, plan.name)
+    plan = unchecked(plan) if arguments.unchecked else plan
+    asked, metrics = {part.name for part in experiment.metrics}, experiment.report["metrics"]
+    store = Store(experiment.results, plan.name, next((name for name in metrics if name in asked), metrics[0]))
     return plan, store, experiment
 
 
@@ -189,16 +253,25 @@ def _shard(text: str) -> tuple[int, int]:
     return i, n
 
 
-def _print_table(trials: list[Trial], experiment: Experiment) -> None:
-    from dpbench.report.frames.frame import trial_frame
+def _table(plan: Plan, store: Store, accepted: Mapping[str, Trial], experiment: Experiment) -> str:
+    """What is stored of the plan, under its first metric that has any score; "" if nothing is.
+
+    Records that cannot be read as trials count as not stored from now on.
+    """
+    from dpbench.report.frames.by_setting import alike, alike_stored
+    from dpbench.report.frames.frame import joined_frame, rows_of_groups
     from dpbench.report.tables.cells import terminal_table
 
-    if trials:
-        report = experiment.report
-        scored = {score.name: None for trial in trials for score in trial.scores}
-        scored = scored or {metric.name: None for trial in trials for metric in trial.key.metrics}
-        shown = next((name for name in [*report["metrics"], *scored] if name in scored), report["metrics"][0])
-        print(terminal_table(trial_frame(trials), report["labels"], shown))
+    report, others, shown = experiment.report, alike(accepted.values()), store.metric
+    with all_stays():
+        groups = [*alike_stored(plan, store), *others]
+        if not any(shown in group.scored for group in groups):
+            trials = chain(store.read_trials(plan.trials), accepted.values())
+            scored = {score.name for trial in trials for score in trial.scores}
+            known = scored or {metric.name for group in groups for metric in group.key.metrics}
+            shown = next((name for name in report["metrics"] if name in known), min(known, default=shown))
+            groups = [*alike_stored(plan, replace(store, metric=shown)), *others]
+        return terminal_table(joined_frame([rows_of_groups(groups)]), report["labels"], shown) if groups else ""
 
 
 def _print_failures(failed: list[Trial]) -> None:
@@ -208,5 +281,5 @@ def _print_failures(failed: list[Trial]) -> None:
         trials = "1 trial" if count == 1 else f"{count} trials"
         print(f"dpbench: {trials} {status} in {phase}: {message}", file=sys.stderr)
     if failed:
-        told = f"dpbench log {failed[0].id} shows what the first one printed"
-        print(f"dpbench: --retry-failed runs them again; {told}", file=sys.stderr)
+        first = f"dpbench log {failed[0].id} shows what the first one printed"
+        print(f"dpbench: --retry-failed runs them again; {first}", file=sys.stderr)

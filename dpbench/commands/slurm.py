@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 
 from dpbench.commands.durations import durations
-from dpbench.commands.recorded import recall, record
+from dpbench.commands.run_settings import check_asked, guard, recall, record
 from dpbench.config import compose
 from dpbench.errors import UserError
+from dpbench.grid.own_checks import unchecked
 from dpbench.grid.plan import make_plan
 from dpbench.grid.slurm import submit, write_array
 from dpbench.grid.slurm_tasks import last_tasks
@@ -20,10 +21,13 @@ def slurm(arguments: argparse.Namespace) -> int:
     What tasks that wait or run are to do is not submitted again.
     """
     recall(arguments)
+    check_asked(arguments)
     experiment = compose(arguments.overrides, arguments.config_dir)
     plan, store = make_plan(experiment), Store(experiment.results, experiment.name)
+    plan = unchecked(plan) if arguments.unchecked else plan
     if experiment.shards > len(plan.releases):
         raise UserError(f"shards={experiment.shards}, but the plan has only {len(plan.releases)} releases to share out")
+    guard(setting.dataset for setting in plan.settings)
     store.prepare()
     stored = store.trials.scan()
     tasks = last_tasks(store, [identity for identity in plan.trial_ids if identity not in stored])
@@ -44,5 +48,5 @@ def slurm(arguments: argparse.Namespace) -> int:
         return 0
     job = submit(script, store, len(shards))
     print(f"job {job}: {len(shards)} tasks for {len(left.trial_ids)} trials{others}")
-    print(f"the script is {script}; dpbench status results={experiment.results} tells how far it is")
+    print(f"the script is {script}; dpbench status results={experiment.results} shows its progress")
     return 0

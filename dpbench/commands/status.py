@@ -7,30 +7,33 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
-from dpbench.commands.recorded import recall
+from dpbench.commands.run_settings import recall
 from dpbench.config import compose
 from dpbench.errors import UserError
 from dpbench.grid.other_code import of_other_code
-from dpbench.grid.plan import read_plan
+from dpbench.grid.plan import all_stays, read_plan
 from dpbench.grid.slurm_tasks import last_tasks
 from dpbench.grid.store import Store
+from dpbench.report.export_file import count_exported, exports_in
 
 
 def status(arguments: argparse.Namespace) -> int:
     """Say, for each experiment of the results folder or for the one named, how many trials are stored and failed.
 
-    Trials that are missing, but stored as results of other code, are counted apart. Of those that were submitted to
-    SLURM and are not stored, it says what became of their tasks.
+    Trials that are missing, but stored by other versions of the code, are counted apart. Of those that were submitted
+    to SLURM and are not stored, it says how their tasks ended.
     """
-    recall(arguments)
+    recall(arguments, settings=False)  # it needs none of them
     if any(item.startswith("paper=") for item in arguments.overrides):
         raise UserError(
             "a paper's folder holds an export and no run: dpbench figures and dpbench report show what is in it"
         )
     experiment = compose(arguments.overrides, arguments.config_dir)
     root, one = experiment.results, any(item.startswith(("name=", "experiment=")) for item in arguments.overrides)
-    plans = sorted(root.glob(f"{experiment.name if one else '*'}/plan.jsonl"))
-    if not plans:
+    folders = sorted(root.glob(experiment.name if one else "*"))
+    plans = [folder / "plan.jsonl" for folder in folders if (folder / "plan.jsonl").is_file()]
+    exports = {folder: found for folder in folders if (found := exports_in(folder))}
+    if not plans and not exports:
         print(f"nothing was run in {root / experiment.name if one else root} yet")
     for path in plans:
         try:
@@ -41,19 +44,30 @@ def status(arguments: argparse.Namespace) -> int:
             print(
                 f"{path.parent.name}: {error}; the same line as before runs what is missing, and writes the plan again"
             )
+    for folder, paths in exports.items():
+        if folder / "plan.jsonl" not in plans:
+            print(f"{folder.name}: {_counted(paths)} in an export; dpbench figures {folder} draws them")
     return 0
+
+
+def _counted(exports: Iterable[Path]) -> str:
+    try:
+        return f"{sum(map(count_exported, exports)):,} trials"
+    except UserError as error:
+        return f"trials that cannot be counted ({error})"
 
 
 def _print_status(root: Path, path: Path) -> None:
     plan = read_plan(path)
-    store = Store(root, plan.name)
-    stored, planned = store.trials.scan(), plan.trial_ids
+    store = Store(root, path.parent.name)  # as the folder is called now
+    with all_stays():
+        stored, planned = store.trials.scan(), plan.trial_ids
     counts = Counter(str(stored[identity].status) for identity in planned if identity in stored)
     states = ", ".join(f"{count} {state}" for state, count in sorted(counts.items())) or "none stored"
     left = [identity for identity in planned if identity not in stored]
-    print(f"{plan.name}: {len(planned)} trials planned (limits {plan.limits}), {states}, {len(left)} left")
+    print(f"{store.name}: {len(planned)} trials planned (limits {plan.limits}), {states}, {len(left)} left")
     if other := of_other_code(plan, store):
-        print(f"  {len(other)} of those left are stored as results of other code; --other-code accepts them")
+        print(f"  {len(other)} of those left are stored by other versions of the code; --other-code accepts them")
     _print_tasks(store, left)
 
 

@@ -1,4 +1,4 @@
-"""`dpbench verify`: everything that is stored is checked again: whole, what it says it is, paid for, of known code."""
+"""`dpbench verify`: checks the checksums, identities, privacy cost and code versions of what is stored."""
 
 from __future__ import annotations
 
@@ -8,16 +8,31 @@ from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
+from dpbench.commands.recompute import recompute
 from dpbench.config import compose
-from dpbench.errors import UserError
+from dpbench.errors import MALFORMED, UserError
 from dpbench.grid.records import ReleaseKey, Trial, spent_from_dict
 from dpbench.grid.releases import stored_release
 from dpbench.grid.spending import OverspentError, check_cost, holds
 from dpbench.grid.store import Store
-from dpbench.report.export import NAME, load_export
+from dpbench.grid.trial_log import Log
+from dpbench.grid.versions import of_today
+from dpbench.releases import check_release
+from dpbench.report.export_file import exports_in, load_export
 from dpbench.resources import PACKAGE
 
 SHOWN = 5  # examples of one problem
+DAMAGED = "{} are damaged"
+BEYOND = (
+    "Checksums show damage, not deceit: whoever changes a result can write new ones. --recompute N runs N stored "
+    "trials of each experiment again and compares their scores"
+)
+VERSIONS = (
+    "A version counts how often what a mechanism, model or metric computes from tiny tables (conf/golden) has changed: "
+    "results of one version were computed by code whose outputs there agree to nine digits"
+)
+BEYOND_RECOMPUTED = "What was changed in trials that were not run again, with new checksums, cannot be seen"
+Problems = dict[str, list[str]]  # what is wrong, and the identities of those it is wrong with
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -26,43 +41,84 @@ def verify(arguments: argparse.Namespace) -> int:
 
     Of a trial: its checksum, that it and its release are what their identities say, and that what was spent is within
     what was asked for, or by published constants. Of a release also its arrays, and its cost by its ledger, computed
-    again. A commit that this checkout does not have is named, and is no fault.
+    again. A commit that this checkout does not have is named, and is no fault. With --recompute N, N trials of each
+    experiment are run again; with --set-aside, what is damaged is moved out of the logs.
     """
     folders = [Path(item) for item in arguments.overrides if "=" not in item]
     if len(folders) > 1 or (folders and len(arguments.overrides) > 1):
         raise UserError("give one folder, or settings, such as results=FOLDER")
+    if arguments.recompute < 0:
+        raise UserError(f"--recompute takes how many trials are run again, not {arguments.recompute}")
     root = folders[0] if folders else compose(arguments.overrides, arguments.config_dir).results
-    exports = sorted([*root.glob(NAME), *root.glob(f"*/{NAME}")])
+    below = sorted(path for path in root.glob("*") if path.is_dir())
+    exports = [path for folder in (root, *below) for path in exports_in(folder)]
     found = (
         path.parent.resolve() for one in ("trials", "*/trials") for path in sorted(root.glob(one)) if path.is_dir()
     )
     stores = [Store(folder.parent, folder.name) for folder in found]
     if not exports and not stores:
         raise UserError(f"{root} holds no results: no experiment and no export")
-    good = True
-    for path in exports:
-        trials = [trial for cell in load_export(path) for trial in cell.trials]
-        good &= _report(str(path), f"{len(trials)} trials", _of_trials(trials), trials)
+    good = sum(_of_export(path) for path in exports) == len(exports)
     for store in stores:
-        stored = set(store.trials.scan())
-        trials = list(store.all_trials())
-        problems = _of_trials(trials)
-        problems["trials are damaged"] = store.trials.damaged()
-        problems["trials cannot be read"] = sorted(stored - {trial.id for trial in trials})
-        good &= _report(str(store.folder), f"{len(trials)} trials", problems, trials)
+        good &= _of_store(store, arguments)
     if stores:
         problems, count = _of_releases(stores[0])
         good &= _report(str(stores[0].root / "releases"), f"{count} releases", problems, [])
+        if arguments.set_aside:
+            _set_aside(stores[0], stores[0].releases, problems)
+    print(VERSIONS)
+    print(BEYOND if not arguments.recompute else BEYOND_RECOMPUTED)
     return 0 if good else 1
 
 
-Problems = dict[str, list[str]]  # what is wrong, and the identities of those it is wrong with
+def _of_store(store: Store, arguments: argparse.Namespace) -> bool:
+    """Report on the trials of one experiment; whether all is well."""
+    store.trials.scan()
+    trials = list(store.all_trials())
+    problems = _of_trials(trials) | _of_log(store.trials, "trials")
+    problems["trials cannot be read"] = store.trials.useless()
+    good = _report(str(store.folder), f"{len(trials)} trials", problems, trials)
+    if arguments.set_aside:
+        _set_aside(store, store.trials, problems)
+    if arguments.recompute:
+        try:
+            count, problems = recompute(store, trials, arguments.recompute)
+        except UserError as error:
+            print(f"{store.folder}: no trial is run again: {error}")
+            return False
+        good &= _report(str(store.folder), f"{count} trials run again", problems, [])
+    return good
+
+
+def _set_aside(store: Store, log: Log, problems: Problems) -> None:
+    folder, wrong = store.root / "damaged", {identity for names in problems.values() for identity in names}
+    with store.writing(folder):
+        if count := log.set_aside(folder, wrong & log.entries.keys()):
+            print(f"  set aside in {folder}: {count}; the same run as before computes what is then missing")
+
+
+def _of_export(path: Path) -> bool:
+    try:
+        trials = [trial for cell in load_export(path) for trial in cell.trials]
+    except MALFORMED as error:
+        print(f"{path}: something is wrong: {error}")
+        return False
+    return _report(str(path), f"{len(trials)} trials", _of_trials(trials), trials)
+
+
+def _of_log(log: Log, what: str) -> Problems:
+    """What a scan found wrong with the files of a log."""
+    return {
+        DAMAGED.format(what): log.damaged(),
+        "logs cannot be read": sorted(f"{name} {problem}" for name, problem in log.unreadable.items()),
+        "logs hold nothing (cut, or of a run that was killed as it began)": log.empty,
+    }
 
 
 def _of_trials(trials: Iterable[Trial]) -> Problems:
     found: Problems = {}
     for trial in trials:
-        if (trial.id, trial.release_id) != (trial.key.id, trial.key.release.id):
+        if not _is_what_it_says(trial):
             found.setdefault("trials are not what their identity says", []).append(trial.id)
         if trial.spent is not None and trial.phase != "budget":  # there it was caught, and its release not stored
             try:
@@ -74,21 +130,38 @@ def _of_trials(trials: Iterable[Trial]) -> Problems:
     return found
 
 
+def _is_what_it_says(trial: Trial) -> bool:
+    try:
+        return (trial.id, trial.release_id) == (trial.key.id, trial.key.release.id)
+    except MALFORMED:  # keys that no digest can be taken of
+        return False
+
+
 def _of_releases(store: Store) -> tuple[Problems, int]:
     """What is wrong with the releases of a results folder, and how many there are."""
     entries = store.releases.scan()
-    found: Problems = {"releases are damaged": store.releases.damaged()}
+    found = _of_log(store.releases, "releases")
     for identity in sorted(entries):
-        stored = stored_release(store, identity)
-        if stored is None:
-            found["releases are damaged"].append(identity)
-            continue
-        key = ReleaseKey.from_dict(stored.record["key"])
-        if key.id != identity:
-            found.setdefault("releases are not what their identity says", []).append(identity)
-        if not holds(stored.release, spent_from_dict(stored.record["spent"]), key):
-            found.setdefault("releases have a ledger that costs something else", []).append(identity)
+        try:
+            problem = _of_release(store, identity)
+        except MALFORMED:
+            problem = DAMAGED.format("releases")
+        if problem:
+            found.setdefault(problem, []).append(identity)
     return found, len(entries)
+
+
+def _of_release(store: Store, identity: str) -> str:
+    stored = stored_release(store, identity)
+    if stored is None:
+        return DAMAGED.format("releases")
+    check_release(stored.release)
+    key = ReleaseKey.from_dict(stored.record["key"])
+    if key.id != identity:
+        return "releases are not what their identity says"
+    if not holds(stored.release, spent_from_dict(stored.record["spent"]), key):
+        return "releases have a ledger that costs something else"
+    return ""
 
 
 def _report(where: str, what: str, problems: Problems, trials: Iterable[Trial]) -> bool:
@@ -98,6 +171,8 @@ def _report(where: str, what: str, problems: Problems, trials: Iterable[Trial]) 
     for text, names in wrong.items():
         shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
         print(f"  {len(names)} {text}: {shown}")
+    if other := sum(not of_today(trial.key) for trial in trials):
+        print(f"  {other} trials are by earlier versions of a mechanism, model or metric (--other-code shows them)")
     commits = Counter(str(trial.provenance.get("commit")) for trial in trials)
     for commit, count in commits.items():
         if not _known(commit):

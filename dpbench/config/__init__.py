@@ -4,7 +4,7 @@
 mechanisms, models and metrics in it, `reports` what is to be drawn, and `schema` holds the types.
 """
 
-from dpbench.config.composition import composed, quoted
+from dpbench.config.composition import composed, hydra_text, quoted
 from dpbench.config.experiment import compose
 from dpbench.config.parts import part_of
 from dpbench.config.registry import choices
@@ -25,6 +25,7 @@ __all__ = [
     "compose",
     "composed",
     "declared_rows",
+    "hydra_text",
     "paper_of",
     "part_of",
     "quoted",

@@ -32,7 +32,7 @@ DATASET = {
 }
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
 GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
-LOOP = "an interpolation (${...}) leads to itself"
+LOOP = "an interpolation (${...}) is circular"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
@@ -48,7 +48,7 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name
     """
     from hydra import compose, initialize_config_dir
 
-    from dpbench.config.read_once import read_files_once
+    from dpbench.config.file_cache import read_files_once
 
     _check_settings(overrides)
     searched = [_located(item, config_dir) for item in overrides]
@@ -202,6 +202,22 @@ def quoted(text: str) -> str:
     """Any text in Hydra's syntax."""
     escaped = text.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
+
+
+def hydra_text(value: Any) -> str:
+    """A value in Hydra's syntax, as it stands in a setting.
+
+    >>> hydra_text([0, 1.5]), hydra_text(None), hydra_text("adult"), hydra_text({"bins": 2})
+    ('[0,1.5]', 'null', 'adult', '{bins:2}')
+    >>> hydra_text("my table.csv")
+    "'my table.csv'"
+    """
+    if isinstance(value, Mapping):
+        return f"{{{','.join(f'{key}:{hydra_text(item)}' for key, item in value.items())}}}"
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return f"[{','.join(map(hydra_text, value))}]"
+    text = "null" if value is None else str(value)
+    return text if not isinstance(value, (str, Path)) or re.fullmatch(r"[\w.*+-]+", text) else quoted(text)
 
 
 def _unreadable(given: str, text: str) -> UserError:

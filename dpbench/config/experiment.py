@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.composition import GROUPS, merged, resolved, with_dataset
+from dpbench.config.composition import GROUPS, hydra_text, merged, resolved, with_dataset
 from dpbench.config.parts import parts_of
 from dpbench.config.registry import PARTS, choices
 from dpbench.config.reports import checked_report
@@ -75,20 +75,30 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
 
 
 def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list[Any]]:
-    """The sweep, setting -> values, without what the line itself sets; of its own sweep, what it sets afterwards."""
+    """The sweep, setting -> values, without what the line itself sets; of its own sweep, what it sets afterwards.
+
+    Of the files' sweep, settings of parts in whose place the line names others are left out, too.
+    """
     sweep = config.get("sweep", {})  # a deleted one is told with the other settings
     if not isinstance(sweep, dict) or not all(isinstance(values, list) and values for values in sweep.values()):
         raise UserError(
             f"sweep must map settings to lists of values, such as {{sample.train_rows: [100, 1000]}}: {shown(sweep)}"
         )
-    pinned: set[str] = set()
+    pinned, own = set[str](), set[str]()
     for override in overrides:
         name = override.split("=", 1)[0].lstrip("+")
         if name == "sweep":
-            pinned -= set(re.findall(r"[\w.@-]+(?=['\"]?\s*:)", override))  # the settings that it is over
+            over = set(re.findall(r"[\w.@-]+(?=['\"]?\s*:)", override))
+            own, pinned = own | over, pinned - over
         else:
             pinned.add(name)
-    kept = {str(key): values for key, values in sweep.items() if key not in pinned}
+
+    def counts(key: str) -> bool:
+        group, _, rest = key.partition(".")
+        of_another = group in PARTS and group in pinned and rest.partition(".")[0] not in config[group]
+        return key not in pinned and (key in own or not of_another)
+
+    kept = {key: values for key, values in ((str(key), values) for key, values in sweep.items()) if counts(key)}
     points = math.prod(len(values) for values in kept.values())
     if points > MOST_POINTS:
         raise UserError(f"the sweep has {points:,} points, and {MOST_POINTS} at most are read: divide it")
@@ -111,7 +121,7 @@ def _points(
     for values in product(*axes.values()):
         point = dict(zip(axes, values, strict=True))
         plain = {key: value for key, value in point.items() if key not in GROUPS and key[0] not in "+~"}
-        line = (*overrides, *(f"{key}={_text(value)}" for key, value in point.items() if key not in plain))
+        line = (*overrides, *(f"{key}={hydra_text(value)}" for key, value in point.items() if key not in plain))
         if line not in made and apart:
             rest = (*(item for item in line if not item.startswith("dataset=")), "~dataset")
             if rest not in made:
@@ -120,19 +130,6 @@ def _points(
         elif line not in made:
             made[line] = merged(line, config_dir)
         yield resolved(made[line], plain, line, config_dir)
-
-
-def _text(value: Any) -> str:
-    """A value in Hydra's syntax.
-
-    >>> _text([0, 1.5]), _text(None), _text("adult"), _text({"bins": 2})
-    ('[0,1.5]', 'null', 'adult', '{bins:2}')
-    """
-    if isinstance(value, list):
-        return f"[{','.join(map(_text, value))}]"
-    if isinstance(value, dict):
-        return f"{{{','.join(f'{key}:{_text(item)}' for key, item in value.items())}}}"
-    return "null" if value is None else str(value)
 
 
 def _trials(grid: Experiment) -> int:

@@ -14,13 +14,15 @@ from dpbench.config.values import check_keys, listed
 from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, shown, unknown
 from dpbench.privacy.budget import CALIBRATIONS, NOISES, RELATIONS
-from dpbench.privacy.on_grid import is_discrete
+from dpbench.privacy.discrete_values import is_discrete
 from dpbench.releases import KINDS
+from dpbench.resources import PACKAGE
 from dpbench.targets import resolve
 
 RESERVED = {  # keys of a part that are no parameters, and their types; `resolve` checks a target
     "mechanism": {
         "_target_": "Target",
+        "_version_": "int | str",
         "_offers_": "list",
         "_relations_": "list",
         "_calibrations_": "list",
@@ -34,6 +36,7 @@ RESERVED = {  # keys of a part that are no parameters, and their types; `resolve
     },
     "model": {
         "_target_": "Target",
+        "_version_": "int | str",
         "_needs_": "list | str",
         "_labels_": "bool",
         "_classes_": "bool",
@@ -41,6 +44,7 @@ RESERVED = {  # keys of a part that are no parameters, and their types; `resolve
     },
     "metric": {
         "_target_": "Target",
+        "_version_": "int | str",
         "_needs_": "list | str",
         "_labels_": "bool",
         "_classes_": "bool",
@@ -56,6 +60,13 @@ def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:
         raise unknown(group, name, choices(group, config_dir))
     (part,) = parts_of(group, composed([f"{group}=[{name}]"], config_dir), config_dir)
     return part
+
+
+def with_parameters(part: Part, given: Mapping[str, Any]) -> Part:
+    """The part with these parameters in place of its own. Raises `UserError` as for those of a config."""
+    parameters = {**part.parameters, **given}
+    _check_parameters(part.group, f"{part.group}.{part.name}", part.function, parameters)
+    return replace(part, parameters=parameters)
 
 
 def parts_of(group: str, config: Mapping[str, Any], config_dir: Path | None = None) -> tuple[Part, ...]:
@@ -126,7 +137,17 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
         unpaid={str(file): str(text) for file, text in reserved.get("_unpaid_", {}).items()},
         hide_runtime=reserved.get("_hide_runtime_", False),
         calibrations=_names(f"{where}._calibrations_", reserved.get("_calibrations_", CALIBRATIONS[:2]), CALIBRATIONS),
+        version=_version(where, node["_target_"], reserved.get("_version_")),
     )
+
+
+def _version(where: str, target: str, declared: Any) -> str | None:
+    """What is declared of a function of the user's own; the project's have versions of their own."""
+    if declared is None:
+        return None
+    if target.startswith(f"{PACKAGE.name}."):
+        raise UserError(f"{where}._version_ is for a function of your own; {target} has a version: leave it out")
+    return f"declared {declared}"
 
 
 def _names(where: str, value: Any, known: Collection[str]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dpbench.errors import UserError, bounded
 from dpbench.resources import conf_dir
 
 PARTS = ("mechanism", "model", "metric")  # groups whose configs name functions, of which a grid has several
+NAMED = ("dataset", "experiment")  # groups whose configs have a name, under which their results are kept
 LARGEST = 2**20  # bytes of a config file
 
 
@@ -67,10 +68,40 @@ def yaml_error(error: Exception, path: Path | None = None) -> UserError:
 
 
 def check_own_files(folder: Path) -> None:
-    """`UserError` for a config file in the user's folder that is too large or nested too deep."""
-    for pattern in ("*.yaml", "*/*.yaml", "*/*/*.yaml"):
-        for path in sorted(folder.glob(pattern)):
-            check_file(path)
+    """`UserError` for a config file in the user's folder that is too large or too deep, or that would run as another
+    one, of which it is a copy; and for a folder that cannot be read.
+    """
+    try:
+        paths = [path for pattern in ("*.yaml", "*/*.yaml", "*/*/*.yaml") for path in sorted(folder.glob(pattern))]
+    except OSError as error:
+        raise UserError(f"--config-dir {folder} cannot be read: {error.filename}: {error.strerror}") from error
+    for path in paths:
+        check_file(path)
+        group = path.relative_to(folder).parts[0]
+        if group in PARTS:
+            _check_key(path)
+        elif group in NAMED:
+            _check_name(path, group, folder)
+
+
+def _check_key(path: Path) -> None:
+    """`UserError` for a function under another key than the file's name."""
+    other = [key for key, node in read_yaml(path).items() if isinstance(node, dict) and "_target_" in node]
+    if other and other != [path.stem]:
+        raise UserError(
+            f"{path} declares {' and '.join(f'{key}:' for key in other)} and would run as that: rename the key to "
+            f"{path.stem}:, as the file is called, or the file"
+        )
+
+
+def _check_name(path: Path, group: str, folder: Path) -> None:
+    """`UserError` for a file with the name of another config of its group."""
+    name = read_yaml(path).get("name", path.stem)
+    if name != path.stem and name in choices(group, folder):
+        raise UserError(
+            f"{path} has the name of another {group}, name: {name}, and would run as that: give it its own, such as "
+            f"name: {path.stem}"
+        )
 
 
 def check_file(path: Path) -> None:

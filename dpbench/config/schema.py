@@ -20,6 +20,7 @@ class Part:
     levels; `classes`: whether it may have more (`Design.several`). `test_rows`: whether there must be test rows.
     `unpaid`: by file of a data set's sources, what the parameters took from its rows. `hide_runtime`: whether
     time and memory of a release depend on a secret, and are not recorded. `calibrations`: those it has if it takes any.
+    `version`: what the user declares of a function of their own.
     """
 
     group: str
@@ -36,6 +37,7 @@ class Part:
     unpaid: Mapping[str, str] = field(default_factory=dict)
     hide_runtime: bool = False
     calibrations: tuple[str, ...] = ("tight", "paper")
+    version: str | None = None
 
     def reads(self, offers: Sequence[str]) -> bool:
         """Whether a release with these offers is enough for this model or metric."""

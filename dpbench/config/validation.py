@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from dpbench.config.registry import declared
 from dpbench.config.schema import Experiment, Part
 from dpbench.config.values import checked_type, listed
@@ -27,9 +29,10 @@ def check_experiment(experiment: Experiment) -> None:
             f"sample.test_rows=0 leaves {', '.join(untested)} without test rows; give some, or name other metrics"
         )
     _check_protocol(experiment)
+    _check_sample(experiment)
     _check_public(experiment)
     for mechanism in experiment.mechanisms:
-        _check_relation(mechanism, experiment)
+        check_relation(mechanism, experiment.relation, experiment.config_dir)
         _check_calibration(mechanism, experiment)
         _check_models(mechanism, experiment)
 
@@ -41,6 +44,21 @@ def _check_protocol(experiment: Experiment) -> None:
         raise UserError(
             f"sample.protocol=authors gives mechanisms the test rows too, and {', '.join(references)} would release "
             "them as they are: run a non-private reference under sample.protocol=split, on the same splits"
+        )
+
+
+def _check_sample(experiment: Experiment) -> None:
+    """No part of a table that is not public has a fixed number of rows, and none is public."""
+    from dpbench.data.coins import testing_part
+    from dpbench.data.load import is_public
+
+    if is_public(experiment.dataset):
+        return
+    testing_part(experiment.sample.test_rows)
+    if experiment.sample.public_rows:
+        raise UserError(
+            f"sample.public_rows={experiment.sample.public_rows}: the table is not public, and so none of its rows is; "
+            "name public rows in dataset.public_data (or set dataset.public=true, if anyone may see them all)"
         )
 
 
@@ -76,19 +94,19 @@ def _check_public(experiment: Experiment) -> None:
         raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset['name']}")
 
 
-def _check_relation(mechanism: Part, experiment: Experiment) -> None:
-    """The mechanism proves its guarantee between neighbours of the experiment's relation."""
-    if experiment.relation in mechanism.relations:
+def check_relation(mechanism: Part, relation: str, config_dir: Path | None = None) -> None:
+    """`UserError` unless the mechanism proves its guarantee between neighbours of this relation."""
+    if relation in mechanism.relations:
         return
-    nodes = declared("mechanism", experiment.config_dir)
+    nodes = declared("mechanism", config_dir)
     proving = [
         name
         for name, node in sorted(nodes.items())
-        if node.get("_private_") is False or experiment.relation in listed(node.get("_relations_", RELATIONS[:1]))
+        if node.get("_private_") is False or relation in listed(node.get("_relations_", RELATIONS[:1]))
     ]
     raise UserError(
         f"{mechanism.name} is private under {' and '.join(mechanism.relations)}, and not proven to be under "
-        f"relation={experiment.relation}; mechanisms that are: {', '.join(proving)}"
+        f"relation={relation}; mechanisms that are: {', '.join(proving)}"
     )
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 URL = "https://www2.census.gov/programs-surveys/acs/data/pums"
 HORIZONS = ("1-Year", "5-Year")
 FIRST_YEAR = 2014  # of folktables
-FILTERS = ("AGEP", "PINCP", "WKHP", "PWGTP", "ESR")  # what the problems of folktables select rows by
+FILTERS = ("AGEP", "PINCP", "WKHP", "PWGTP", "ESR")  # columns by which the problems of folktables select rows
 MISSING = "N/A"  # the level of a missing value
 
 
@@ -30,7 +30,7 @@ def load(config: Mapping[str, Any]) -> Table:
 
     `config.problem` names the problem, such as ACSIncome. Its target is the label that the problem makes of it
     where it is declared with two levels (the second is true), and the number itself where it is declared numeric. A
-    missing value is the level "N/A", or the number 0, which folktables puts for it. Without a problem (null) all
+    missing value is the level "N/A", or the number 0, as in folktables. Without a problem (null) all
     persons are there, and each attribute is a column of the files.
 
     Raises `UserError` for an unknown problem, state, year or horizon, and for files that are missing or lack a
@@ -94,7 +94,7 @@ def _problem(config: Mapping[str, Any]) -> Any:
 
 
 def _read(path: Path, member: str, columns: list[str]) -> pd.DataFrame:
-    """The columns of the persons in a state's zip file, as float64; the other 260 or so are passed over."""
+    """The columns of the persons in a state's zip file, as float64; the other 260 or so are not read."""
     import pandas as pd
 
     with open_binary(path) as packed, ZipFile(packed) as archive:
@@ -109,7 +109,7 @@ def _read(path: Path, member: str, columns: list[str]) -> pd.DataFrame:
             try:
                 return pd.read_csv(stream, usecols=columns, dtype="float64")
             except ValueError as error:
-                raise UserError(f"{path}: {member} holds text where numbers belong: {error}") from error
+                raise UserError(f"{path}: {member} has text in a numeric column: {error}") from error
 
 
 def _values(rows: pd.DataFrame, domain: Domain, problem: Any) -> pd.DataFrame:

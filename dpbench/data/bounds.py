@@ -1,4 +1,4 @@
-"""Bounds computed from the rows in place of declared ones, as papers do that leave the choice of bounds aside."""
+"""Bounds computed from the rows instead of declared ones, as in papers that do not discuss the choice of bounds."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dpbench.errors import UserError
 
 
 def observed_bounds(table: Table) -> Table:
-    """The same rows, the bounds of each numeric attribute being its least and greatest number in them.
+    """The same rows, with the bounds of each numeric attribute at its smallest and largest number in them.
 
     Not private: the domain of the result is computed from rows. An attribute keeps its number of bins, which become
-    equal-width; one that takes just some values keeps those within the bounds.
+    equal-width; one with listed values keeps those within the bounds.
 
-    Raises `UserError` for an attribute that has but one number, or has codes in place of its numbers.
+    Raises `UserError` for an attribute that has only one number, or codes instead of numbers.
     """
     codes, attributes = table.codes.copy(), list(table.domain.attributes)
     for column, declared in enumerate(table.domain.attributes):
@@ -27,13 +27,13 @@ def _observed(declared: Attribute, numbers: Floats | None) -> tuple[Attribute, C
     name, unit = declared.name, declared.unit
     if numbers is None:
         raise UserError(
-            f"dataset.bounds=data: attribute {name!r} has codes only, and no numbers to read bounds off; "
+            f"dataset.bounds=data: attribute {name!r} has only codes, and no numbers from which to compute bounds; "
             "use dataset.bounds=declared"
         )
     lower, upper = float(numbers.min()), float(numbers.max())
     if lower == upper:
         raise UserError(
-            f"dataset.bounds=data: attribute {name!r} is {lower:g} in every row, which makes no bounds; "
+            f"dataset.bounds=data: attribute {name!r} is {lower:g} in every row, so it has no bounds; "
             f"leave it out with dataset.drop=[{name}], or use dataset.bounds=declared"
         )
     if declared.discrete_values:

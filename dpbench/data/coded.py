@@ -1,4 +1,4 @@
-"""Tables that others have coded already: CSV files of integer codes, over a declared domain."""
+"""Tables that are already coded: CSV files of integer codes, over a declared domain."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ PARTS = ("private", "public", "all")  # of `load_part`
 def load_coded(config: Mapping[str, Any]) -> Table:
     """The rows of the files `config.sources`, one file after the other, over the domain `config.attributes`.
 
-    Each file is a CSV of integers with the attributes' names in its first line, in any order; a first column without
-    a name numbers the rows, and is passed over. The code k stands for the k-th level, value or bin that is declared for
-    its attribute, counted from 0. There are no numbers beside the codes.
+    Each file is a CSV of integers with the attributes' names in its first line, in any order; a first column without a
+    name numbers the rows, and is ignored. The code k is the k-th level, value or bin that is declared for
+    its attribute, counted from 0. It has codes only, no numbers.
 
     Raises `UserError` if a file is missing, or does not fit its declaration.
     """
@@ -34,7 +34,7 @@ def load_part(config: Mapping[str, Any]) -> Table:
     """The rows of `load_coded` that are in `config.part`: `private`, a random 90%, `public`, the others, or `all`.
 
     **Source** Liu, Vietri and Wu 2021, section 3, "a 90-10 split". The draw is that of the authors' code
-    (iterative-dp): no other gives the counts that the paper has.
+    (iterative-dp): no other gives the paper's counts.
 
     Raises `UserError` for another part, and as `load_coded` does.
     """
@@ -55,7 +55,7 @@ def _read(path: Path, domain: Domain, file: str) -> Codes:
     if frame.columns[0] == "Unnamed: 0":
         frame = frame.iloc[:, 1:]
     if differ := sorted(set(frame.columns) ^ set(domain.names)):
-        raise UserError(f"{file}: its columns are not those declared; these are in one but not the other: {differ}")
+        raise UserError(f"{file}: its columns differ from the declared ones; only one of the two has {differ}")
     for name, size in domain.sizes.items():
         numbers = pd.to_numeric(frame[name], errors="coerce")
         wrong = np.flatnonzero(~numbers.isin(range(size)))

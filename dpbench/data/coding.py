@@ -1,4 +1,4 @@
-"""A data frame of level names and numbers, checked against its declared domain and coded."""
+"""A data frame of level names and numbers, checked against its declared domain and coded; and back."""
 
 from __future__ import annotations
 
@@ -46,12 +46,23 @@ def code_counted(
     """The frame's rows over the domain, and how many were changed to fit.
 
     Columns are found by name and may be text or numbers; the level "3" is also written 3 or 3.0. `outside` says
-    what happens to a value outside its domain: `error`; `clip`, which moves a number to the nearest that is
-    allowed (an unknown level, an empty value or text in place of a number has none: still an error); or `drop`
-    its row. `where` names the data in messages. Columns named in `ignore` may be there without being declared.
+    what happens to a value outside its domain: `error`; `clip`, which moves a number to the nearest allowed one (an
+    unknown level, an empty value or text instead of a number has none: still an error); or `drop`
+    its row. `where` names the data in messages. Columns named in `ignore` need not be declared.
 
     Raises `UserError` for a missing or undeclared column, values outside their domain, or no row left.
     """
+    coded = code_some(frame, domain, outside, where, ignore)
+    if not len(coded.table):
+        prefix = f"{where}: " if where else ""
+        raise UserError(f"{prefix}there is no row" + (f" left of {len(frame)}" if len(frame) else ""))
+    return coded
+
+
+def code_some(
+    frame: pd.DataFrame, domain: Domain, outside: str = "error", where: str = "", ignore: Iterable[str] = ()
+) -> Coded:
+    """`code_counted` of some of the rows; it may keep none of them."""
     check_known("dataset.outside", outside, OUTSIDE)
     prefix = f"{where}: " if where else ""
     _check_columns([str(name) for name in frame.columns], domain, prefix, set(ignore))
@@ -60,8 +71,6 @@ def code_counted(
     if outside != "drop":
         _raise_faults(frame, domain, faults, prefix, outside)
     drop = np.any(faults, axis=0)
-    if drop.all():
-        raise UserError(f"{prefix}there is no row" + (f" left of {len(frame)}" if len(frame) else ""))
     numbers = {name: c.numbers for name, c in zip(domain.names, columns, strict=True) if c.numbers is not None}
     table = Table(domain, np.column_stack([column.codes for column in columns]), numbers)
     if drop.any():
@@ -71,12 +80,27 @@ def code_counted(
     return Coded(table, int(drop.sum()), clipped)
 
 
+def decoded(table: Table) -> pd.DataFrame:
+    """The rows (n, d) of a table, as `code_frame` reads them: levels by name, numbers in their own unit.
+
+    A number that is not known is the value that its bin stands for.
+    """
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    for attribute in table.domain.attributes:
+        codes, known = table.column(attribute.name), table.numbers.get(attribute.name)
+        names = pd.Series(attribute.values if attribute.numeric else attribute.levels)
+        columns[attribute.name] = names.iloc[codes].to_numpy() if known is None else known
+    return pd.DataFrame(columns)
+
+
 # --- one column ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Column:
-    """Codes (n,), 0 where there is none; the numbers moved into the domain; which rows are outside of it."""
+    """Codes (n,), 0 where there is none; the numbers moved into the domain; which rows are outside it."""
 
     codes: Codes
     numbers: Floats | None
@@ -103,7 +127,7 @@ def _level(value: Any, exact: dict[str, int], loose: dict[str, int]) -> int:
 
 
 def _whole(text: str) -> str:
-    """A whole number without its decimal point: 3.0 -> 3; other text as it is."""
+    """An integer without its decimal point: 3.0 -> 3; other text unchanged."""
     match = re.fullmatch(r"([+-]?\d+)\.0*", text)
     return match[1] if match else text
 
@@ -132,7 +156,7 @@ def _check_columns(columns: list[str], domain: Domain, prefix: str, ignore: set[
     stray = sorted(name for name in ignore if name not in counts and name not in domain.sizes)
     twice = sorted(name for name, count in counts.items() if count > 1)
     if twice:
-        raise UserError(f"{prefix}a column is there twice: {_some(twice)}")
+        raise UserError(f"{prefix}a column occurs twice: {_some(twice)}")
     if missing:
         raise UserError(
             f"{prefix}declared but missing: {_some(missing)}. Columns found: {_some(columns)}. "
@@ -154,11 +178,11 @@ def _raise_faults(frame: pd.DataFrame, domain: Domain, faults: list[Mask], prefi
         return
     clip = "dataset.outside=clip moves numbers to the nearest allowed value"
     if outside == "clip" or not any(attribute.numeric for attribute, _ in found):
-        clip = "dataset.outside=clip has no nearest value for an unknown level, an empty value or text as a number"
+        clip = "dataset.outside=clip has no nearest value for an unknown level, an empty value or text for a number"
     raise UserError(
         f"{prefix}values outside the declared domain\n  "
         + "\n  ".join(_fault(frame[attribute.name], attribute, rows) for attribute, rows in found)
-        + f"\nMend the data or the domain, or leave such rows out with dataset.outside=drop; {clip}."
+        + f"\nCorrect the data or the domain, or leave out such rows with dataset.outside=drop; {clip}."
     )
 
 

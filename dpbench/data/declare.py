@@ -17,10 +17,10 @@ FORMS = """allowed forms:
   {levels: [a, b, c]}                          categorical
   {bounds: [lower, upper], bins: k}            numeric, k equal-width bins
   {edges: [e0, e1, ..., ek]}                   numeric, bins with these edges
-  {values: [v1, v2, ...]} or {values: {from: 1, to: 16}}   numeric, just these values
+  {values: [v1, v2, ...]} or {values: {from: 1, to: 16}}   numeric, only these values
   k                                            integer codes 0 .. k-1 (categorical)
 numeric forms may also have unit: text"""
-# Far above what a marginal can be counted over; stops a slip of the pen from filling the memory.
+# Far above the size of any usable marginal; keeps a typing error from filling the memory.
 SIZE_LIMIT = 1_000_000
 
 
@@ -37,9 +37,10 @@ def domain_from_config(attributes: Mapping[str, Any]) -> Domain:
 def read_domain_file(path: str | Path, numeric: Sequence[str] = ()) -> Domain:
     """The domain that a user's YAML or JSON file declares, under `attributes:` or at its top.
 
-    `numeric` names attributes declared by a size alone whose codes 0 .. k-1 are to be read as numbers.
+    `numeric` names attributes declared only by a size whose codes 0 .. k-1 are to be read as numbers.
 
-    Raises `UserError` if it cannot be read, names an attribute twice, or `numeric` names one that is no size.
+    Raises `UserError` if it cannot be read, names an attribute twice, or `numeric` names one that is not declared by a
+    size.
     """
     path = Path(path)
     if path.is_dir():
@@ -101,7 +102,7 @@ def _levels(name: str, given: Any) -> list[str]:
         raise _wrong(name, f"levels must be a list, not {given!r}")
     for level in given:
         if level is None or isinstance(level, bool) or not isinstance(level, (str, int, float)):
-            raise _wrong(name, f"level {level!r} is neither text nor a number; put quotes round such as no, null")
+            raise _wrong(name, f"level {level!r} is neither text nor a number; quote values such as no or null")
     return [str(level) for level in given]
 
 
@@ -116,7 +117,7 @@ def _values(name: str, given: Any) -> list[float]:
 
 
 def _numbers(name: str, key: str, given: Any) -> list[float]:
-    """A list of finite numbers. Text such as 1e5, which YAML does not take for a number, is one too."""
+    """A list of finite numbers; text such as 1e5, which YAML does not read as a number, is accepted."""
     if not _listed(given) or not given:
         raise _wrong(name, f"{key} must be a list of numbers, not {given!r}")
     numbers: list[float] = []
@@ -175,6 +176,8 @@ def _parsed(path: Path, text: str) -> Any:
         if path.suffix == ".json":
             return json.loads(text, object_pairs_hook=pairs)
         return yaml.load(text, Loader)
+    except RecursionError as error:
+        raise UserError(f"the domain file {path} is nested too deeply") from error
     except (yaml.YAMLError, ValueError, TypeError) as error:
         kind = "JSON" if path.suffix == ".json" else "YAML"
         what = " ".join(str(error).split())

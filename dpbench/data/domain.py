@@ -26,7 +26,7 @@ class Attribute:
     """One attribute: categorical with named levels, or numeric with public bounds cut into bins.
 
     Made by `categorical`, `binned`, `from_edges` or `discrete`. A code is an integer in [0, size): the index of a
-    level, or of a bin [edges[k], edges[k + 1]) for which the number values[k] stands. `bounds` is the public range
+    level, or of a bin [edges[k], edges[k + 1]) represented by the number values[k]. `bounds` is the public range
     of a numeric attribute; a number outside it is outside the domain.
     """
 
@@ -60,7 +60,7 @@ class Attribute:
 
     @classmethod
     def binned(cls, name: str, lower: float, upper: float, bins: int, unit: str = "") -> Attribute:
-        """A numeric attribute on [lower, upper] in `bins` equal-width bins, each stood for by its midpoint."""
+        """A numeric attribute on [lower, upper] in `bins` equal-width bins, each represented by its midpoint."""
         if not (np.isfinite(lower) and np.isfinite(upper) and lower < upper):
             raise UserError(f"attribute {name!r}: bounds must be finite with lower < upper, not [{lower}, {upper}]")
         if bins < 1:
@@ -69,14 +69,14 @@ class Attribute:
 
     @classmethod
     def from_edges(cls, name: str, edges: Iterable[float], unit: str = "") -> Attribute:
-        """A numeric attribute with the given bin edges, each bin stood for by its midpoint."""
+        """A numeric attribute with the given bin edges, each bin represented by its midpoint."""
         cut = tuple(float(edge) for edge in edges)
         middles = tuple((a + b) / 2 for a, b in pairwise(cut))
         return cls(name, edges=cut, values=middles, bounds=(cut[0], cut[-1]) if cut else None, unit=unit)
 
     @classmethod
     def discrete(cls, name: str, values: Iterable[float], unit: str = "") -> Attribute:
-        """A numeric attribute that takes just these increasing values (at least two); its bounds are the outer two.
+        """A numeric attribute that takes only these increasing values (at least two); its bounds are the outer two.
 
         A bin reaches half-way to the neighbouring values.
         """
@@ -89,12 +89,12 @@ class Attribute:
 
     @property
     def numeric(self) -> bool:
-        """Whether the codes stand for numbers."""
+        """Whether the codes represent numbers."""
         return bool(self.edges)
 
     @property
     def discrete_values(self) -> bool:
-        """Whether only `values` are in the domain (made by `discrete`), not the whole of `bounds`."""
+        """Whether only `values` are in the domain (made by `discrete`), not all of `bounds`."""
         return self.numeric and self.bounds == (self.values[0], self.values[-1])
 
     @property
@@ -115,7 +115,7 @@ class Attribute:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Attribute:
-        """The attribute that `to_dict` described."""
+        """The attribute that `to_dict` wrote."""
         fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in data.items()}
         return cls(**fields)
 
@@ -151,7 +151,7 @@ class Domain:
         return {name: place for place, name in enumerate(self.names)}
 
     def index(self, name: str) -> int:
-        """The column of the attribute; `UserError` with the known names if there is none."""
+        """The column of the attribute. Raises `UserError` with the known names if there is none."""
         try:
             return self._places[name]
         except KeyError:
@@ -172,5 +172,5 @@ class Domain:
 
     @classmethod
     def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Domain:
-        """The domain that `to_list` described."""
+        """The domain that `to_list` wrote."""
         return cls(tuple(Attribute.from_dict(item) for item in data))

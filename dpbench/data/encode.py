@@ -28,18 +28,26 @@ def scalar(attribute: Attribute, numbers: ArrayLike | None = None, *, scaled: bo
     return (2 * (plain - lower) / (upper - lower) - 1 if scaled else plain)[None, :]
 
 
+MOST_LEVELS = 20_000  # of an attribute that is one-hot: its I has 3.2 GB
+
+
 def one_hot(attribute: Attribute) -> Floats:
-    """A_j = I (m, m)."""
+    """A_j = I (m, m). Raises `UserError` for more than `MOST_LEVELS`."""
+    if attribute.size > MOST_LEVELS:
+        raise UserError(
+            f"attribute {attribute.name!r} has {attribute.size:,} levels, but at most {MOST_LEVELS:,} can be one-hot: "
+            f"merge levels, or leave it out (dataset.drop=[{attribute.name}])"
+        )
     return np.eye(attribute.size)
 
 
 def reduced_one_hot(attribute: Attribute) -> Floats:
-    """A_j = I without its first row (m - 1, m): the first level is the reference."""
-    return np.eye(attribute.size)[1:]
+    """A_j = I without its first row (m - 1, m): the first level is the reference. Raises `UserError` as `one_hot`."""
+    return one_hot(attribute)[1:]
 
 
 def ordinal(attribute: Attribute) -> Floats:
-    """A_j = (0, ..., m - 1) (1, m): the code itself, as the public code of Zhou et al. 2024 (excess risk) takes it."""
+    """A_j = (0, ..., m - 1) (1, m): the code itself, as in the public code of Zhou et al. 2024 (excess risk)."""
     return np.arange(attribute.size, dtype=float)[None, :]
 
 
@@ -56,8 +64,8 @@ class Design:
     """How rows become features x (p,) and a target y: numeric attributes as scalars, categorical ones one-hot.
 
     Numbers are scaled to [-1, 1] over their declared bounds, or stay in their own unit if not `scaled`. A row's number
-    is that of its bin, or its own if `exact` and the table has it. A categorical target of two levels is -1 for the
-    first and +1 for the second. The features are, in this order, the encoded attributes of `domain` without the
+    is that of its bin, or its exact one if `exact` and the table has it. A categorical target of two levels is -1 for
+    the first and +1 for the second. The features are, in this order, the encoded attributes of `domain` without the
     target, and a constant 1 if `intercept`. `categorical` names the encoding of categorical features:
     `reduced_one_hot` or `one_hot`, or `ordinal`: the code as a number.
 
@@ -101,7 +109,7 @@ class Design:
         }
         if not self.domain[self.target].numeric:
             matrices[self.target] = ordinal(self.domain[self.target]) if self.several else SIGNS
-        for matrix in matrices.values():  # kept, and handed to mechanisms and models
+        for matrix in matrices.values():  # kept, and passed to mechanisms and models
             matrix.setflags(write=False)
         return matrices
 
@@ -141,8 +149,8 @@ class Design:
     def corners(self) -> tuple[Floats, ...]:
         """For each feature attribute its extreme encoded values (p_j, k), and 1 for an intercept.
 
-        The two ends of a number or a code. Of a one-hot attribute three levels, which stand for all: 0 is among them if
-        encoded.
+        The two ends of a number or a code; for a one-hot attribute three levels, enough to represent all: 0 is among
+        them if encoded.
         """
         values = [
             np.stack(self._ranges[name], axis=1) if self._one_number(name) else self.matrices[name][:, :3]
@@ -159,7 +167,7 @@ class Design:
     def x_bound(self) -> float:
         """||X||: the least upper bound of ||x||_2 over the domain (DD-SSP, Proposition 3.1).
 
-        One attribute adds the largest squared norm of any of its encoded values: 1 if one-hot, max_s v_j(s)^2 if
+        Each attribute adds the largest squared norm of any of its encoded values: 1 if one-hot, max_s v_j(s)^2 if
         scalar; an intercept adds 1.
         """
         return float(np.sqrt((self.peaks**2).sum()))
@@ -256,15 +264,16 @@ def pairs(domain: Domain) -> tuple[Clique, ...]:
 
 
 def marginal(marginals: Mapping[Clique, Floats], names: Clique) -> Floats:
-    """The marginal of `names`, its axes in their order: the one given, else the mean of the sums of all that hold them.
+    """The marginal of `names`, its axes in their order: the one given, else the mean of the sums of all that contain
+    them.
 
-    On consistent marginals each table gives the same sums. Raises `UserError` if no marginal holds all of them.
+    For consistent marginals each table gives the same sums. Raises `UserError` if no marginal contains all of them.
     """
     holding = [clique for clique in marginals if set(names) <= set(clique)]
     given = [clique for clique in holding if len(clique) == len(names)]
     if not holding:
         raise UserError(
-            f"the release has no marginal of ({', '.join(names)}); its workload must hold all {len(names)}-way ones"
+            f"the release has no marginal of ({', '.join(names)}); its workload must contain all {len(names)}-way ones"
         )
     tables = [_summed(marginals[clique], clique, names) for clique in given or holding]
     mean: Floats = np.mean(tables, axis=0)

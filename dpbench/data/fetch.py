@@ -52,10 +52,10 @@ def sha256_of(path: Path) -> str:
 def fetch(source: Source, *, offline: bool = False, alternative: str | None = None) -> Path:
     """A file with the pinned checksum: the first such in the mirrors and the cache, else downloaded.
 
-    The path may end in .gz; `open_binary` reads both. A file with another checksum is passed over. A download
-    gets its final name in the cache only after its checksum is verified, so that processes may fetch at the
-    same time. Where no checksum is known, a zip file is looked for under its whole name, and checked by what it
-    holds. `alternative` names a dataset that ships with the project, for the message.
+    The path may end in .gz; `open_binary` reads both. A file with another checksum is ignored. A download gets
+    its final name in the cache only after its checksum is verified, so that processes may fetch at the
+    same time. Where no checksum is known, a zip file is searched for by its full name, and checked by its members.
+    `alternative` names a dataset that ships with the project, for the message.
 
     Raises `UserError` naming the places tried if the file is in none of them, or if the cache cannot be written.
     """
@@ -81,7 +81,7 @@ def fetch(source: Source, *, offline: bool = False, alternative: str | None = No
 
 
 def fetch_all(config: Mapping[str, Any]) -> list[tuple[Source, Path]]:
-    """The files that a dataset's config says it is read from, each with its path; see `fetch`.
+    """The source files in a dataset's config, each with its path; see `fetch`.
 
     Raises `UserError` if it names none.
     """
@@ -95,7 +95,7 @@ def fetch_all(config: Mapping[str, Any]) -> list[tuple[Source, Path]]:
 def verify(sources: Iterable[Source]) -> list[tuple[str, str, str]]:
     """(file, state, where) of each source; nothing is downloaded.
 
-    The state is "ok", "absent", or what is wrong with the only files of that name.
+    The state is "ok", "absent", or the defect of the only files of that name.
     """
     found: list[tuple[str, str, str]] = []
     for source in sources:
@@ -143,7 +143,7 @@ def _state(path: Path, source: Source) -> str:
 
 
 def _record(path: Path) -> Path:
-    """Where the checksum of a downloaded file is kept for which none was known."""
+    """The path at which the checksum of a downloaded file is kept if none was known."""
     return path.with_name(f"{path.name}.sha256")
 
 
@@ -162,14 +162,14 @@ def _absent(source: Source, tried: list[str], alternative: str | None) -> UserEr
     wanted = f"{source.name} (or {source.name}.gz)" if source.sha256 else source.file
     other = f", or use the data that ship with the project: dataset={alternative}" if alternative else ""
     if not source.sha256:
-        other += ". No checksum of it is known, so that a run can be planned only when the file is here"
+        other += ". Its checksum is not known, so a run can be planned only when the file is here"
     if source.members:
-        other += f". It is {' and '.join(source.members)} of that zip file, joined; its rows may stand in any order"
+        other += f". It is {' and '.join(source.members)} of that zip file, joined; its rows may be in any order"
     return UserError(
         f"the data file {source.file} is not here. Tried:\n  "
         + "\n  ".join(tried)
         + f"\nRun `dpbench data fetch {source.fetched_by or source.file.split('/')[0]}` with a network connection, "
-        f"or name a folder that holds {wanted} in {MIRRORS}{other}."
+        f"or name a folder with {wanted} in {MIRRORS}{other}."
     )
 
 
@@ -217,13 +217,13 @@ def _download(source: Source) -> Path:
         raise _DownloadError(f"the download failed ({_short(error)})") from error
     except ValueError as error:  # pooch: the checksum differs; or ours, that a zip file is none
         if not source.sha256:
-            raise _DownloadError(f"what came is {error}; not kept") from error
+            raise _DownloadError(f"the downloaded data are {error}; not kept") from error
         what = received[-1] if received else _short(error)
-        raise _DownloadError(f"what came has another sha256 than expected: {what}; not kept") from error
+        raise _DownloadError(f"the downloaded file has another sha256 than expected: {what}; not kept") from error
     except OSError as error:
         raise UserError(
             f"{source.file} cannot be stored in the cache folder {cache_dir()}: {error.strerror or error}; "
-            f"make room there, or set {CACHE} to a folder that can be written"
+            f"free some space there, or set {CACHE} to a writable folder"
         ) from error
 
 

@@ -14,7 +14,7 @@ from dpbench.data.table import Table
 def load(config: Mapping[str, Any]) -> Table:
     """All rows of fire.csv, sorted by their codes: the order of the file does not matter.
 
-    **Shapes** 305,119 rows of 15 attributes. There are no numbers beside the codes.
+    **Shapes** 305,119 rows of 15 attributes. It has codes only, no numbers.
 
     Raises `UserError` if the file is missing.
     """

@@ -2,7 +2,7 @@
 
 A node is a plain mapping: `_target_` (a function of the node that returns a `Table`), `name`, `attributes` or
 `domain` (a file), `target`, `drop`, `outside`, `bounds`, `sources`, `card`, `unpaid` (what its declaration took from
-the rows, for the records of runs on them), and what else its function reads.
+the rows, recorded in runs on them), and other keys of its function.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import Any
 
 from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import Coded
+from dpbench.data.coins import testing_part
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
+from dpbench.data.encode import MOST_LEVELS
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
 from dpbench.data.source import computed, sources_of
@@ -22,7 +24,7 @@ from dpbench.data.tabular import code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError, check_known
 from dpbench.targets import resolve
 
-# Keys that do not change the rows, or that stand in the fingerprint in another form.
+# Keys that do not change the rows, or are in the fingerprint in another form.
 NOT_PARAMETERS = frozenset(
     {"_target_", "name", "attributes", "domain", "target", "drop", "outside", "sources", "path", "shipped"}
     | {"numeric", "card", "alternative", "offline", "public", "public_data", "test_rows", "unpaid"}
@@ -31,9 +33,10 @@ BOUNDS = ("declared", "data")
 
 
 def load_dataset(config: Mapping[str, Any]) -> Table | Simulation:
-    """The rows of a dataset, without the attributes of `drop`; or what draws them.
+    """The rows of a dataset, without the attributes of `drop`; or the function that draws them.
 
-    With `bounds: data` the rows' domain is not the declared one: its bounds are read off them, which is not private.
+    With `bounds: data` the rows' domain is not the declared one: its bounds are computed from them, which is not
+    private.
 
     Raises `UserError` if the data are missing or do not fit their declaration.
     """
@@ -41,9 +44,9 @@ def load_dataset(config: Mapping[str, Any]) -> Table | Simulation:
     rows = _loaded(config)
     if isinstance(rows, Simulation):
         if _drop(config):
-            raise UserError(f"dataset={_name(config)} draws its rows: dataset.drop has nothing to leave out")
+            raise UserError(f"dataset={_name(config)} draws its rows, so dataset.drop cannot be used")
         if _bounds(config) == "data":
-            raise UserError(f"dataset={_name(config)} draws its rows: dataset.bounds=data has none to read bounds off")
+            raise UserError(f"dataset={_name(config)} draws its rows, so dataset.bounds=data cannot be used")
         _check_domain(config, rows.domain, declared)
         return rows
     table = rows.project(declared.names)
@@ -54,8 +57,8 @@ def load_dataset(config: Mapping[str, Any]) -> Table | Simulation:
 def declared_domain(config: Mapping[str, Any]) -> Domain:
     """The declared domain of a dataset, without the attributes of `drop`; needs no data.
 
-    Raises `UserError` for a bad declaration, an unknown name in `drop`, a target that is no attribute, or an unknown
-    value of `bounds`.
+    Raises `UserError` for a bad declaration, an unknown name in `drop`, a target that is not an attribute, or an
+    unknown value of `bounds`.
     """
     _bounds(config)
     full, drop = _full_domain(config), _drop(config)
@@ -75,14 +78,14 @@ def declared_domain(config: Mapping[str, Any]) -> Domain:
 
 
 def fingerprint(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What identifies the rows, JSON-ready: the checksums of their files, declaration and parameters; never a path.
+    """The identity of the rows, JSON-ready: the checksums of their files, declaration and parameters; never a path.
 
     A user's file is read for its checksum, and so is a file of which none is known, which is fetched first; other
     data need not be present.
     """
     others = {key: value for key, value in config.items() if key not in NOT_PARAMETERS}
     if _bounds(config) == "declared":
-        others.pop("bounds", None)  # the same as where it is not said
+        others.pop("bounds", None)  # the same as the default
     return {
         "name": _name(config),
         "_target_": str(config["_target_"]),
@@ -95,7 +98,7 @@ def fingerprint(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_public(config: Mapping[str, Any]) -> bool:
-    """Whether anyone may see the rows; private unless the config says `public: true`.
+    """Whether the rows are public; private unless the config has `public: true`.
 
     Raises `UserError` for anything but true and false.
     """
@@ -116,7 +119,7 @@ def card(config: Mapping[str, Any]) -> str:
     lines.append(f"  rows are {'public' if is_public(config) else 'private, and so is the noise of a run on them'}")
     lines += [f"  drop: {', '.join(_drop(config))}"] if _drop(config) else []
     if config.get("attributes") or config.get("domain"):
-        origin = f"not paid for: {config['unpaid']}" if config.get("unpaid") else "not computed from rows"
+        origin = f"outside the privacy budget: {config['unpaid']}" if config.get("unpaid") else "not computed from rows"
         lines += ["", f"Domain (declared; {origin})", *_domain_lines(_full_domain(config))]
     if facts.get("notes"):
         lines += ["", "Notes", *(f"  - {note}" for note in facts["notes"])]
@@ -126,7 +129,7 @@ def card(config: Mapping[str, Any]) -> str:
 def check(config: Mapping[str, Any], test_rows: TestRows | None = None) -> str:
     """The text of `dpbench data check`: the rows fit their declaration, perhaps after clipping or dropping.
 
-    Of a table of one's own with so many `test_rows` (see `count_test_rows`) it says how many others there are.
+    For a user's table with these `test_rows` (see `count_test_rows`) it gives the number of training rows.
 
     Raises `UserError` if they do not.
     """
@@ -141,16 +144,23 @@ def check(config: Mapping[str, Any], test_rows: TestRows | None = None) -> str:
         lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,}")
     lines += [f"  values of {name} moved into its bounds: {count:,}" for name, count in coded.clipped.items()]
     if rows is None and test_rows is not None:
-        test = count_test_rows(test_rows, len(coded.table))
-        n = _about(len(coded.table) - test)
+        total = len(coded.table)
+        test = count_test_rows(test_rows if is_public(config) else testing_part(test_rows), total)
+        n = _about(total - test)
         if n < 1:
             raise UserError(
-                f"{label}: its {len(coded.table):,} rows fit their declaration, but {test:,} of them are for testing, "
-                "which leaves none to train on; set sample.test_rows"
+                f"{label}: its {total:,} rows fit their declaration, but {test:,} of them are for testing, which "
+                "leaves none to train on; set sample.test_rows"
             )
         takers = "DP-SGD, PATE, JLT and the intervals of SSP"
         lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n,")
-        lines.append("  if it is known without the rows: no ledger pays for what was counted here")
+        lines.append("  if n is public: this count is not private, and is in no ledger")
+    lines += [
+        f"  {one.name} has {one.size:,} levels: more than {MOST_LEVELS:,} cannot be one-hot, as regression and "
+        f"classification have them; put levels together, or dataset.drop=[{one.name}]"
+        for one in domain.attributes
+        if not one.numeric and one.size > MOST_LEVELS and one.name != config.get("target")
+    ]
     return "\n".join([*lines, *_domain_lines(domain)])
 
 
@@ -180,8 +190,8 @@ def _loaded(config: Mapping[str, Any]) -> Table | Simulation:
         rows = _loader(config)(config)
     except TableError as error:
         raise UserError(
-            f"{where} made a table that does not fit its domain: {error}. Clip such values or leave their rows out in "
-            "that function (dpbench.data.coding.code_frame does either), or declare what they need"
+            f"{where} made a table that does not fit its domain: {error}. Clip such values or leave out their rows in "
+            "that function (dpbench.data.coding.code_frame does either), or extend the declaration"
         ) from error
     if not isinstance(rows, (Table, Simulation)):
         raise UserError(f"{where} returned {type(rows).__name__}, not a Table")
@@ -189,14 +199,14 @@ def _loaded(config: Mapping[str, Any]) -> Table | Simulation:
 
 
 def _check_domain(config: Mapping[str, Any], given: Domain, declared: Domain) -> None:
-    """Whether the rows are over the declared domain: what is declared is what a mechanism's noise is made for."""
+    """Check that the rows are over the declared domain, on which a mechanism's noise is based."""
     other = set(given.attributes)
     for attribute in declared.attributes:
         if attribute not in other:
             found = _described(given[attribute.name]) if attribute.name in given.sizes else "missing"
             raise UserError(
                 f"dataset={_name(config)}: {config['_target_']} returned rows over another domain than the one that is "
-                f"declared: attribute {attribute.name!r} is declared as {_described(attribute)}, and is {found}"
+                f"declared: attribute {attribute.name!r} is declared as {_described(attribute)}, but is {found}"
             )
 
 
@@ -263,7 +273,7 @@ def _domain_row(attribute: Attribute) -> tuple[str, str, str, str]:
 
 
 def _file_lines(config: Mapping[str, Any]) -> list[str]:
-    """Where the bytes come from, by checksum."""
+    """The sources of the data, with their checksums."""
     if config.get("shipped"):
         try:
             facts = shipped_facts(config)

@@ -25,29 +25,29 @@ def public_domain(private: Domain, public: Domain) -> Domain:
         )
     if unknown:
         raise UserError(
-            f"the public data have attributes that the private ones have not: {', '.join(unknown)}; leave them out "
+            f"the public data have attributes that the private ones lack: {', '.join(unknown)}; leave them out "
             f"with dataset.public_data.drop=[{','.join(unknown)}]"
         )
     for name in shared:
         if public[name] != private[name]:
             raise UserError(
-                f"attribute {name!r} of the public data is declared otherwise than that of the private ones: "
-                f"{_difference(private[name], public[name])}; declare both alike, or leave it out with "
+                f"attribute {name!r} of the public data is declared differently from that of the private ones: "
+                f"{_difference(private[name], public[name])}; declare both the same, or leave it out with "
                 f"dataset.public_data.drop=[{name}]"
             )
     return private.project(shared)
 
 
 def _difference(private: Attribute, public: Attribute) -> str:
-    """What is not the same."""
+    """The difference of two attributes."""
     if private.levels and public.levels:
         for whose, one, other in (("only they have", public, private), ("they lack", private, public)):
             if strange := [level for level in one.levels if level not in other.levels]:
                 more = f", ... ({len(strange)} levels)" if len(strange) > SHOWN else ""
                 return f"{whose} {', '.join(strange[:SHOWN])}{more}"
-        return "its levels stand in another order"
+        return "its levels are in another order"
     kinds = [f"{one.size} {'bins or values' if one.numeric else 'levels'}" for one in (public, private)]
-    return f"{kinds[0]} in place of {kinds[1]}" if kinds[0] != kinds[1] else "its bins or bounds are others"
+    return f"{kinds[0]} instead of {kinds[1]}" if kinds[0] != kinds[1] else "its bins or bounds differ"
 
 
 def public_part(private: Domain, public: Table) -> Table:
@@ -58,15 +58,15 @@ def public_part(private: Domain, public: Table) -> Table:
 
 
 def shared_rows(private: Table, public: Table, *, counted: bool) -> tuple[str, ...]:
-    """What must be told of public rows that equal some private row in all of their attributes; empty if none does.
+    """The note on public rows that equal some private row in all of their attributes; empty if none does.
 
-    `public` is a `public_part`. `counted`: whether anyone may see the private rows. If not, nothing is looked for:
-    whether there are any tells of a record, which no budget pays for. In small domains rows of different people are
-    equal: where the tables share none, and come from one distribution, about as large a part of the private rows equal
+    `public` is a `public_part`. `counted`: whether the private rows are public. If not, nothing is counted, since the
+    result would reveal information on a record outside the budget. In small domains rows of different people are equal:
+    if the tables share no record, and come from the same distribution, a similar share of the private rows equals
     another one.
     """
     if not counted:
-        return ("public data: whether some of their rows are private rows, too, was not looked at",)
+        return ("public data: not checked for rows that are also private rows",)
     own = private.codes[:, [private.domain.index(name) for name in public.domain.names]]
     _, kind = np.unique(np.concatenate([own, public.codes]), axis=0, return_inverse=True)
     there = np.bincount(kind[: len(own)], minlength=len(kind))

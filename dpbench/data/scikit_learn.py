@@ -17,11 +17,11 @@ TABLES = ("breast_cancer", "diabetes")
 
 
 def load(config: Mapping[str, Any]) -> Table:
-    """The table `config.table` of scikit-learn, in its units; columns that are not declared are passed over.
+    """The table `config.table` of scikit-learn, in its units; columns that are not declared are ignored.
 
     A target of classes has their names. `config.sha256` is of the numbers, row by row, as scikit-learn gives them.
 
-    Raises `UserError` for another table, or one of other numbers.
+    Raises `UserError` for another table, or one with other numbers.
     """
     from sklearn import __version__, datasets
 

@@ -39,8 +39,8 @@ class Simulation:
 def load(config: Mapping[str, Any]) -> Simulation:
     """The linear model of `config`: `features` d, `sigma`, `coefficients_seed`, and the declared bounds.
 
-    y = x'beta + N(0, sigma^2), x uniform on [0, 1]^d, over a domain of x1, ..., xd and y. What falls outside the
-    declared bounds is moved to them, as clipping would. beta is drawn from the uniform distribution on [1, 2]^d by a
+    y = x'beta + N(0, sigma^2), x uniform on [0, 1]^d, over a domain of x1, ..., xd and y. Values outside the declared
+    bounds are clipped. beta is drawn from the uniform distribution on [1, 2]^d by a
     generator with the seed `coefficients_seed`; it is the same in every draw.
 
     Raises `UserError` for a value out of range.

@@ -23,7 +23,7 @@ Parameters = tuple[Floats, Floats]  # theta (d,) and a root (d, d) of Sigma
 
 @dataclass(frozen=True)
 class PriorSimulation(Simulation):
-    """A `Simulation` whose coefficients are drawn anew for each repetition too: `settle` gives it some."""
+    """A `Simulation` whose coefficients, too, are drawn anew for each repetition, by `settle`."""
 
     settle: Callable[[np.random.Generator], Simulation] | None = None
 

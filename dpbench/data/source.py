@@ -17,11 +17,11 @@ Part = TypeVar("Part")
 class Source:
     """A file that we do not ship: `file` is "<dataset>/<name>"; `sha256` is of its uncompressed bytes.
 
-    With `members`, the file is a table joined from these CSV members of the zip file at `url`. Its rows may then
-    stand in any order: `sha256` is of its bytes after `zipped.sort_rows`.
+    With `members`, the file is a table joined from these CSV members of the zip file at `url`. Its rows may then be in
+    any order: `sha256` is of its bytes after `zipped.sort_rows`.
 
-    Where no checksum is known, `sha256` is empty and the file is a zip file: any that holds the undamaged member
-    `holds` will do, and the checksum of the one downloaded is kept beside it. `fetched_by` are the arguments with
+    Where no checksum is known, `sha256` is empty and the file is a zip file: any that contains the undamaged member
+    `holds` is accepted, and the checksum of the downloaded one is kept next to it. `fetched_by` are the arguments with
     which `dpbench data fetch` gets the file, for messages.
 
     Raises `UserError` for a malformed name or checksum.
@@ -35,7 +35,7 @@ class Source:
     fetched_by: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a name that could leave the cache folder, and what is no checksum."""
+        """Refuse a name that could leave the cache folder, and an invalid checksum."""
         if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)+", self.file):
             raise UserError(f"a source's file must be <dataset>/<name>, such as adult/adult.data: {self.file!r}")
         if not re.fullmatch(r"[0-9a-f]{64}", self.sha256) and (self.sha256 or not self.holds):
@@ -48,7 +48,7 @@ class Source:
 
 
 def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
-    """The files that a dataset's config says it is read from.
+    """The source files in a dataset's config.
 
     They are listed under `sources`; or named by a function of the config, the `_target_` of `sources`.
 
@@ -61,7 +61,7 @@ def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
     for entry in entries:
         if not isinstance(entry, Mapping) or set(entry) - {"members"} != {"file", "url", "sha256"}:
             raise UserError(
-                f"each of a dataset's sources needs just file, url and sha256 (and may have members): {entry}"
+                f"each of a dataset's sources needs file, url and sha256 only (and may have members): {entry}"
             )
         file, url, sha256 = (str(entry[key]) for key in ("file", "url", "sha256"))
         found.append(Source(file, url, sha256, tuple(entry.get("members") or ()), fetched_by=name))
@@ -69,7 +69,7 @@ def sources_of(config: Mapping[str, Any]) -> tuple[Source, ...]:
 
 
 def computed(config: Mapping[str, Any], key: str, kind: type[Part]) -> tuple[Part, ...]:
-    """What the function that `config[key]` names by its `_target_` makes of the config, each item of this kind.
+    """The list that the `_target_` function of `config[key]` returns for the config, each item of this kind.
 
     Raises `UserError` if it may not be called (see `dpbench.targets.resolve`), fails, or returns something else.
     """

@@ -7,17 +7,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbench.data.counting import counted
 from dpbench.data.domain import Attribute, Clique, Codes, Domain, Floats
 from dpbench.errors import UserError
 
 Number = TypeVar("Number", np.int64, np.float64)
 TestRows = float | Sequence[float]  # see `count_test_rows`
 PROTOCOLS = ("split", "authors")  # see `Split.seen`
+
+
+class Countable(Protocol):
+    """The rows that mechanisms on marginals need: a `Table`, or a `ParquetTable`, which stays on disk."""
+
+    @property
+    def domain(self) -> Domain:
+        """The attributes."""
+
+    def __len__(self) -> int:
+        """The number of rows."""
+
+    def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Floats]:
+        """See `Table.marginals`."""
 
 
 class TableError(ValueError):
@@ -29,8 +44,8 @@ class Table:
     """n rows: `codes` (n, d) int64, one column an attribute of `domain`, each in [0, size).
 
     `numbers` holds the undiscretised values (n,) float64 of numeric attributes where they are known, each finite and
-    in the bin that its code names, and so within the declared bounds; synthetic rows have none. Nothing of a table can
-    be written to: what is written into one would change every later use of the same rows.
+    in the bin that its code names, and so within the declared bounds; synthetic rows have none. A table is read-only: a
+    change would affect every later use of the same rows.
 
     Raises `TableError` for rows that do not fit the domain.
     """
@@ -68,11 +83,11 @@ class Table:
 
     def marginal(self, clique: Clique) -> Floats:
         """mu_r (DD-SSP, Definition 2.9): the counts of the clique's cells, of shape `domain.shape(clique)`."""
-        shape = self.domain.shape(clique)
-        if not clique:
-            return np.array(float(len(self)))
-        cell = np.ravel_multi_index([self.column(name) for name in clique], shape)
-        return np.bincount(cell, minlength=int(np.prod(shape))).astype(float).reshape(shape)
+        return self.marginals([clique])[clique]
+
+    def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Floats]:
+        """The `marginal` of each of the cliques, in one pass over the rows."""
+        return counted(self.codes, self.domain.sizes, cliques)
 
 
 def _codes(given: Any, domain: Domain) -> Codes:
@@ -94,7 +109,7 @@ def _codes(given: Any, domain: Domain) -> Codes:
 def _numbers(given: Any, name: str, domain: Domain, codes: Codes) -> Floats:
     """Numbers (n,) of a numeric attribute, each in the bin of its code and within the bounds."""
     if name not in domain.sizes or not domain[name].numeric:
-        raise TableError(f"numbers are given for {name!r}, which is no numeric attribute of the domain")
+        raise TableError(f"numbers are given for {name!r}, which is not a numeric attribute of the domain")
     numbers = np.asarray(given)
     if numbers.shape != (len(codes),) or numbers.dtype.kind not in "iuf":
         raise TableError(
@@ -109,7 +124,7 @@ def _numbers(given: Any, name: str, domain: Domain, codes: Codes) -> Floats:
 def _check_numbers(numbers: Floats, codes: Codes, attribute: Attribute) -> None:
     assert attribute.bounds is not None
     (lower, upper), edges = attribute.bounds, np.array(attribute.edges)
-    outside = ~((numbers >= lower) & (numbers <= upper))  # of what is no number, too
+    outside = ~((numbers >= lower) & (numbers <= upper))  # including NaN
     if outside.any():
         row = int(outside.argmax())
         raise TableError(
@@ -127,7 +142,7 @@ def _check_numbers(numbers: Floats, codes: Codes, attribute: Attribute) -> None:
 
 
 def _read_only(array: NDArray[Number]) -> NDArray[Number]:
-    """The same values, not to be written through; the array given stays as it is, and nothing is copied."""
+    """A read-only view of the values; nothing is copied."""
     view = array.view()
     view.flags.writeable = False
     return view
@@ -138,7 +153,7 @@ class Split:
     """A train and a test part of one table; no row is in both. `protocol`: see `seen`.
 
     `truth`: the coefficient of each attribute, in its unit, that simulated rows were drawn with; empty for real ones.
-    `public`: rows in neither part, taken to need no privacy; None where no mechanism asks for them.
+    `public`: rows in neither part, treated as public; None where no mechanism needs them.
     """
 
     train: Table
@@ -149,10 +164,10 @@ class Split:
 
     @cached_property
     def seen(self) -> Table:
-        """The rows that a mechanism is given: those of `train`; under the protocol `authors` those of `test` too.
+        """The rows that a mechanism gets: those of `train`; under the protocol `authors` those of `test` too.
 
-        The latter is what the public code of "Bounding the Excess Risk for Linear Models" (Zhou et al. 2024) does: its
-        synthetic rows have learned from the rows that they are tested on.
+        The latter is the practice of the public code of "Bounding the Excess Risk for Linear Models" (Zhou et al.
+        2024), whose synthetic rows depend on the rows they are tested on.
         """
         return self.train if self.protocol == "split" else self.whole
 
@@ -165,9 +180,9 @@ class Split:
 
 
 def count_test_rows(test_rows: TestRows, rows: int) -> int:
-    """How many of `rows` rows are for testing: `test_rows`; a part of them, rounded up, if it is below 1.
+    """How many of `rows` rows are for testing: `test_rows`; a fraction of them, rounded up, if it is below 1.
 
-    Of two numbers, such as [0.2, 1000], the first is this part, and the second the most test rows that it may come to.
+    Of two numbers, such as [0.2, 1000], the first is this fraction, and the second the maximum number of test rows.
 
     >>> count_test_rows(1000, 600), count_test_rows(0.2, 601), count_test_rows([0.2, 1000], 48842)
     (1000, 121, 1000)
@@ -181,11 +196,11 @@ def split(
 ) -> Split:
     """Shuffle, take `test_rows` for testing and up to `train_rows` of the others for training (DD-SSP, G.1).
 
-    `test_rows` is as `count_test_rows` takes it; 0 leaves no test rows. `public_rows` come after the training rows, of
-    which there are the fewer where the table has no others. For one `rng` state the order of the rows does not depend
-    on the sizes asked for.
+    `test_rows` is as `count_test_rows` takes it; 0 leaves no test rows. `public_rows` come after the training rows,
+    which are fewer if the table has no others left. For one `rng` state the order of the rows does not depend on the
+    requested sizes.
 
-    Raises `UserError` if the test or public part would be smaller than asked for, or there would be no training row.
+    Raises `UserError` if the test or public part would be smaller than requested, or there would be no training row.
     """
     order = rng.permutation(len(table))
     wanted = count_test_rows(test_rows, len(table))

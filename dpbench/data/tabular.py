@@ -53,7 +53,7 @@ def code_csv(config: Mapping[str, Any]) -> Coded:
 
 
 def csv_path(config: Mapping[str, Any]) -> Path:
-    """The user's file; `UserError` if none is named or there."""
+    """The user's file. Raises `UserError` if none is named, or it does not exist."""
     path = Path(_given(config, "path", "my.csv"))
     if not path.is_file():
         raise UserError(f"dataset.path={path}: {'it is a folder, not a file' if path.is_dir() else 'no such file'}")
@@ -70,13 +70,13 @@ def _given(config: Mapping[str, Any], key: str, example: str) -> str:
 def csv_sha256(config: Mapping[str, Any]) -> str:
     """The sha256 of the user's file, uncompressed.
 
-    Raises `UserError` if it cannot be read, or is more than `load_csv` reads.
+    Raises `UserError` if it cannot be read, or exceeds the limits of `load_csv`.
     """
     return _read_through(csv_path(config))
 
 
 def _read_through(path: Path) -> str:
-    """The sha256 of the file, uncompressed, in pieces: what is too much for the memory is refused before it is parsed.
+    """The sha256 of the file, uncompressed, in pieces: a file too large for the memory is refused before it is parsed.
 
     A small file can unpack to more than the memory, and so can a line that never ends.
     """
@@ -124,13 +124,13 @@ def _read_csv(path: Path) -> pd.DataFrame:
     if not isinstance(frame.index, pd.RangeIndex):
         raise UserError(f"{path}: the rows have more fields than the first line has names")
     if twice := sorted(name for name, count in Counter(map(str.strip, names)).items() if count > 1 and name):
-        raise UserError(f"{path}: a column is there twice: {', '.join(twice)}")  # pandas would call it name.1
+        raise UserError(f"{path}: a column occurs twice: {', '.join(twice)}")  # pandas would call it name.1
     frame.columns = [str(name).strip() for name in frame.columns]
     return frame
 
 
 def _mistake(path: Path, error: str, columns: int) -> str:
-    """What is wrong with the file, by the text of pandas' error; that text if it is another one."""
+    """The defect of the file, from the text of pandas' error; that text if it is an unknown one."""
     if found := re.search(r"Expected \d+ fields in line (\d+), saw (\d+)", error):
         line = _line_of(path, int(found[1]))
         return f"line {line} has {found[2]} fields, the header {columns}: put values that contain commas in quotes"
@@ -152,13 +152,13 @@ def _line_of(path: Path, row: int) -> int:
 
 
 def _check_separator(path: Path, names: bytes, row: bytes) -> None:
-    """`UserError` if another sign divides the names, and the first row into as many fields (if there is a row)."""
+    """Raises `UserError` if another character separates the names, and the first row (if any) into as many fields."""
     for mark in (b";", b"\t", b"|"):
         found = names.count(mark)
         if found > names.count(b",") and (row.count(mark) == found or not row.strip()):
-            told = shown(names.decode(errors="replace").strip())
+            header = shown(names.decode(errors="replace").strip())
             raise UserError(
-                f"{path}: columns must be separated by commas, and decimals by points; it begins with {told}"
+                f"{path}: columns must be separated by commas, and decimals by points; it begins with {header}"
             )
 
 
@@ -168,7 +168,7 @@ def _check_separator(path: Path, names: bytes, row: bytes) -> None:
 def load_shipped(config: Mapping[str, Any]) -> Table:
     """The coded table <config.shipped>.csv.gz of the project's data folder, over the domain `config.attributes`.
 
-    Its codes are integers, its first line names the attributes. There are no numbers beside the codes.
+    Its codes are integers, its first line names the attributes. It has codes only, no numbers.
 
     Raises `UserError` if it is missing, or not the file that <config.shipped>.json describes.
     """
@@ -233,4 +233,6 @@ def _check_facts(facts: Any, path: Path) -> None:
 def _shipped(config: Mapping[str, Any], suffix: str) -> Path:
     from dpbench.resources import data_dir
 
+    if not config.get("shipped"):
+        raise UserError(f"dataset={config.get('name')}: shipped must name a table of the project's data folder")
     return data_dir() / f"{config['shipped']}{suffix}"

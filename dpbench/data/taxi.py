@@ -25,7 +25,7 @@ COLUMNS = [
 def load(config: Mapping[str, Any]) -> Table:
     """The trips of each file of `config.sources`, Parquet or CSV by its name, one file after the other.
 
-    A trip that lacks any of the eleven attributes is left out, whichever of them are dropped later.
+    A trip that lacks any of the eleven attributes is left out, even if that attribute is dropped later.
 
     Raises `UserError` if a file is missing, or does not fit its declaration.
     """
@@ -45,4 +45,4 @@ def _read(path: Path) -> pd.DataFrame:
                 return pd.read_parquet(stream, columns=COLUMNS)
             return pd.read_csv(stream, usecols=COLUMNS)
     except ValueError as error:  # of both readers: no such file format, or a column is missing
-        raise UserError(f"{path} is no file of trips with the columns {', '.join(COLUMNS)}: {error}") from error
+        raise UserError(f"{path} is not a file of trips with the columns {', '.join(COLUMNS)}: {error}") from error

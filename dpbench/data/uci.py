@@ -23,8 +23,8 @@ def load(config: Mapping[str, Any]) -> Table:
     """The rows of each file of `config.sources`, one file after the other.
 
     `config.read` has options of `pandas.read_csv`, such as sep, decimal, header and names. A column that is not
-    declared, such as a date, is passed over, and so is a line that has no value in any other. `config.added` names
-    columns that the files lack, each with its value in each file. `config.recode` is what `recoded` takes.
+    declared, such as a date, is ignored, and so is a line without a value in any other. `config.added` names
+    columns that the files lack, each with its value in each file. `config.recode` is passed to `recoded`.
 
     Raises `UserError` if a file is missing or unreadable, or does not fit its declaration.
     """
@@ -43,9 +43,9 @@ def load(config: Mapping[str, Any]) -> Table:
 
 
 def recoded(frame: pd.DataFrame, recode: Mapping[str, Any], columns: Collection[str], where: str) -> pd.DataFrame:
-    """The frame with places in a list in place of values: `recode` maps a column to the values that stand for 0, 1, ...
+    """The frame with indices instead of values: `recode` maps a column to the list of values that are coded 0, 1, ...
 
-    Several values may stand for one number, as in `{num: [[1, 2, 3, 4], 0]}`, and null for a missing value. Numbers
+    Several values may have one code, as in `{num: [[1, 2, 3, 4], 0]}`, and null for a missing value. Numbers
     are compared as numbers. `where` names the data in messages.
 
     Raises `UserError` for a column that is not among `columns`, a value listed twice, or one in the frame that is not
@@ -58,7 +58,7 @@ def recoded(frame: pd.DataFrame, recode: Mapping[str, Any], columns: Collection[
             raise unknown("column in dataset.recode:", str(column), columns)
         places = _places(column, values, where)
         if column not in frame:
-            continue  # which `code_frame` says
+            continue  # reported by `code_frame`
         keys = frame[column].map(_key)
         wrong = [i for i, key in enumerate(keys) if key not in places]
         if wrong:
@@ -85,7 +85,7 @@ def _places(column: str, values: Any, where: str) -> dict[str | float, int]:
 
 
 def _key(value: Any) -> str | float:
-    """A number as such, other text without blanks around it; empty text for a missing value."""
+    """A number as a number, other text without surrounding blanks; empty text for a missing value."""
     text = "" if value is None else str(value).strip()
     try:
         number = float(text)
@@ -95,7 +95,7 @@ def _key(value: Any) -> str | float:
 
 
 def zipped(config: Mapping[str, Any]) -> tuple[Source, ...]:
-    """The zip file that `config.sources` describes by `file`, `url` and `holds`, of which no checksum is known."""
+    """The zip file that `config.sources` describes by `file`, `url` and `holds`, whose checksum is not known."""
     entry = config["sources"]
     return (Source(entry["file"], entry["url"], "", holds=entry["holds"], fetched_by=str(config["name"])),)
 

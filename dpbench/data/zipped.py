@@ -1,4 +1,4 @@
-"""Sources that come in zip files: what such a file holds, and a table joined from its members."""
+"""Sources in zip files: checks of such a file, and a table joined from its members."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def sort_rows(content: bytes) -> bytes:
 
 
 def zip_state(path: Path, member: str) -> str:
-    """ "ok" for a zip file that holds the member, all of it undamaged; else what it is."""
+    """ "ok" for an undamaged zip file with the member; else a description of the file."""
     try:
         with zipfile.ZipFile(path) as archive:
             if member not in archive.namelist():
@@ -29,7 +29,9 @@ def zip_state(path: Path, member: str) -> str:
 
 
 def join_members(path: Path, members: Iterable[str]) -> None:
-    """The zip file at `path` replaced by the table of its members; anything else is left for the checksum to refuse."""
+    """The zip file at `path` replaced by the table of its members; any other file is left to be refused by its
+    checksum.
+    """
     try:
         with zipfile.ZipFile(path) as archive:
             parts = [archive.read(member) for member in members]
@@ -39,7 +41,7 @@ def join_members(path: Path, members: Iterable[str]) -> None:
 
 
 def described(path: Path) -> str:
-    """What a wrong download looks like."""
+    """A description of a wrong download."""
     with path.open("rb") as stream:
         start = stream.read(1024).lstrip().lower()
     kind = "an HTML page" if start.startswith((b"<!doctype html", b"<html")) else "a file"

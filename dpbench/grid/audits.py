@@ -21,6 +21,7 @@ class AuditRecord:
     `runs`: of the mechanism in each of an attack's tables or neighbours, seeds from 1 on; `found`: what the attack saw.
     `parameters`: those of the mechanism. `command`: the line that audited it, among others maybe. `commit`: of the
     code, None outside a checkout; `dirty`: was it changed since? `canaries`: their kind, where an attack has any.
+    `code`: the digest of the mechanism's code (`identity.code_of`).
     """
 
     mechanism: str
@@ -39,6 +40,7 @@ class AuditRecord:
     commit: str | None
     dirty: bool | None
     canaries: str = ""
+    code: str = ""
 
 
 def store_audit(results: Path, record: AuditRecord) -> Path:

@@ -2,16 +2,19 @@
 
 A runner has one file, <root>/claims/<runner>, that says which process it is, and renews its time of change. A claim on
 a release is a further link to that file, <release>.<n>: to link is atomic, on NFS too. The claim of a runner that is
-gone is not touched; another runner makes claim n + 1, which only one can. Whoever holds a claim looks once more whether
+gone is not touched; another runner makes claim n + 1, which only one can. Where there are no links a claim is a file of
+its own, which only one can make, and is renewed as the runner's file is. Whoever holds a claim looks once more whether
 the release is still wanted, so that a claim that is lost costs time, never a result.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
@@ -23,6 +26,8 @@ from dpbench.grid.store import Store
 RENEW_SECONDS = 15.0
 EXPIRE_SECONDS = 150.0  # a file server's clients may see a time of change a minute late
 
+log = logging.getLogger(__name__)
+
 
 class Claims:
     """The claims of one runner; several threads may share them."""
@@ -30,8 +35,10 @@ class Claims:
     def __init__(self, store: Store) -> None:
         self._folder = store.claims_folder
         self._file = self._folder / f"runner-{uuid.uuid4().hex}"
-        store.write_text(self._file, json.dumps(_process(os.getpid())))
+        self._text = json.dumps({**_process(os.getpid()), "host": os.uname().nodename})
+        store.write_text(self._file, self._text)
         self._held: dict[str, int] = {}
+        self._linked = True
         self._ended = threading.Event()
         threading.Thread(target=self._renew, daemon=True).start()
 
@@ -40,16 +47,38 @@ class Claims:
         for n in count():
             claim = self._folder / f"{identity}.{n}"
             try:
-                os.link(self._file, claim)
+                self._make(claim)
             except FileExistsError:
                 if self._gone(claim):
                     continue
                 return False
-            except OSError:  # there are no links here: runners do not know of each other
+            except OSError as error:
+                log.warning("%s cannot be made (%s): another runner may do the same work", claim, error.strerror)
                 return True
             self._held[identity] = n
             return True
         raise AssertionError
+
+    def _make(self, claim: Path) -> None:
+        if self._linked:
+            try:
+                os.link(self._file, claim)
+                return
+            except FileExistsError:
+                raise
+            except OSError:
+                self._linked = False
+        with claim.open("x") as file:
+            file.write(self._text)
+
+    def holders(self, identities: Iterable[str]) -> str:
+        """Who has claimed these releases, in words, and how many each."""
+        found = Counter[str]()
+        last = {path.stem: path for path in sorted(self._folder.glob("*.*"), key=_turn)}
+        for path in (last[identity] for identity in identities if identity in last):
+            with suppress(FileNotFoundError):
+                found[_described(path)] += 1
+        return "; ".join(f"{count} by {holder}" for holder, count in found.items())
 
     def give_back(self, identities: Iterable[str]) -> None:
         """Withdraw claims, and those of runners that are gone before them: what was claimed is stored.
@@ -68,7 +97,7 @@ class Claims:
             self.give_back(tuple(self._held))
             self._file.unlink(missing_ok=True)
             held = set()  # the last claim on a release counts, those before it stay as long
-            for path in sorted(self._folder.iterdir(), key=lambda path: (len(path.suffix), path.suffix), reverse=True):
+            for path in sorted(self._folder.iterdir(), key=_turn, reverse=True):
                 if path.stem not in held and self._gone(path):
                     path.unlink(missing_ok=True)
                 else:
@@ -76,25 +105,56 @@ class Claims:
 
     def _renew(self) -> None:
         while not self._ended.wait(RENEW_SECONDS):
-            with suppress(OSError):
-                os.utime(self._file)
+            own = () if self._linked else tuple(self._held.items())
+            for path in (self._file, *(self._folder / f"{identity}.{n}" for identity, n in own)):
+                with suppress(OSError):
+                    os.utime(path)
 
     def _gone(self, claim: Path) -> bool:
         """Whether the runner of a claim is gone: known of one on this machine, else if it has not been renewed."""
         try:
-            with claim.open() as file:  # on a file server, to open a file is to see its time of now
-                changed, holder = os.fstat(file.fileno()).st_mtime, json.load(file)
-            mine = _process(os.getpid())
-            if holder["machine"] == mine["machine"]:
-                return bool(_process(holder["pid"])["started"] != holder["started"])
+            changed = claim.stat().st_mtime
+            with suppress(PermissionError, IsADirectoryError, ValueError, LookupError, TypeError):  # whoever wrote it
+                with claim.open() as file:  # on a file server, to open a file is to see its time of now
+                    changed, holder = os.fstat(file.fileno()).st_mtime, json.load(file)
+                if holder["machine"] == _process(os.getpid())["machine"]:
+                    return bool(_process(holder["pid"])["started"] != holder["started"])
             os.utime(self._file)
             return self._file.stat().st_mtime - changed > EXPIRE_SECONDS  # both by the clock of the file server
-        except (OSError, ValueError, LookupError, TypeError):
-            return False  # withdrawn just now, or not to be read
+        except OSError:
+            return False  # withdrawn just now
+
+
+def _turn(claim: Path) -> tuple[int, str]:
+    return len(claim.suffix), claim.suffix
+
+
+def _described(claim: Path) -> str:
+    """The holder of a claim. Raises `FileNotFoundError` if it was withdrawn."""
+    try:
+        holder = json.loads(claim.read_text())
+        pid, here = int(holder["pid"]), holder["machine"] == _process(os.getpid())["machine"]
+        place = "this machine" if here else str(holder.get("host", "another machine"))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError, LookupError, TypeError):
+        return f"a claim that cannot be read, such as {claim}: it expires {EXPIRE_SECONDS:.0f} s after its last change"
+    if here and _state(pid) in ("T", "t"):
+        return (
+            f"process {pid} of this machine, which is stopped: kill -CONT {pid} has it go on, kill -KILL {pid} ends it"
+        )
+    return f"process {pid} of {place}"
+
+
+def _state(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
 
 
 def _process(pid: int) -> dict[str, Any]:
-    """A process, told apart from all others: the machine with its namespace of ids, the id and when it was started.
+    """A process, distinguished from all others: the machine with its namespace of ids, the id and when it was started.
 
     `started` is None if there is no such process, or it has ended.
     """
@@ -107,5 +167,5 @@ def _process(pid: int) -> dict[str, Any]:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         machine = f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
-        machine = uuid.uuid4().hex  # it cannot be told: claims expire
+        machine = uuid.uuid4().hex  # unknown: claims expire
     return {"machine": machine, "pid": pid, "started": started}

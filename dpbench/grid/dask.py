@@ -67,7 +67,12 @@ def run(
         client.wait_for_workers(1, timeout=ANSWER_SECONDS)
         given = (line, os.getcwd(), variables())
         tasks = [client.submit(run_shard, "".join(shard.lines()), *given, pure=False) for shard in shards]
-        for _, (code, said) in as_completed(tasks, loop=client.loop, with_results=True):
+        for _, result in as_completed(tasks, loop=client.loop, with_results=True):
+            if not isinstance(result, tuple):  # cancelled, as all are once the scheduler is gone
+                raise UserError(
+                    f"executor={executor}: the Dask scheduler is gone; the same line goes on with what is left"
+                )
+            code, said = result
             if code not in (0, 1):
                 raise UserError(f"a task on Dask ended with exit code {code}. {said}")
             if code and options.fail_fast:
@@ -79,11 +84,16 @@ def run(
 def _client(executor: str, jobs: int) -> Iterator[Any]:
     """A client of the scheduler, or of one that runs as long as the context, with its workers."""
     try:
+        from dask import config
         from distributed import Client, KilledWorker, LocalCluster
     except ImportError as error:
         raise UserError(f"executor={executor} needs Dask: pip install 'dpbench[dask]' ({error})") from error
-    own = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": None, "dashboard_address": "127.0.0.1:0"}
+    # in this process, without a port for orders: any user of the machine could give a scheduler code to run
+    own: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": None}
+    own |= {"processes": False, "protocol": "inproc://"}
+    own |= dict.fromkeys(("dashboard_address", "worker_dashboard_address"), "127.0.0.1:0")  # None would be 0.0.0.0
     with ExitStack() as stack:
+        stack.enter_context(config.set({f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker")}))
         at = stack.enter_context(LocalCluster(**own)) if executor == "dask" else executor
         try:
             client = stack.enter_context(Client(at, timeout=ANSWER_SECONDS, set_as_default=False))

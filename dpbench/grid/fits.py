@@ -16,7 +16,7 @@ import numpy as np
 
 from dpbench.errors import ContractError
 from dpbench.grid.arrays import Arrays, packed, unpacked
-from dpbench.grid.log import Place
+from dpbench.grid.log_file import Place
 from dpbench.grid.records import FitKey
 from dpbench.grid.seeds import secret_salt
 from dpbench.grid.store import Store
@@ -60,7 +60,7 @@ def read_fit(store: Store, key: FitKey, arrays_sha256: str, place: Place) -> Fit
 
 def _read(store: Store, key: FitKey, arrays_sha256: str, place: Place) -> tuple[dict[str, Any], bytes] | None:
     found = store.fits.read(place)
-    if found is None or (found[0]["id"], found[0]["arrays_sha256"]) != (key.id, arrays_sha256):
+    if found is None or (found[0].get("id"), found[0].get("arrays_sha256")) != (key.id, arrays_sha256):
         return None
     header, body = found
     return found if "signed" not in header or hmac.compare_digest(header["signed"], _signature(body)) else None

@@ -6,24 +6,28 @@ import gc
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from functools import cache
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from heapq import heappop, heappush
-from itertools import groupby, product
+from itertools import accumulate, groupby, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from dpbench.config import Experiment, Limits, Part, checked_name
+from dpbench.data.coins import COINS, testing_part
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain
+from dpbench.data.load import declared_domain, is_public
 from dpbench.data.source import sources_of
 from dpbench.errors import UserError
-from dpbench.grid.identity import code_of, dataset_key
+from dpbench.grid.code import code_of
+from dpbench.grid.feasibility import check_shapes
+from dpbench.grid.identity import dataset_key
 from dpbench.grid.records import FitKey, PartKey, ReleaseKey, TrialKey, with_repetition, without_repetition
-from dpbench.grid.shapes import check_shapes
+from dpbench.grid.versions import Versions, versions_of
 from dpbench.privacy.budget import Budget
 
-FORMAT = 5
+FORMAT = 6
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class ReleaseItem:
     nonprivate_inputs: tuple[str, ...] = ()
     hide_runtime: bool = False
 
+    @property
     def common(self) -> tuple[Any, ...]:
         """All but the repetition; of items of one plan, equal parts are mostly one object."""
         key = self.key
@@ -61,11 +66,57 @@ class ReleaseItem:
         hidden = self.hide_runtime or other.hide_runtime
         return replace(self, trials=tuple(trials.values()), nonprivate_inputs=tuple(inputs), hide_runtime=hidden)
 
-    def repeated(self, repetitions: Iterable[int]) -> Iterator[ReleaseItem]:
-        """The same for these repetitions."""
-        rest = (self.setting, self.offers, self.nonprivate_inputs, self.hide_runtime)
-        for key in self.key.repeated(repetitions):
-            yield ReleaseItem(key, tuple([trial.on(key) for trial in self.trials]), *rest)
+
+@dataclass(frozen=True)
+class Repeated:
+    """Releases that differ in their repetition alone, with the trials on them: the `item` of repetition 0, which need
+    not be one of them, stands for all. A million trials are some lists of ids until they are asked for one by one.
+    """
+
+    item: ReleaseItem
+    repetitions: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.repetitions)
+
+    @cached_property
+    def release_ids(self) -> list[str]:
+        """The id of each release."""
+        return [*self.item.key.ids(self.repetitions)]
+
+    @cached_property
+    def trial_ids(self) -> list[list[str]]:
+        """For each trial on a release, its ids on all of them."""
+        return [[*trial.ids(self.release_ids)] for trial in self.item.trials]
+
+    def items(self, places: Iterable[int] | None = None) -> Iterator[ReleaseItem]:
+        """The releases, or those at these places."""
+        item = self.item
+        rest = (item.setting, item.offers, item.nonprivate_inputs, item.hide_runtime)
+        for place in range(len(self)) if places is None else places:
+            key = item.key.repeated(self.repetitions[place], self.release_ids[place])
+            trials = zip(item.trials, self.trial_ids, strict=True)
+            yield ReleaseItem(key, tuple([trial.on(key, ids[place]) for trial, ids in trials]), *rest)
+
+    def without(self, trials: Collection[str]) -> Iterator[Repeated]:
+        """What is left without the trials of these ids, in parts that have the same trials."""
+        out = [*zip(*([identity in trials for identity in ids] for ids in self.trial_ids), strict=True)]
+        some = (place for place, gone in enumerate(out) if not all(gone))
+        for gone, places in groupby(some, key=out.__getitem__):
+            left = tuple(trial for trial, without in zip(self.item.trials, gone, strict=True) if not without)
+            yield Repeated(replace(self.item, trials=left), tuple([self.repetitions[place] for place in places]))
+
+
+def in_groups(items: Iterable[ReleaseItem]) -> tuple[Repeated, ...]:
+    """Releases in a row that differ in their repetition alone, together."""
+    groups = (list(alike) for _, alike in groupby(items, key=attrgetter("common")))
+    return tuple(Repeated(_first(group[0]), tuple([item.key.repetition for item in group])) for group in groups)
+
+
+def _first(item: ReleaseItem) -> ReleaseItem:
+    """The same of repetition 0."""
+    key = replace(item.key, repetition=0)
+    return replace(item, key=key, trials=tuple(replace(one, fit=replace(one.fit, release=key)) for one in item.trials))
 
 
 @dataclass(frozen=True)
@@ -78,21 +129,39 @@ class Setting:
 
 @dataclass(frozen=True)
 class Plan:
-    """All releases of an experiment, and the settings under which they run, one for each point of a sweep."""
+    """All releases of an experiment, and the settings under which they run, one for each point of a sweep.
+
+    `groups` has the releases in their order, those together that differ in their repetition alone.
+    `codes`: the digests of the code that the plan was made with, by target (`code.code_of`). They are no part of an
+    identity: a run refuses code that was edited since.
+    """
 
     name: str
     settings: tuple[Setting, ...]
-    releases: tuple[ReleaseItem, ...]
+    groups: tuple[Repeated, ...]
+    codes: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def releases(self) -> tuple[ReleaseItem, ...]:
+        """All releases one by one."""
+        return tuple(item for group in self.groups for item in group.items())
 
     @property
     def trial_ids(self) -> list[str]:
         """The ids of all trials, in the plan's order."""
-        return [trial.id for trial in self.trials]
+        return [identity for group in self.groups for ids in zip(*group.trial_ids, strict=True) for identity in ids]
 
     @property
     def trials(self) -> Iterator[TrialKey]:
         """The keys of all trials, in the plan's order."""
         return (trial for release in self.releases for trial in release.trials)
+
+    def keys(self, chosen: Callable[[str], bool]) -> Iterator[TrialKey]:
+        """The keys of the trials whose ids are chosen, in the plan's order: none is made of the others."""
+        for group in self.groups:
+            ids = [*zip(*group.trial_ids, strict=True)]
+            places = [place for place, own in enumerate(ids) if any(map(chosen, own))]
+            yield from (trial for item in group.items(places) for trial in item.trials if chosen(trial.id))
 
     @property
     def limits(self) -> str:
@@ -101,7 +170,12 @@ class Plan:
 
     def shard(self, i: int, n: int) -> Plan:
         """The i-th (from 1) of n parts; a release and its trials stay together."""
-        return replace(self, releases=self.releases[i - 1 :: n])
+        starts = accumulate(map(len, self.groups), initial=0)
+        parts = (
+            replace(group, repetitions=group.repetitions[(i - 1 - start) % n :: n])
+            for group, start in zip(self.groups, starts, strict=False)
+        )
+        return replace(self, groups=tuple(filter(len, parts)))
 
     def balanced(self, n: int, seconds: Sequence[float]) -> list[Plan]:
         """n parts that take about the same seconds, with a release in each if there are n; `seconds`: of each release.
@@ -115,23 +189,24 @@ class Plan:
             load, count, part = heappop(least)
             parts[part].append(place)
             heappush(least, (load + seconds[place], count + 1, part))
-        return [replace(self, releases=tuple(self.releases[place] for place in sorted(part))) for part in parts]
+        return [self.of(self.releases[place] for place in sorted(part)) for part in parts]
+
+    def of(self, items: Iterable[ReleaseItem]) -> Plan:
+        """The same plan of these releases alone."""
+        return replace(self, groups=in_groups(items))
 
     def without(self, trials: Collection[str]) -> Plan:
         """The plan without the trials of these ids, and without releases that then have none."""
-        left = ((item, tuple([t for t in item.trials if t.id not in trials])) for item in self.releases)
-        some = (item if len(own) == len(item.trials) else replace(item, trials=own) for item, own in left if own)
-        return replace(self, releases=tuple(some))
+        return replace(self, groups=tuple(left for group in self.groups for left in group.without(trials)))
 
     def lines(self) -> Iterator[str]:
-        """The plan as JSON lines: a header, then one for releases in a row that differ in their repetition alone."""
-        header = {"format": FORMAT, "name": self.name, "releases": len(self.releases)}
+        """The plan as JSON lines: a header, then one for each group."""
+        header: dict[str, Any] = {"format": FORMAT, "name": self.name, "releases": sum(map(len, self.groups))}
         header["settings"] = [asdict(setting) for setting in self.settings]
+        header["codes"] = dict(self.codes)
         yield json.dumps(header) + "\n"  # the order in which a dataset declares its attributes is part of its identity
-        for _, alike in groupby(self.releases, key=ReleaseItem.common):
-            first, *rest = alike
-            repetitions = [item.key.repetition for item in (first, *rest)]
-            yield json.dumps({**first.to_dict(), "repetitions": repetitions}, sort_keys=True) + "\n"
+        for group in self.groups:
+            yield json.dumps({**group.item.to_dict(), "repetitions": group.repetitions}, sort_keys=True) + "\n"
 
 
 def read_plan(path: Path) -> Plan:
@@ -142,34 +217,39 @@ def read_plan(path: Path) -> Plan:
             if header["format"] != FORMAT:
                 raise UserError(
                     f"{path} is a plan of format {header['format']}, this version reads format {FORMAT}: the "
-                    "results beside it are of an earlier version; give another results=FOLDER, or remove this folder, "
+                    "results beside it are of another version; give another results=FOLDER, or remove this folder, "
                     "and run the experiment again"
                 )
             plan = Plan(
                 name=checked_name(header["name"]),
                 settings=tuple(Setting(one["dataset"], Limits(**one["limits"])) for one in header["settings"]),
-                releases=tuple(item for line in file for item in _items(json.loads(line))),
+                groups=tuple(_group(json.loads(line)) for line in file),
+                codes={str(target): str(code) for target, code in header["codes"].items()},
             )
+            if not {group.item.setting for group in plan.groups} <= set(range(len(plan.settings))):
+                raise ValueError("a release of a setting that is not there")
     except FileNotFoundError as error:
         raise UserError(f"no such plan: {path}") from error
     except OSError as error:
         raise UserError(f"the plan {path} cannot be read: {error.strerror or error}") from error
-    except (StopIteration, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (StopIteration, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise UserError(f"{path} is not a plan as dpbench slurm writes it, or is damaged") from error
-    if len(plan.releases) != header["releases"]:
-        raise UserError(
-            f"{path} holds {len(plan.releases)} releases of {header['releases']}: it was cut; make it again"
-        )
+    if (count := sum(map(len, plan.groups))) != header["releases"]:
+        raise UserError(f"{path} holds {count} releases of {header['releases']}: it was cut; make it again")
     return plan
 
 
-def _items(data: dict[str, Any]) -> Iterator[ReleaseItem]:
+def _group(data: dict[str, Any]) -> Repeated:
     """The releases of one line."""
-    repetitions = data.pop("repetitions")
-    key = ReleaseKey.from_dict(with_repetition(data["key"], repetitions[0]))
+    repetitions = tuple(data.pop("repetitions"))
+    if not repetitions or not all(isinstance(repetition, int) for repetition in repetitions):
+        raise ValueError("repetitions that are no numbers, or none")
+    key = ReleaseKey.from_dict(with_repetition(data["key"], 0))
     trials = tuple(TrialKey.of(key, trial) for trial in data["trials"])
     lists = {name: tuple(data[name]) for name in ("offers", "nonprivate_inputs")}
-    return ReleaseItem(**{**data, **lists, "key": key, "trials": trials}).repeated(repetitions)
+    group = Repeated(ReleaseItem(**{**data, **lists, "key": key, "trials": trials}), repetitions)
+    next(group.items())  # of a line that is damaged none can be made
+    return group
 
 
 @contextmanager
@@ -183,37 +263,49 @@ def all_stays() -> Iterator[None]:
         gc.enable()
 
 
-def make_plan(experiment: Experiment, code: Callable[[str], str | None] = code_of) -> Plan:
+def make_plan(experiment: Experiment) -> Plan:
     """Multiply out the axes: mechanism x calibration x epsilon x repetition, and on each release the fitting models.
 
     Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once a repetition,
     at epsilon = inf. A model of synthetic rows is fitted to each of `draws` sets of them. A release's key names the
     design and the public rows only if the mechanism takes them, so that one release serves every
-    target. Points of a sweep that ask for the same release share it, and each has its trials on it. `code` gives the
-    digest of the code behind a target; with None for all, the keys are `uncoded`.
+    target. Points of a sweep that ask for the same release share it, and each has its trials on it.
 
     Raises `UserError` for a target that the data do not have, or of which a part needs two levels, and for settings
     that do not fit the number of attributes or rows (`check_shapes`).
     """
-    releases: dict[str, ReleaseItem] = {}
-    code = cache(code)  # the files of each part are looked at once
+    parts = [part for grid in experiment.grids for part in (*grid.mechanisms, *grid.models, *grid.metrics)]
+    codes = {part.target: code_of(part.target) for part in parts}  # before they are compared
+    versions = versions_of(parts)
     with all_stays():
-        for place, grid in enumerate(experiment.grids):
-            for item in _releases(grid, place, code):
-                first = releases.setdefault(item.key.id, item)
-                if first is not item:
-                    releases[item.key.id] = first.with_trials_of(item)
+        groups = tuple(group for n, grid in enumerate(experiment.grids) for group in _groups(grid, n, versions))
+        if len({group.item.key.id for group in groups}) < len(groups):
+            groups = _shared(groups)
     settings = tuple(Setting(grid.dataset, grid.limits) for grid in experiment.grids)
-    return Plan(experiment.name, settings, tuple(releases.values()))
+    return Plan(experiment.name, settings, groups, codes)
+
+
+def _shared(groups: Iterable[Repeated]) -> tuple[Repeated, ...]:
+    """The same releases, each once, with the trials of all that ask for it."""
+    releases: dict[str, ReleaseItem] = {}
+    for item in (item for group in groups for item in group.items()):
+        first = releases.setdefault(item.key.id, item)
+        if first is not item:
+            releases[item.key.id] = first.with_trials_of(item)
+    return in_groups(releases.values())
 
 
 def one_repetition(experiment: Experiment) -> Plan:
-    """One repetition of the plan, whatever the code. It has every setting, as repetitions share theirs."""
-    points = tuple(replace(point, repetitions=1) for point in experiment.points)
-    return make_plan(replace(experiment, repetitions=1, points=points), code=lambda target: None)
+    """One repetition of the plan, made once for an experiment. It has every setting, as repetitions share theirs."""
+    known = vars(experiment)
+    if "one_repetition" not in known:
+        points = tuple(replace(point, repetitions=1) for point in experiment.points)
+        known["one_repetition"] = make_plan(replace(experiment, repetitions=1, points=points))
+    plan: Plan = known["one_repetition"]
+    return plan
 
 
-def _releases(experiment: Experiment, setting: int, code: Callable[[str], str | None]) -> Iterator[ReleaseItem]:
+def _groups(experiment: Experiment, setting: int, versions: Versions) -> Iterator[Repeated]:
     """The releases of one grid."""
     domain = declared_domain(experiment.dataset)
     _check_labels(experiment, Design(domain, **experiment.design))
@@ -221,6 +313,8 @@ def _releases(experiment: Experiment, setting: int, code: Callable[[str], str | 
     dataset = dataset_key(experiment.dataset)
     sample = experiment.sample
     private: dict[str, Any] = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}
+    if not is_public(experiment.dataset):
+        private = {"test_rows": testing_part(sample.test_rows), "coins": COINS[experiment.relation]}
     private |= {"protocol": sample.protocol} if sample.protocol != "split" else {}
     private |= {"fixed": True} if sample.split == "fixed" else {}
     public: dict[str, Any] = {"public_rows": sample.public_rows} if sample.public_rows else {}
@@ -228,7 +322,7 @@ def _releases(experiment: Experiment, setting: int, code: Callable[[str], str | 
         public = {"public_data": dataset_key(other)}
 
     def key_of(part: Part) -> PartKey:
-        return PartKey(part.name, part.target, part.parameters, code(part.target))
+        return PartKey(part.name, part.target, part.parameters, versions[part.group, part.name, part.target])
 
     for mechanism in experiment.mechanisms:
         taken = tuple(_nonprivate_inputs(experiment, mechanism))
@@ -241,8 +335,8 @@ def _releases(experiment: Experiment, setting: int, code: Callable[[str], str | 
         for variant, budget in product(variants, budgets):
             key = ReleaseKey(dataset, split, experiment.seed, 0, variant, budget, design)
             trials = tuple(TrialKey(FitKey(key, model, experiment.design, draw), metrics) for model, draw in fits)
-            first = ReleaseItem(key, trials, setting, mechanism.offers, taken, mechanism.hide_runtime)
-            yield from first.repeated(range(experiment.repetitions))
+            item = ReleaseItem(key, trials, setting, mechanism.offers, taken, mechanism.hide_runtime)
+            yield Repeated(item, tuple(range(experiment.repetitions)))
 
 
 def _fits(experiment: Experiment, mechanism: Part) -> Iterator[tuple[Part, int]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from dpbench.grid.seeds import canonical, digest, digest_of_text
+from dpbench.grid.seeds import canonical, digest, digests
 from dpbench.metrics.evaluation import Score
 from dpbench.privacy.accounting import Spent
 from dpbench.privacy.budget import Budget
@@ -32,29 +32,29 @@ def json_number(value: float) -> float | str:
 
 @dataclass(frozen=True)
 class PartKey:
-    """A mechanism, model or metric: its function, the parameters of its config, and a digest of its code.
+    """A mechanism, model or metric: its function, the parameters of its config, and its version (`identity`).
 
-    `code` is None where it is left out, so that results of other code can be compared.
+    `version` is None where it is left out, so that results of several versions can be compared.
     """
 
     name: str
     target: str
     parameters: Json
-    code: str | None = None
+    version: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready; without `code` if it is None."""
+        """JSON-ready; without `version` if it is None."""
         found = {"name": self.name, "target": self.target, "parameters": dict(self.parameters)}
-        return found if self.code is None else {**found, "code": self.code}
+        return found if self.version is None else {**found, "version": self.version}
 
     @classmethod
     def from_dict(cls, data: Json) -> PartKey:
         """What `to_dict` described."""
-        return cls(data["name"], data["target"], data.get("parameters") or {}, data.get("code"))
+        return cls(data["name"], data["target"], data.get("parameters") or {}, data.get("version"))
 
-    def uncoded(self) -> PartKey:
-        """The same, whatever code it has."""
-        return replace(self, code=None)
+    def unversioned(self) -> PartKey:
+        """The same, whatever version it is."""
+        return replace(self, version=None)
 
 
 @dataclass(frozen=True)
@@ -97,28 +97,32 @@ class ReleaseKey:
         plain = (data["dataset"], data["split"], data["seed"], data["repetition"])
         return cls(*plain, mechanism, budget, data.get("design"))
 
-    def repeated(self, repetitions: Iterable[int]) -> Iterator[ReleaseKey]:
-        """The keys of these repetitions. What their identities are digests of is written once."""
+    def ids(self, repetitions: Iterable[int]) -> Iterator[str]:
+        """The identities of these repetitions. What they are digests of is written once."""
         plain, _ = without_repetition(self.to_dict())
         before = canonical({name: value for name, value in plain.items() if name < "repetition"}).removesuffix("}")
         after = canonical({name: value for name, value in plain.items() if name > "repetition"}).removeprefix("{")
-        for repetition in repetitions:
-            own = (self.dataset, self.split, self.seed, repetition, self.mechanism, self.budget, self.design)
-            key = ReleaseKey(*own)
-            vars(key)["id"] = digest_of_text(f'{before},"repetition":{repetition},{after}')
-            yield key
+        return digests(f'{before},"repetition":', (f"{repetition},{after}" for repetition in repetitions))
 
-    def uncoded(self) -> ReleaseKey:
-        """The same, whatever code made it."""
-        return replace(self, mechanism=self.mechanism.uncoded())
+    def repeated(self, repetition: int, identity: str) -> ReleaseKey:
+        """The key of this repetition, whose identity it is."""
+        own = (self.dataset, self.split, self.seed, repetition, self.mechanism, self.budget, self.design)
+        key = ReleaseKey(*own)
+        vars(key)["id"] = identity
+        return key
 
-    def noise_seed(self, *, public: bool = True) -> dict[str, Any]:
-        """What the noise is derived from: on public rows the settings alone, whichever code runs them.
+    def unversioned(self) -> ReleaseKey:
+        """The same, whatever version made it."""
+        return replace(self, mechanism=self.mechanism.unversioned())
 
-        On other rows each version of the code draws its own: two releases of the same rows with the same noise, at
-        scales that a change of the code made different, would give the rows away.
+    def noise_seed(self, code: str | None = None) -> dict[str, Any]:
+        """What the noise is derived from: on public rows the settings alone, whichever version runs them.
+
+        On other rows also the digest of the mechanism's whole `code`: two releases of the same rows with the same
+        noise, at scales that a change of the code made different, would give the rows away.
         """
-        return {**self.to_dict(), "mechanism": _seed_of(self.mechanism)} if public else self.to_dict()
+        mechanism = _seed_of(self.mechanism)
+        return {**self.to_dict(), "mechanism": mechanism if code is None else {**mechanism, "code": code}}
 
 
 @dataclass(frozen=True)
@@ -154,9 +158,9 @@ class FitKey:
         found = {"model": self.model.to_dict(), "design": dict(self.design)}
         return {**found, "draw": self.draw} if self.draw else found
 
-    def uncoded(self) -> FitKey:
-        """The same, whatever code made it."""
-        return replace(self, release=self.release.uncoded(), model=self.model.uncoded())
+    def unversioned(self) -> FitKey:
+        """The same, whatever version made it."""
+        return replace(self, release=self.release.unversioned(), model=self.model.unversioned())
 
     def sampler_seed(self) -> dict[str, Any]:
         """What the draws of the model are derived from: the same whatever the metrics are."""
@@ -180,16 +184,16 @@ class TrialKey:
         """The identity of the trial."""
         return digest({**self.own(), "release": self.release.id})
 
-    def on(self, release: ReleaseKey) -> TrialKey:
-        """The same fit and metrics on another release."""
-        key = TrialKey(FitKey(release, self.fit.model, self.fit.design, self.fit.draw), self.metrics)
-        vars(key)["id"] = digest_of_text(f'{self._text},"release":"{release.id}"}}')
-        return key
+    def ids(self, releases: Iterable[str]) -> Iterator[str]:
+        """Its identities on the releases of these ids. What they are digests of is written once."""
+        before = canonical(self.own()).removesuffix("}")  # "release" is the last name
+        return digests(f'{before},"release":', (f'"{release}"}}' for release in releases))
 
-    @cached_property
-    def _text(self) -> str:
-        """What the identities on all releases begin with: "release" is the last name."""
-        return canonical(self.own()).removesuffix("}")
+    def on(self, release: ReleaseKey, identity: str) -> TrialKey:
+        """The same fit and metrics on another release, with its identity there."""
+        key = TrialKey(FitKey(release, self.fit.model, self.fit.design, self.fit.draw), self.metrics)
+        vars(key)["id"] = identity
+        return key
 
     def own(self) -> dict[str, Any]:
         """What is not in the release's key, JSON-ready."""
@@ -220,14 +224,14 @@ class TrialKey:
         parts = (release.dataset, release.split, release.mechanism, release.budget, release.design, fit.model)
         return (*map(id, (*parts, fit.design, self.metrics)), release.seed, fit.draw)
 
-    def uncoded(self) -> TrialKey:
-        """The same, whatever code made it: what was asked. Results of other code share its identity."""
-        return TrialKey(self.fit.uncoded(), tuple(metric.uncoded() for metric in self.metrics))
+    def unversioned(self) -> TrialKey:
+        """The same, whatever version made it: what was asked. Results of other versions share its identity."""
+        return TrialKey(self.fit.unversioned(), tuple(metric.unversioned() for metric in self.metrics))
 
 
 def _seed_of(part: PartKey) -> dict[str, Any]:
-    """A part without its code; `version` is a constant of all seeds."""
-    return {**part.uncoded().to_dict(), "version": 1}
+    """A part whatever its version; "version" is a constant of all seeds."""
+    return {**part.unversioned().to_dict(), "version": 1}
 
 
 # --- trials --------------------------------------------------------------------------------------------------------
@@ -257,9 +261,9 @@ class Runtime:
 class Trial:
     """One fit and its scores, or why there are none. It holds no array.
 
-    `id`, `release_id`: identities by the code that ran it. `status`: see `grid.stages`; `phase`: where it ended, unless
-    it is done. `notes`: of the fit, and of the release what must be told with it (`stages.TOLD`). `spent`: what the
-    release cost (None: there is none). `public`: whether the rows are. `provenance`: commit, processor, versions;
+    `id`, `release_id`: identities by the versions that ran. `status`: see `grid.stages`; `phase`: where it ended,
+    unless it is done. `notes`: of the fit, and of the release what must be told with it (`stages.TOLD`). `spent`: what
+    the release cost (None: there is none). `public`: whether the rows are. `provenance`: commit, processor, versions;
     `release_provenance`: those of the release.
     """
 
@@ -299,9 +303,10 @@ class Trial:
     @classmethod
     def from_dict(cls, data: Json, key: TrialKey | None = None) -> Trial:
         """What `to_dict` described; `key`, if it is known, stands for that of `data`."""
-        plain = ("id", "release_id", "experiment", "status", "phase", "notes", "provenance", "release_provenance")
+        plain = ("id", "release_id", "experiment", "status", "phase", "provenance", "release_provenance")
         return cls(
             **{name: data[name] for name in plain},
+            notes=dict(data["notes"]),
             key=key or TrialKey.from_dict(data["key"]),
             scores=tuple(map(score_from_dict, data["scores"])),
             spent=None if data["spent"] is None else spent_from_dict(data["spent"]),

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dpbench.errors import MALFORMED
 from dpbench.grid.arrays import SMALL, Arrays, packed, unpacked
-from dpbench.grid.log import Place
+from dpbench.grid.checksummed import warn
+from dpbench.grid.log_file import Place
 from dpbench.grid.records import ReleaseKey, with_repetition, without_repetition
-from dpbench.grid.sealed import warn
 from dpbench.grid.store import Store
 from dpbench.releases import Release
 
@@ -64,19 +65,22 @@ def stored_release(store: Store, identity: str) -> StoredRelease | None:
 def read_release(store: Store, identity: str, place: Place) -> StoredRelease | None:
     """The release that stands at a place; None if it is not there, was damaged or is another one."""
     held = (store.root, place)
-    if held not in _KEPT:
-        found = _read(store, place)
-        if found is None:
-            return None
-        record, arrays = found
-        if sum(array.nbytes for array in arrays.values()) < SMALL:
-            _keep(store, place, record, arrays)
-    else:
-        text, arrays = _KEPT[held]
-        record = json.loads(text)  # each reader has its own
-    if record["id"] == identity:
-        return StoredRelease(Release.from_parts(record.pop("release"), arrays), record)
-    warn(store.root / "releases" / place[0], "is not the release of its name")
+    try:
+        if held not in _KEPT:
+            found = _read(store, place)
+            if found is None:
+                return None
+            record, arrays = found
+            if sum(array.nbytes for array in arrays.values()) < SMALL:
+                _keep(store, place, record, arrays)
+        else:
+            text, arrays = _KEPT[held]
+            record = json.loads(text)  # each reader has its own
+        if record["id"] == identity:
+            return StoredRelease(Release.from_parts(record.pop("release"), arrays), record)
+        warn(store.root / "releases" / place[0], "is not the release of its name")
+    except MALFORMED as error:
+        warn(store.root / "releases" / place[0], f"holds no release at byte {place[1]} ({error})")
     return None
 
 

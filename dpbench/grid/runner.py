@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dpbench.grid.claims import Claims
+from dpbench.grid.own_checks import check_own
 from dpbench.grid.plan import Plan, ReleaseItem
 from dpbench.grid.provenance import provenance
 from dpbench.grid.store import Store
@@ -18,6 +20,9 @@ BATCH_SECONDS = 0.25  # of work that is handed over at once, if it is known to t
 BATCH = 8  # releases in a batch at most; as many as a process keeps splits of the rows
 SYNC_SECONDS = 1.0
 LOOK_SECONDS = 0.5  # until what another runner was at work on is looked at again
+SAY_SECONDS = 60.0  # of waiting for other runners, until it is said whom for, and said again
+
+log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -65,10 +70,12 @@ def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary]
         progress(summary)
         return summary
     claims = Claims(store)
-    context = Context(store, plan.settings, provenance(), claims, options.force, options.retry_failed)
-    batches, settled, claimed = Batches(items), time.monotonic(), list[str]()
+    context = Context(store, plan.settings, provenance(), claims, plan.codes, options.force, options.retry_failed)
+    settled, claimed = time.monotonic(), list[str]()
     try:
         check_data(plan, context)
+        items, refused = check_own(items, plan, store)
+        context, batches = replace(context, refused=refused), Batches(items)
         progress(summary)
         for kind, outcome in _execute(batches, context, options.jobs):
             batches.learn(kind, outcome)
@@ -128,11 +135,11 @@ class Batches:
             self._seconds[kind] = outcome.seconds
         self._taken += outcome.taken
 
-    def again(self) -> bool:
-        """Have those come again that were taken; whether there are any."""
+    def again(self) -> list[str]:
+        """Have those come again that were taken: their ids."""
         self._waiting += self._taken
         self._taken = []
-        return bool(self._waiting)
+        return [item.key.id for item in self._waiting]
 
     @staticmethod
     def _kind(item: ReleaseItem) -> Kind:
@@ -149,13 +156,18 @@ def _execute(batches: Batches, context: Context, jobs: int) -> Iterator[tuple[Ki
         from joblib import Parallel, delayed
 
         work = Parallel(n_jobs=jobs, return_as="generator_unordered", pre_dispatch="2*n_jobs", backend="threading")
+    said = time.monotonic()
     while True:
-        if jobs == 1:
-            yield from (run_one(*batch) for batch in batches)
-        else:
-            yield from work(delayed(run_one)(*batch) for batch in batches)
-        if not batches.again():
+        one_by_one = (run_one(*batch) for batch in batches)
+        for kind, outcome in one_by_one if jobs == 1 else work(delayed(run_one)(*batch) for batch in batches):
+            said = time.monotonic() if outcome.ran or outcome.stored else said
+            yield kind, outcome
+        if not (taken := batches.again()):
             return
+        if time.monotonic() - said > SAY_SECONDS:
+            holders = context.claims.holders(taken)
+            log.warning("waiting for %d releases that others are at work on: %s", len(taken), holders)
+            said = time.monotonic()
         time.sleep(LOOK_SECONDS)
 
 

@@ -79,8 +79,8 @@ def last_tasks(store: Store, trials: Collection[str]) -> dict[str, Task]:
     for task in _submitted(store):
         if task.shard.exists():
             found |= dict.fromkeys(left.intersection(read_plan(task.shard).trial_ids), task)
-    told = _told(store, set(found.values()))
-    return {identity: told[task] for identity, task in found.items()}
+    known = _with_states(store, set(found.values()))
+    return {identity: known[task] for identity, task in found.items()}
 
 
 def add_job(store: Store, job: str, folder: Path, tasks: int) -> None:
@@ -104,7 +104,7 @@ def _submitted(store: Store) -> Iterator[Task]:
         yield from (Task(job, number, folder) for number in range(1, tasks + 1))
 
 
-def _told(store: Store, tasks: Collection[Task]) -> dict[Task, Task]:
+def _with_states(store: Store, tasks: Collection[Task]) -> dict[Task, Task]:
     """Each task with its state: by squeue, by sacct what that has forgotten, and by the log where there is no sacct."""
     states = _squeue(store)
     if forgotten := {task.job for task in tasks if (task.job, task.number) not in states}:

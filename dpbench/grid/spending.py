@@ -7,16 +7,17 @@ import math
 from dataclasses import astuple
 from functools import lru_cache
 
-from dpbench.grid.records import ReleaseKey
+from dpbench.grid.records import Json, ReleaseKey, spent_from_dict
 from dpbench.grid.seeds import canonical
 from dpbench.privacy.accounting import Spent, spent
 from dpbench.privacy.events import Exact
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release
+from dpbench.targets import is_shipped
 
 ROUNDING = 1e-9  # relative slack between numbers that are equal
 LEAST = 1e-13  # of epsilon: deltas are exact to about 1e-16, which moves a small epsilon by more than `ROUNDING`
-OWN_CONSTANTS = ("paper", "authors")  # calibrations whose constants may cost more than was asked for
+PUBLISHED = ("paper", "authors")  # calibrations whose constants may cost more than was asked for
 
 
 class OverspentError(Exception):
@@ -28,14 +29,39 @@ def cost_of(release: Release, key: ReleaseKey) -> Spent:
 
     Raises `OverspentError` if a private mechanism read something without noise, or has no noise in its ledger.
     """
+    return _cost(release.ledger, key)
+
+
+def cost_of_record(record: Json, key: ReleaseKey) -> Spent:
+    """What a release costs by its ledger as it is stored, if that is within the budget of the plan, and what the
+    process that made it has recorded.
+
+    That process has run the code of a mechanism, which may have changed whatever computes there: this is for another.
+
+    Raises `OverspentError`.
+    """
+    try:
+        cost, recorded = _cost(Ledger.from_list(record["release"]["ledger"]), key), spent_from_dict(record["spent"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise OverspentError(f"the ledger of the release cannot be read: {error}") from error
+    check_cost(cost, key)
+    if not all(map(_same, astuple(cost), astuple(recorded))):
+        raise OverspentError(
+            f"the release has recorded that it spent epsilon = {recorded.epsilon:.6g}, and by its ledger that is "
+            f"{cost.epsilon:.6g}"
+        )
+    return cost
+
+
+def _cost(ledger: Ledger, key: ReleaseKey) -> Spent:
     asked = key.budget
     if math.isfinite(asked.epsilon):
-        if not release.ledger.events:
+        if not ledger.events:
             raise OverspentError("the ledger of the release is empty: noise is drawn through dpbench.privacy.noise")
-        for event in release.ledger.events:
+        for event in ledger.events:
             if isinstance(event, Exact):
                 raise OverspentError(f"the release holds {event.label} without noise, and its epsilon is finite")
-    return _spent(canonical(release.ledger.to_list()), asked.delta)
+    return _spent(canonical(ledger.to_list()), asked.delta)
 
 
 @lru_cache(maxsize=64)
@@ -47,6 +73,7 @@ def _spent(ledger: str, delta: float) -> Spent:
 def check_cost(cost: Spent, key: ReleaseKey) -> None:
     """spent <= asked; where published constants are wanted, only that it is finite: the record shows both numbers.
 
+    Constants are published of the mechanisms of the project alone: any other is held to its budget.
     Raises `OverspentError`.
     """
     asked = key.budget.epsilon
@@ -54,8 +81,8 @@ def check_cost(cost: Spent, key: ReleaseKey) -> None:
         return
     if not math.isfinite(cost.epsilon):
         raise OverspentError(f"the noise of the release gives no finite epsilon, the budget was {asked:.6g}")
-    own = key.mechanism.parameters.get("calibration") in OWN_CONSTANTS
-    if not own and cost.epsilon > asked * (1 + ROUNDING) + LEAST:
+    published = is_shipped(key.mechanism.target) and key.mechanism.parameters.get("calibration") in PUBLISHED
+    if not published and cost.epsilon > asked * (1 + ROUNDING) + LEAST:
         raise OverspentError(f"the release spent epsilon = {cost.epsilon:.6g}, the budget was {asked:.6g}")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.contracts import check_columns
+from dpbench.data.coins import coin_splitter
 from dpbench.data.encode import Design
 from dpbench.data.load import is_public, load_dataset
 from dpbench.data.public import public_part, shared_rows
@@ -19,9 +20,9 @@ from dpbench.data.table import Split, Table, split
 from dpbench.errors import UserError
 from dpbench.grid.channel import Message, Work
 from dpbench.grid.fits import read_fit, write_fit
-from dpbench.grid.identity import dataset_key, verify_code, verify_data
+from dpbench.grid.identity import dataset_key, verify_data
 from dpbench.grid.limits import peak_memory_mb
-from dpbench.grid.log import Place
+from dpbench.grid.log_file import Place
 from dpbench.grid.records import (
     FitKey,
     Json,
@@ -33,9 +34,10 @@ from dpbench.grid.records import (
     spent_to_dict,
 )
 from dpbench.grid.releases import StoredRelease, read_release, write_release
-from dpbench.grid.seeds import canonical, digest, generator, noise_generator
+from dpbench.grid.seeds import canonical, digest, generator, noise_generator, secret_key
 from dpbench.grid.spending import check_cost, cost_of, holds
 from dpbench.grid.store import Store
+from dpbench.grid.versions import verify_code
 from dpbench.metrics.evaluation import Evaluation, Reference, check_score
 from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.renyi import RandomSearch
@@ -43,6 +45,9 @@ from dpbench.releases import Release, check_release
 from dpbench.targets import resolve
 
 TOLD = ("unfinished",)  # counts among the diagnostics of a release that are told beside its numbers, unless they are 0
+
+
+Called = tuple[Callable[..., Any], dict[str, Any]]  # a function, and the parameters of its config
 
 
 class LostError(Exception):
@@ -70,7 +75,7 @@ def make_release(request: Message, work: Work) -> None:
             work.facts |= _facts(kept.record, kept.release, request["place"])
             return
         rows = _splits(request["dataset"])(_axes(key))
-        train, (function, parameters) = rows.seen, _function("mechanism", key.mechanism)
+        train, (function, parameters) = rows.seen, _function("mechanism", key.mechanism, request)
         if key.design is not None:
             parameters["design"] = Design(train.domain, **key.design)
         told: tuple[str, ...] = ()
@@ -81,10 +86,13 @@ def make_release(request: Message, work: Work) -> None:
                 told = shared_rows(train, public, counted=open_data)
         if _takes(function, "test"):
             parameters["test"] = rows.test
-        rng = noise_generator(key.noise_seed(public=open_data), public=open_data)
+        code = None if open_data else str(request["codes"][key.mechanism.target])
+        rng = noise_generator(key.noise_seed(code), public=open_data)
     with work.phase("release", limited=True):
         made = function(train, key.budget, rng, **parameters)
         peak = peak_memory_mb()
+    if code is not None:
+        verify_code(key.mechanism, code)  # again: a module may have been imported just now
     work.facts["provenance"] = request["provenance"]
     with work.phase("budget", limited=True):
         checked = check_release(made, request["offers"], key.budget, train.domain)
@@ -132,9 +140,9 @@ def fit_model(request: Message, work: Work) -> None:
     store, key = _store(request), FitKey.from_dict(request["key"])
     with work.phase("setup"):
         stored = _drawn(store, key, request["release"])
-        _function("model", key.model)
+        model = _function("model", key.model, request)
     with work.phase("model", limited=True):
-        fit = _fit(stored.release, key.model, key.design, key.sampler_seed())
+        fit = _fit(stored.release, model, key.design, key.sampler_seed())
         peak = peak_memory_mb()
     with work.phase("store"):
         runtime = {"seconds": work.seconds["model"], "peak_mb": peak}
@@ -153,9 +161,10 @@ def score_fit(request: Message, work: Work) -> None:
             raise LostError(f"the fit {key.fit.id} was removed while it was in use")
         axes, design = _axes(key.release), canonical(key.fit.design)
         reference = _references(request["dataset"])(axes, design)
-        metrics = {part.name: _function("metric", part) for part in key.metrics}
+        metrics = {part.name: _function("metric", part, request) for part in key.metrics}
+        code = request["codes"].get(key.fit.model.target)
     with work.phase("metrics", limited=True):
-        model = _nonprivate(canonical(key.fit.model.to_dict()), design, axes)
+        model = _nonprivate(canonical(key.fit.model.to_dict()), code, design, axes)
         evaluation = Evaluation(fit, stored.release, reference, model)
         scores = [check_score(metric(evaluation, **given), name) for name, (metric, given) in metrics.items()]
         work.facts["scores"] = [score_to_dict(score) for score in scores]
@@ -170,9 +179,9 @@ def _drawn(store: Store, key: FitKey, place: list[Any]) -> StoredRelease:
     return replace(stored, release=stored.release.redrawn(key.draw, rng))
 
 
-def _fit(release: Release, part: PartKey, design: Json, seed: object) -> Fit:
+def _fit(release: Release, model: Called, design: Json, seed: object) -> Fit:
     """The model's fit of a release. One that draws has a generator of its own."""
-    function, parameters = _function("model", part)
+    function, parameters = model[0], dict(model[1])
     if _takes(function, "rng"):
         parameters["rng"] = generator("sampler", seed)
     found = Design(release.domain, **design)
@@ -180,11 +189,12 @@ def _fit(release: Release, part: PartKey, design: Json, seed: object) -> Fit:
 
 
 @lru_cache(maxsize=64)
-def _nonprivate(model: str, design: str, axes: str) -> Callable[[Release], Fit]:
+def _nonprivate(model: str, code: str | None, design: str, axes: str) -> Callable[[Release], Fit]:
     """A model as a function of the release alone: of one split it draws the same whatever the release."""
     part = PartKey.from_dict(json.loads(model))
-    seed = ["nonprivate", part.uncoded().to_dict(), json.loads(axes)]
-    return lambda release: _fit(release, part, json.loads(design), seed)
+    called = _verified("model", part.name, part.target, code), dict(part.parameters)
+    seed = ["nonprivate", part.unversioned().to_dict(), json.loads(axes)]
+    return lambda release: _fit(release, called, json.loads(design), seed)
 
 
 # --- what a request names ---------------------------------------------------------------------------------------------
@@ -199,9 +209,9 @@ def _store_in(root: str, name: str) -> Store:
     return Store(Path(root), name)
 
 
-def _function(kind: str, part: PartKey) -> tuple[Callable[..., Any], dict[str, Any]]:
+def _function(kind: str, part: PartKey, request: Message) -> Called:
     """The function of a part of the plan, and the parameters of its config."""
-    return _verified(kind, part.name, part.target, part.code), dict(part.parameters)
+    return _verified(kind, part.name, part.target, request["codes"].get(part.target)), dict(part.parameters)
 
 
 @lru_cache(maxsize=256)
@@ -212,7 +222,7 @@ def _takes(function: Callable[..., Any], parameter: str) -> bool:
 @lru_cache(maxsize=256)
 def _verified(kind: str, name: str, target: str, code: str | None) -> Callable[..., Any]:
     """The function, whose code is the plan's: looked at once in a process, as what it has imported stays."""
-    verify_code(PartKey(name, target, {}, code))
+    verify_code(PartKey(name, target, {}), code)
     return resolve(kind, target)
 
 
@@ -240,7 +250,11 @@ def _table(dataset: str, key: str) -> Table | Simulation:
 
 @lru_cache(maxsize=1)
 def _splits(config: str) -> Callable[[str], Split]:
-    """By axes: those of the data set before are forgotten, so that they are in no peak of memory."""
+    """By axes: those of the data set before are forgotten, so that they are in no peak of memory.
+
+    The coins of private rows depend on the name of the data set, not on its checksums, which one row more changes.
+    """
+    splitters: dict[str, Callable[[str, float, str], Split]] = {}
 
     @lru_cache(maxsize=8)
     def split_of(axes: str) -> Split:
@@ -248,10 +262,18 @@ def _splits(config: str) -> Callable[[str], Split]:
         protocol = sizes.pop("protocol", "split")
         for name in ("public_data", "fixed"):  # no sizes
             sizes.pop(name, None)
-        source = {part: dataset[part] for part in ("name", "sources")}
-        rng = generator("split", [source, seed, repetition])
-        rows = _table(config, canonical(dataset))
-        parts = rows.split(rng, **sizes) if isinstance(rows, Simulation) else split(rows, rng, **sizes)
+        key = canonical(dataset)
+        rows = _table(config, key)
+        if "coins" in sizes:
+            if isinstance(rows, Simulation):
+                raise UserError(f"dataset={dataset['name']} draws its rows, which nobody owns: set dataset.public=true")
+            if key not in splitters:
+                splitters[key] = coin_splitter(rows, secret_key("split"))
+            parts = splitters[key](canonical([dataset["name"], seed, repetition]), sizes["test_rows"], sizes["coins"])
+        else:
+            source = {part: dataset[part] for part in ("name", "sources")}
+            rng = generator("split", [source, seed, repetition])
+            parts = rows.split(rng, **sizes) if isinstance(rows, Simulation) else split(rows, rng, **sizes)
         return replace(parts, protocol=protocol)
 
     return split_of

@@ -5,6 +5,7 @@ Trials and releases are synced to the disk, fits and what was printed are not. S
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import time
@@ -12,14 +13,15 @@ import uuid
 from collections.abc import Container, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from dpbench.errors import UserError
-from dpbench.grid.log import Log
+from dpbench.errors import MALFORMED, UserError
+from dpbench.grid.checksummed import warn
+from dpbench.grid.line_fields import Scored, fields_of, fields_with_score
 from dpbench.grid.records import Trial, TrialKey, with_repetition, without_repetition
-from dpbench.grid.sealed import warn
+from dpbench.grid.trial_log import Log
 
 STALE_SECONDS = 24 * 3600
 SHARED = ("key", "experiment", "public", "nonprivate_inputs", "provenance", "release_provenance")  # by many trials
@@ -31,10 +33,14 @@ class StoreError(UserError):
 
 @dataclass(frozen=True)
 class Store:
-    """The results of one experiment below `root`: <root>/<name>/trials/, <root>/releases/ and <root>/fits/."""
+    """The results of one experiment below `root`: <root>/<name>/trials/, <root>/releases/ and <root>/fits/.
+
+    `metric`: the scores of this one are kept as the trials are scanned (`read_scores`).
+    """
 
     root: Path
     name: str
+    metric: str = ""
 
     @cached_property
     def folder(self) -> Path:
@@ -49,7 +55,7 @@ class Store:
     @cached_property
     def trials(self) -> Log:
         """The trials of this experiment."""
-        return Log(self.trials_folder)
+        return Log(self.trials_folder, partial(fields_with_score, metric=self.metric) if self.metric else fields_of)
 
     @cached_property
     def releases(self) -> Log:
@@ -153,16 +159,32 @@ class Store:
         asked = {key.id: key for key in keys}
         return filter(None, (self._trial(record, asked[record["id"]]) for record in self.trials.records(asked)))
 
+    def read_scores(self, key: TrialKey, ids: Iterable[str]) -> dict[str, Scored]:
+        """What those of these trials that are stored scored by the store's `metric`; `key` is theirs but for the
+        repetition. Those that are done and have such a score are not read for it. A trial that cannot be read is left
+        out, as by `read_trials`.
+        """
+        entries = self.trials.scan()
+        known = {identity: entries[identity].scored for identity in ids if identity in entries}
+        found = {identity: scored for identity, scored in known.items() if scored is not None}
+        for record in self.trials.records([identity for identity in known if identity not in found]):
+            if (trial := self._trial(record, key)) is not None:
+                spent_epsilon = math.nan if trial.spent is None else trial.spent.epsilon
+                score = next((vars(score) for score in trial.scores if score.name == self.metric), None)
+                found[trial.id] = Scored(trial.status, spent_epsilon, score)
+        return found
+
     def all_trials(self, prefix: str = "", but: Container[str] = ()) -> Iterator[Trial]:
         """Every stored trial, of any plan, whose id begins so, sorted by id, without those of the ids `but`."""
         ids = sorted(identity for identity in self.trials.scan() if identity.startswith(prefix) and identity not in but)
         return filter(None, map(self._trial, self.trials.records(ids)))
 
     def _trial(self, record: dict[str, Any], key: TrialKey | None = None) -> Trial | None:
-        if key is None and "repetition" in record:
-            record["key"] = with_repetition(record["key"], record["repetition"])
         try:
+            if key is None and "repetition" in record:
+                record["key"] = with_repetition(record["key"], record["repetition"])
             return Trial.from_dict(record, key)
-        except (KeyError, TypeError):
-            warn(self.trials_folder / record["id"], "was written by an earlier version of dpbench")
+        except MALFORMED:
+            warn(self.trials_folder / record["id"], "cannot be read as a trial of this version of dpbench")
+            self.trials.discard(record["id"])
             return None

@@ -9,34 +9,47 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpbench.data.load import is_public
-from dpbench.errors import UserError
+from dpbench.errors import UserError, WorkersLostError
 from dpbench.grid.channel import Message
+from dpbench.grid.checksummed import warn
 from dpbench.grid.claims import Claims
 from dpbench.grid.fits import read_header
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
 from dpbench.grid.pool import Pair, Pool
 from dpbench.grid.process import Reply
-from dpbench.grid.records import Runtime, Trial, TrialKey, score_from_dict, spent_from_dict
+from dpbench.grid.records import (
+    Failure,
+    ReleaseKey,
+    Runtime,
+    Trial,
+    TrialKey,
+    score_from_dict,
+    spent_from_dict,
+    spent_to_dict,
+)
 from dpbench.grid.releases import find_release
-from dpbench.grid.sealed import warn
+from dpbench.grid.spending import OverspentError, cost_of_record
 from dpbench.grid.store import Store
 from dpbench.resources import threads
 
 FINISHED = ("done", "no_estimate", "unconverged")  # statuses that another run would give again
+CHECKS = 2  # times that data are loaded by processes that are killed
 Result = tuple[str, str, str]  # trial id, status, message
 Work = tuple[TrialKey, ReleaseItem, Reply]  # a trial to do, and how its release ended
 
 
 @dataclass(frozen=True)
 class Context:
-    """What all supervisors of a run share."""
+    """What all supervisors of a run share; `refused`: releases that are not made, by id, and why."""
 
     store: Store
     settings: tuple[Setting, ...]
     provenance: Mapping[str, Any]
     claims: Claims
+    codes: Mapping[str, str]
     force: bool = False
     retry_failed: bool = False
+    refused: Mapping[str, str] = field(default_factory=dict)
     pool: Pool = field(default_factory=Pool)
 
     def stored(self, key: TrialKey) -> bool:
@@ -62,18 +75,23 @@ class Outcome:
 def check_data(plan: Plan, context: Context) -> None:
     """Load and split all data once, so that an invalid input is named before any trial runs.
 
-    Raises `UserError` if data cannot be had, do not fit their declaration, or leave a part of the split empty.
+    Raises `UserError` if data cannot be had, do not fit their declaration, or leave a part of the split empty, and
+    `WorkersLostError` if processes died as they loaded them.
     """
-    firsts = {item.setting: item for item in reversed(plan.releases)}
+    firsts = {group.item.setting: next(group.items()) for group in reversed(plan.groups)}
     with context.pool.pair() as pair:
         for place, item in sorted(firsts.items()):
             setting = plan.settings[place]
             message = _message("check", setting, context)
-            (reply,) = pair.rows.ask(message, [{"key": item.key.to_dict()}], setting.limits)
+            for _ in range(CHECKS):
+                (reply,) = pair.rows.ask(message, [{"key": item.key.to_dict()}], setting.limits)
+                if reply.status != "crashed":
+                    break
             if "user_error" in reply.answer:
                 raise UserError(reply.answer["user_error"])
             if reply.error is not None:
-                raise UserError(f"dataset={setting.dataset['name']} cannot be loaded: {reply.error.message}")
+                kind = WorkersLostError if reply.status == "crashed" else UserError
+                raise kind(f"dataset={setting.dataset['name']} cannot be loaded: {reply.error.message}")
 
 
 def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool = False) -> Outcome:
@@ -108,6 +126,16 @@ def _wanted(items: Sequence[ReleaseItem], context: Context) -> Iterator[ReleaseI
 
 
 def _releases(items: Sequence[ReleaseItem], context: Context, pair: Pair) -> list[Reply]:
+    """How the release of each item ended."""
+    reasons = [context.refused.get(item.key.id) for item in items]
+    made = iter(_made([item for item, why in zip(items, reasons, strict=True) if not why], context, pair))
+    return [Reply("failed", "check", Failure("ContractError", why)) if why else next(made) for why in reasons]
+
+
+def _made(items: Sequence[ReleaseItem], context: Context, pair: Pair) -> list[Reply]:
+    """How those ended that are not refused."""
+    if not items:
+        return []
     setting, log = context.settings[items[0].setting], context.store.releases
     requests: list[Message] = [
         {
@@ -130,7 +158,24 @@ def _releases(items: Sequence[ReleaseItem], context: Context, pair: Pair) -> lis
         context.store.write_printed(item.key.id, reply.printed)
     places = [reply.answer["place"] for reply in replies if reply.status == "done"]
     log.unsynced.update(name for name, _, length in places if length)
-    return replies
+    log.scan()
+    return [_paid(item.key, reply, context) for item, reply in zip(items, replies, strict=True)]
+
+
+def _paid(key: ReleaseKey, reply: Reply, context: Context) -> Reply:
+    """How a release ended, by what its stored ledger costs: computed here, where no mechanism has run."""
+    if reply.status != "done":
+        return reply
+    record = next(context.store.releases.records([key.id]), None)
+    try:
+        if record is None:
+            raise OverspentError("the release was removed while it was in use")
+        spent = spent_to_dict(cost_of_record(record, key))
+    except OverspentError as error:
+        failure, known = Failure(type(error).__name__, str(error)), dict(reply.answer)
+        known.pop("spent", None)  # what the other process says
+        return replace(reply, status="failed", phase="budget", error=failure, answer=known)
+    return replace(reply, answer={**reply.answer, "spent": spent})
 
 
 def _trials(work: Sequence[Work], context: Context, pair: Pair) -> list[Result]:
@@ -200,7 +245,8 @@ def _trial(
 def _message(do: str, setting: Setting, context: Context) -> Message:
     """What all requests of a batch have in common. The dataset's config is a text, which is a key of what is kept."""
     place = [str(context.store.root), context.store.name]
-    return {"do": do, "store": place, "dataset": json.dumps(dict(setting.dataset))}
+    dataset = json.dumps(dict(setting.dataset))
+    return {"do": do, "store": place, "dataset": dataset, "codes": dict(context.codes)}
 
 
 def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | None) -> Runtime:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 
-from dpbench.grid import stages
+from dpbench.grid import own_checks, stages
 from dpbench.grid.channel import Channel, Message, Page, Printed, Work
 from dpbench.grid.failures import described, status_of
 from dpbench.grid.limits import peak_memory_mb, reset_peak_memory
@@ -27,6 +27,7 @@ DO: dict[str, Callable[[Message, Work], None]] = {
     "release": stages.make_release,
     "model": stages.fit_model,
     "metrics": stages.score_fit,
+    "mechanism": own_checks.serve,
 }
 
 

@@ -1,6 +1,6 @@
 """Marginals of any attributes from a calibrated junction tree.
 
-All pairs at once: over each directed edge of the tree travel the laws of the attributes behind it given the
+All pairs at once: over each directed edge of the tree travel the distributions of the attributes behind it given the
 separator; a matrix product carries them over the next clique, or turns them into the table of a pair.
 
 **Source**: out-of-clique queries on a calibrated tree (Koller and Friedman 2009, section 10.3.3).
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .blocks import summed_axes
+from .blocks import NO_ROWS, summed_axes
 from .measurements import Array
 from .oracle import Oracle
+from .sums import summed
 from .trees import bits, cells
 
-NOTHING = 1e-40  # counts below it are none: products of such numbers become subnormal, which is slow
-MOST_CELLS = 8_000_000  # of the laws carried at once over the widest separator (64 MB)
+MOST_CELLS = 8_000_000  # of the distributions carried at once over the widest separator (64 MB)
 
 
 class Tables:
@@ -35,12 +35,12 @@ class Tables:
             homes = [k for k, c in enumerate(tree.cliques) if mask & ~c == 0]
             if fit:
                 source = min(fit, key=lambda m: cells(m, shape))
-                table = self._known[source].sum(axis=summed_axes(source, mask))
+                table = summed(self._known[source], summed_axes(source, mask))
             else:
                 k = min(homes, key=lambda k: (cells(tree.cliques[k], shape), k))
                 table = self.oracle.blocks[k].onto(mask)
             known = np.array(table)
-            np.putmask(known, known < NOTHING, 0.0)
+            np.putmask(known, known < NO_ROWS, 0.0)
             self._known[mask] = known
         return self._known[mask]
 
@@ -110,12 +110,12 @@ def parts(oracle: Oracle) -> list[int]:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Laws that cross a separator together: p(s = v | separator) = (parts[s] @ laws)[v, cell].
+    """Laws that cross a separator together: p(s = v | separator) = (parts[s] @ distributions)[v, cell].
 
-    **Shapes**: laws (m, cells of the separator); parts[s] (size of s, m).
+    **Shapes**: distributions (m, cells of the separator); parts[s] (size of s, m).
     """
 
-    laws: Array
+    distributions: Array
     parts: dict[int, Array]
 
 
@@ -163,14 +163,14 @@ class Travel:
                 for bundle in self._over(k, j):
                     here = [s for s in bundle.parts if s in names]
                     if here:
-                        law = product(bundle.laws, separator, joint, 1 << target, self.shape)
+                        distribution = product(bundle.distributions, separator, joint, 1 << target, self.shape)
                         for source in here:
-                            table = bundle.parts[source] @ law
+                            table = bundle.parts[source] @ distribution
                             found[1 << source | 1 << target] = table if source < target else table.T
         return found
 
     def _over(self, k: int, j: int) -> list[Bundle]:
-        """All attributes carried over the edge, as bundles of laws given its separator."""
+        """All attributes carried over the edge, as bundles of distributions given its separator."""
         if (k, j) in self.crossing:
             return self.crossing[k, j]
         names, separator = self.carried[k, j], self.tree.cliques[k] & self.tree.cliques[j]
@@ -188,11 +188,11 @@ class Travel:
                 kept = {s: part for s, part in bundle.parts.items() if s in here}
                 if kept:
                     joint = self.tables.inside(before | separator)
-                    counts = product(bundle.laws, before, joint, separator, self.shape)
+                    counts = product(bundle.distributions, before, joint, separator, self.shape)
                     bundles.append(Bundle(_ratio(counts, weight), kept))
-        if sum(len(b.laws) for b in bundles) > weight.size:
+        if sum(len(b.distributions) for b in bundles) > weight.size:
             # A narrow separator: from here on its own cells travel, instead of all that is behind it.
-            parts = {s: part @ b.laws for b in bundles for s, part in b.parts.items()}
+            parts = {s: part @ b.distributions for b in bundles for s, part in b.parts.items()}
             bundles = [Bundle(np.eye(weight.size), parts)]
         self.crossing[k, j] = bundles
         return bundles
@@ -232,8 +232,8 @@ def _gathered(tables: Tables, root: int, mask: int) -> Array:
             below = tables.inside(separator)
             joint = _joined(tables, k, inbox.get(k, []), separator | here)
             below = below[tuple(slice(None) if separator >> i & 1 else None for i in bits(separator | here))]
-            law = np.divide(joint, below, out=np.zeros(joint.shape), where=below > 0)
-            inbox.setdefault(tree.parents[k], []).append((separator | here, law))
+            distribution = np.divide(joint, below, out=np.zeros(joint.shape), where=below > 0)
+            inbox.setdefault(tree.parents[k], []).append((separator | here, distribution))
     raise AssertionError("every part has its root in the order")
 
 

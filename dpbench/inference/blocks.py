@@ -3,18 +3,20 @@
 Two ways to hold the product. `Dense` fills the clique's whole table. `Triple` never does: the attributes
 fall into groups R, A, B, C so that every table lies in R+A+B, R+A+C or R+B+C; with X, Y, Z the products on these
 three, the marginal on R+A+B is X * (Y Z^T), one matrix product per cell of R, and so on. It needs the
-memory of three faces instead of the box, and the arithmetic runs at the speed of matrix multiplication.
+memory of three faces instead of the box, and the arithmetic runs at the speed of matrix multiplication. A face is
+a product of weights: exponentials are taken of its small inputs alone.
 
 All buffers exist before the first step; an input is a view of the buffer where its values will appear.
 """
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
 
 from .measurements import Array
-from .sums import Addition, Summation
+from .sums import Addition, Scaling, Summation, summed
 from .trees import bits, cells
 
 # Faces hold weights exp(CUT) to exp(PEAK), or 0: a product of three neither overflows nor becomes subnormal (which is
@@ -22,6 +24,7 @@ from .trees import bits, cells
 CUT, PEAK, SLIGHT, LEAST = -230.0, 200.0, 1e-200, 1e89
 NOTHING = 1e-12  # share of the weight that may be lost where a product of faces has vanished
 MOST_FAILURES = 3
+NO_ROWS = 1e-40  # counts below it are none: products of such numbers become subnormal, which is slow
 
 
 def spread(table: Array, mask: int, scope: int) -> Array:
@@ -35,11 +38,43 @@ def summed_axes(scope: int, kept: int) -> tuple[int, ...]:
     return tuple(a for a, i in enumerate(bits(scope)) if not kept >> i & 1)
 
 
+class Factor:
+    """A positive table: exp(logs), or weights * exp(constant), the weights at most 1.
+
+    Its sender sets one of the two; a receiver that needs the other has it made.
+    """
+
+    def __init__(self, logs: Array) -> None:
+        self.logs, self.weights = logs, np.empty(logs.shape)
+        self.constant: float | None = None  # None: the logarithms are what was sent
+
+    def send_weights(self, weights: Array, constant: float) -> None:
+        """Set it to weights * exp(constant); the greatest weight may be any number above 0."""
+        peak = float(weights.max())
+        np.multiply(weights, 1 / peak, out=self.weights)
+        self.constant = constant + math.log(peak)
+
+    def make_logs(self) -> None:
+        """Fill `logs`."""
+        if self.constant is not None:
+            np.log(self.weights, out=self.logs)
+            np.add(self.logs, self.constant, out=self.logs)
+
+    def make_weights(self) -> float:
+        """Fill `weights`; returns the constant."""
+        if self.constant is not None:
+            return self.constant
+        peak = float(self.logs.max())
+        np.subtract(self.logs, peak, out=self.weights)
+        np.exp(self.weights, out=self.weights)
+        return peak
+
+
 class Dense:
     """One filled table over `scope`, its axes ascending; `layout` is the order of the axes in memory.
 
-    Inputs are logarithms. `collect` leaves the law of the rest given the separator; `distribute` multiplies by
-    the separator's marginal: nothing is divided by a number that may be zero, whatever the potentials.
+    The product is taken in logarithms. `collect` leaves the distribution of the rest given the separator; `distribute`
+    multiplies by the separator's marginal: nothing is divided by a number that may be zero, whatever the potentials.
     """
 
     def __init__(self, scope: int, shape: tuple[int, ...], layout: Sequence[int] | None = None) -> None:
@@ -50,26 +85,30 @@ class Dense:
         self.table = self.buffer.transpose([layout.index(i) for i in axes])
         self.logs = Addition(self.buffer, layout, shape)
         self.marginals = Summation(self.buffer, layout, shape)
+        self.inputs: list[Factor] = []
         self.summed: tuple[int, ...] = tuple(range(len(axes)))
-        self.message: Array = np.empty(())
+        self.message = Factor(np.empty(()))
         self.marginal: Array = np.empty(())
 
-    def attach(self, mask: int, logs: Array) -> None:
-        """Add a table of logarithms over `mask` to the product."""
-        self.logs.attach(mask, logs)
+    def attach(self, mask: int, factor: Factor) -> None:
+        """Add a factor over `mask` to the product."""
+        self.inputs.append(factor)
+        self.logs.attach(mask, factor.logs)
 
     def emit(self, mask: int, out: Array) -> None:
         """Write the marginal over `mask` to `out` at every sweep."""
         self.marginals.emit(mask, out)
 
-    def link(self, separator: int, message: Array, marginal: Array) -> None:
-        """Where the logarithm of the sum onto `separator` goes, and where its marginal will come from."""
+    def link(self, separator: int, message: Factor, marginal: Array) -> None:
+        """Where the sum onto `separator` goes, and where its marginal will come from."""
         self.summed = summed_axes(self.scope, separator)
-        self.message = spread(message, separator, self.scope)
+        self.message = message
         self.marginal = spread(marginal, separator, self.scope)
 
     def collect(self) -> None:
         """The sweep up: multiply the inputs and send the sum onto the separator."""
+        for factor in self.inputs:
+            factor.make_logs()
         self.logs.fill()
         peaks = np.maximum.reduce(self.table, axis=self.summed, keepdims=True)
         np.subtract(self.table, peaks, out=self.table)
@@ -78,10 +117,12 @@ class Dense:
         np.divide(self.table, sums, out=self.table)
         np.log(sums, out=sums)
         np.add(sums, peaks, out=sums)
-        self.message[...] = sums.reshape(self.message.shape)
+        self.message.logs[...] = sums.reshape(self.message.logs.shape)
+        self.message.constant = None
 
     def distribute(self) -> bool:
         """The sweep down: bring in the separator's marginal and write the outputs."""
+        np.putmask(self.marginal, self.marginal < NO_ROWS, 0.0)
         np.multiply(self.table, self.marginal, out=self.table)
         self.marginals.write()
         return True
@@ -98,63 +139,86 @@ class Dense:
 
     def onto(self, mask: int) -> Array:
         """The marginal over `mask`, axes ascending."""
-        return np.asarray(self.table.sum(axis=summed_axes(self.scope, mask)))
+        return summed(self.table, summed_axes(self.scope, mask))
 
-    def holds(self, mask: int) -> bool:
-        """Whether a table over `mask` fits in."""
-        return mask & ~self.scope == 0
+
+class Face:
+    """A product of factors, its axes in the order `layout`, as weights of at most exp(PEAK); and the marginal on it."""
+
+    def __init__(self, layout: Sequence[int], shape: tuple[int, ...]) -> None:
+        self.scope = sum(1 << i for i in layout)
+        self.buffer, self.product = (np.empty([shape[i] for i in layout]) for _ in range(2))
+        self.table = self.product.transpose(np.argsort(layout))
+        self.inputs: list[Factor] = []
+        self.weights = Addition(self.buffer, layout, shape, by=np.multiply)
+        self.weights.attach(0, np.asarray(math.exp(PEAK)))
+        self.marginals = Summation(self.product, layout, shape)
+        self.scaling = Scaling(layout, shape)
+
+    def attach(self, mask: int, factor: Factor) -> None:
+        """Multiply by a factor over `mask`, too."""
+        self.inputs.append(factor)
+        self.weights.attach(mask, factor.weights)
+
+    def fill(self) -> float:
+        """The weights, from the inputs; returns the logarithm of the constant taken out."""
+        constant = sum(factor.make_weights() for factor in self.inputs) - PEAK
+        self.weights.fill()
+        if math.prod(float(factor.weights.min()) for factor in self.inputs) < math.exp(CUT - PEAK):
+            np.putmask(self.buffer, self.buffer < math.exp(CUT), 0.0)
+        return constant
+
+    def scale(self, ratio: Array, separator: int) -> None:
+        """Multiply the weights and the marginal by a table over the separator."""
+        factor = self.scaling.spread(ratio, separator)
+        np.multiply(self.product, factor, out=self.product)
+        np.multiply(self.buffer, factor, out=self.buffer)
+        np.putmask(self.buffer, self.buffer < SLIGHT, 0.0)
 
 
 class Triple:
     """Three faces X, Y, Z of the box R x A x B x C; see the head of this file.
 
-    The greatest logarithm along every line of a face is first moved into the line's own term, and these terms into
-    X, so that faces that disagree strongly (large values of opposite sign) do not vanish one by one. Where they do
-    vanish on cells that turn out to have weight, `distribute` says so; `fill` then puts the whole table in place.
+    Faces that disagree strongly, by hundreds of nats, have a product that vanishes on cells which turn out to have
+    weight. Then `distribute` says so; `fill` puts the whole table, made from logarithms, in place.
     """
 
     def __init__(self, scope: int, shape: tuple[int, ...], groups: tuple[int, int, int, int]) -> None:
         self.scope, self.shape = scope, shape
-        self._inputs: list[tuple[int, Array]] = []
+        self._inputs: list[tuple[int, Factor]] = []
         self._outputs: list[tuple[int, Array]] = []
-        self._link: tuple[int, Array, Array] = (0, np.empty(()), np.empty(()))
+        self._link: tuple[int, Factor, Array] = (0, Factor(np.empty(())), np.empty(()))
         self._filled: Dense | None = None
         self._failures = 0
         r, a, b, c = groups
         nr, na, nb, nc = (cells(g, shape) for g in groups)
-        layouts = [bits(r) + bits(p) + bits(q) for p, q in ((a, b), (a, c), (b, c))]
-        self.faces = [
-            Dense(mask, shape, order) for mask, order in zip((r | a | b, r | a | c, r | b | c), layouts, strict=True)
-        ]
-        x, y, z = (f.buffer for f in self.faces)
-        self.x, self.y, self.z = x.reshape(nr, na, nb), y.reshape(nr, na, nc), z.reshape(nr, nb, nc)
-        buffers = [np.empty_like(f.buffer) for f in self.faces]
-        self.products = [m.reshape(t.shape) for m, t in zip(buffers, (self.x, self.y, self.z), strict=True)]
-        self.seen = [m.transpose([o.index(i) for i in sorted(o)]) for m, o in zip(buffers, layouts, strict=True)]
-        self.marginals = [Summation(m, o, shape) for m, o in zip(buffers, layouts, strict=True)]
+        self.layout = bits(r) + bits(a) + bits(b) + bits(c)
+        self.faces = [Face(bits(r) + bits(p) + bits(q), shape) for p, q in ((a, b), (a, c), (b, c))]
+        sides = [(nr, na, nb), (nr, na, nc), (nr, nb, nc)]
+        self.x, self.y, self.z = (f.buffer.reshape(n) for f, n in zip(self.faces, sides, strict=True))
+        self.products = [f.product.reshape(n) for f, n in zip(self.faces, sides, strict=True)]
         self.at_up = 0
         self.sums: Array = np.empty(())
         self.fresh = [False] * 3
 
     def _face(self, mask: int) -> int:
-        fit = [k for k in range(3) if self.faces[k].holds(mask)]
+        fit = [k for k, face in enumerate(self.faces) if mask & ~face.scope == 0]
         return min(fit, key=lambda k: self.faces[k].buffer.size)
 
-    def attach(self, mask: int, logs: Array) -> None:
-        """Add a table of logarithms over `mask` to the product."""
-        self._inputs.append((mask, logs))
-        self.faces[self._face(mask)].attach(mask, logs)
+    def attach(self, mask: int, factor: Factor) -> None:
+        """As `Dense.attach`."""
+        self._inputs.append((mask, factor))
+        self.faces[self._face(mask)].attach(mask, factor)
 
     def emit(self, mask: int, out: Array) -> None:
         """Write the marginal over `mask` to `out` at every sweep."""
         self._outputs.append((mask, out))
-        self.marginals[self._face(mask)].emit(mask, out)
+        self.faces[self._face(mask)].marginals.emit(mask, out)
 
-    def link(self, separator: int, message: Array, marginal: Array) -> None:
+    def link(self, separator: int, message: Factor, marginal: Array) -> None:
         """As `Dense.link`."""
         self._link = (separator, message, marginal)
         self.at_up = self._face(separator)
-        self.faces[self.at_up].link(separator, message, marginal)
 
     @property
     def filled(self) -> bool:
@@ -165,8 +229,8 @@ class Triple:
         """Use the whole table in the next sweep, and for good after `MOST_FAILURES`."""
         self._failures += failures
         self._filled = Dense(self.scope, self.shape)
-        for mask, logs in self._inputs:
-            self._filled.attach(mask, logs)
+        for mask, factor in self._inputs:
+            self._filled.attach(mask, factor)
         for mask, out in self._outputs:
             self._filled.emit(mask, out)
         self._filled.link(*self._link)
@@ -175,31 +239,6 @@ class Triple:
         """Back to the faces, unless they have failed too often."""
         if self._failures < MOST_FAILURES:
             self._filled = None
-
-    def _weights(self) -> float:
-        """Faces from logarithms to weights; returns the logarithm of the constant taken out."""
-        x, y, z = self.x, self.y, self.z
-        terms = []
-        for face in (x, y, z):
-            rows = face.max(axis=2, keepdims=True)
-            np.subtract(face, rows, out=face)
-            columns = face.max(axis=1, keepdims=True)
-            np.subtract(face, columns, out=face)
-            terms.append((rows, columns))
-        of_a, of_b = terms[0][0] + terms[1][0], terms[0][1] + terms[2][0].transpose(0, 2, 1)
-        of_c = terms[1][1] + terms[2][1]
-        peak_b, peak_c = of_b.max(axis=2, keepdims=True), of_c.max(axis=2, keepdims=True)
-        of_a += peak_b + peak_c
-        constant = float(of_a.max())
-        of_a -= constant
-        x += of_a
-        x += of_b - peak_b
-        y += of_c - peak_c
-        for face in (x, y, z):
-            np.add(face, PEAK, out=face)
-            np.putmask(face, face < CUT, -np.inf)
-            np.exp(face, out=face)
-        return constant - 3 * PEAK
 
     def _marginal(self, face: int) -> None:
         x, y, z, out = self.x, self.y, self.z, self.products[face]
@@ -212,60 +251,54 @@ class Triple:
         else:
             np.matmul(x.transpose(0, 2, 1), y, out=out)
             np.multiply(out, z, out=out)
+        self.fresh[face] = True
 
     def collect(self) -> None:
         """The sweep up: multiply the inputs and send the sum onto the separator."""
         if self._filled is not None:
             return self._filled.collect()
-        for face in self.faces:
-            face.logs.fill()
-        constant = self._weights()
+        constant = sum(face.fill() for face in self.faces)
         self._marginal(self.at_up)
+        separator, message, _ = self._link
         up = self.faces[self.at_up]
-        self.sums = np.add.reduce(self.seen[self.at_up], axis=up.summed, keepdims=True)
-        np.maximum(self.sums, LEAST, out=self.sums)
-        up.message[...] = (np.log(self.sums) + constant).reshape(up.message.shape)
+        self.sums = np.maximum(summed(up.table, summed_axes(up.scope, separator)), LEAST)
+        message.send_weights(self.sums, constant)
 
     def distribute(self) -> bool:
         """Write the marginals; False if weight is due on cells where the faces' product has vanished."""
         if self._filled is not None:
             return self._filled.distribute()
-        up = self.faces[self.at_up]
-        due = np.where(self.sums <= LEAST, up.marginal, 0.0)
-        if due.max() > NOTHING * up.marginal.max():
+        separator, _, marginal = self._link
+        np.putmask(marginal, marginal < NO_ROWS, 0.0)
+        due = np.where(self.sums <= LEAST, marginal, 0.0)
+        if due.max() > NOTHING * marginal.max():
             return False
-        ratio = up.marginal / self.sums
-        np.multiply(up.table, ratio, out=up.table)
-        np.putmask(up.buffer, up.buffer < SLIGHT, 0.0)
-        np.multiply(self.seen[self.at_up], ratio, out=self.seen[self.at_up])
+        self.faces[self.at_up].scale(marginal / self.sums, separator)
         self.fresh = [k == self.at_up for k in range(3)]
-        for k, marginals in enumerate(self.marginals):
-            if marginals.outputs:
-                if k != self.at_up:
+        for k, face in enumerate(self.faces):
+            if face.marginals.outputs:
+                if not self.fresh[k]:
                     self._marginal(k)
-                    self.fresh[k] = True
-                marginals.write()
+                face.marginals.write()
         return True
 
     def belief(self) -> Array:
         """The whole table, axes ascending."""
         if self._filled is not None:
             return self._filled.table
-        x, y, z = (spread(f.table, f.scope, self.scope) for f in self.faces)
-        table = np.asarray(x * y)
-        table *= z
-        return table
+        table = self.y[:, :, None, :] * self.z[:, None, :, :]
+        table *= self.x[:, :, :, None]
+        return table.reshape([self.shape[i] for i in self.layout]).transpose(np.argsort(self.layout))
 
     def onto(self, mask: int) -> Array:
         """The marginal over `mask`, axes ascending."""
         if self._filled is not None or not self.holds(mask):
-            return np.asarray(self.belief().sum(axis=summed_axes(self.scope, mask)))
+            return summed(self.belief(), summed_axes(self.scope, mask))
         k = self._face(mask)
         if not self.fresh[k]:
             self._marginal(k)
-            self.fresh[k] = True
-        return np.asarray(self.seen[k].sum(axis=summed_axes(self.faces[k].scope, mask)))
+        return summed(self.faces[k].table, summed_axes(self.faces[k].scope, mask))
 
     def holds(self, mask: int) -> bool:
         """Whether a table over `mask` fits in."""
-        return any(face.holds(mask) for face in self.faces)
+        return any(mask & ~face.scope == 0 for face in self.faces)

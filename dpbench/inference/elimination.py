@@ -18,12 +18,14 @@ from operator import and_, or_
 
 import numpy as np
 
-from .blocks import summed_axes
+from .blocks import spread, summed_axes
 from .counts import Cells, Counts
 from .measurements import Array
 from .oracle import Oracle
+from .sums import summed
 from .trees import bits, cells
 
+TINY = 1e-290  # a count: below it nothing is divided
 MOST_CELLS = 2_000_000  # of a table that several sets share (16 MB): a larger one waits until less of it is needed
 
 
@@ -95,7 +97,7 @@ class Forest:
         """The marginal over what two neighbours share."""
         k = min(k, j, key=lambda n: self.tables[n].size)
         axes = summed_axes(self.scopes[k], shared)
-        return np.add.reduce(self.tables[k], axis=axes) if axes else self.tables[k]
+        return summed(self.tables[k], axes) if axes else self.tables[k]
 
     def _sum_out(self, gone: int) -> None:
         """Eliminate what one node alone holds; a node within a neighbour is left to it."""
@@ -109,7 +111,7 @@ class Forest:
             near = self.near[k]
             homes = [j for j in near if kept & ~self.scopes[j] == 0]
             if kept and not homes:
-                self.tables[k] = np.add.reduce(self.tables[k], axis=summed_axes(self.scopes[k], kept))
+                self.tables[k] = summed(self.tables[k], summed_axes(self.scopes[k], kept))
                 self.scopes[k] = kept
                 continue
             del self.scopes[k], self.tables[k], self.near[k]
@@ -137,10 +139,13 @@ class Forest:
         """One node of two neighbours, without what is to be eliminated and only they hold."""
         a, b, over = self.scopes[k], self.scopes[j], self._over(k, j, gone)
         kept, left, right = bits(a & b & ~over), bits(a & ~b), bits(b & ~a)
-        below = self._onto(k, j, a & b)[tuple(slice(None) if a >> i & 1 else None for i in bits(b))]
-        law = np.divide(self.tables[j], below, out=np.zeros(self.tables[j].shape), where=below > 0)
-        first = self._matrix(self.tables[k], a, kept, left, bits(over))
-        table = first @ self._matrix(law, b, kept, bits(over), right)
+        below = np.maximum(self._onto(k, j, a & b), TINY)  # 0 / TINY is 0
+        one, other = self.tables[k], self.tables[j]
+        if one.size < other.size:
+            one = one / spread(below, a & b, a)
+        else:
+            other = other / spread(below, a & b, b)
+        table = self._matrix(one, a, kept, left, bits(over)) @ self._matrix(other, b, kept, bits(over), right)
         names = (*kept, *left, *right)
         self.scopes[k] = scope = (a | b) & ~over
         self.tables[k] = table.reshape([self.shape[i] for i in names]).transpose([names.index(i) for i in bits(scope)])

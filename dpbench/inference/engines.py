@@ -70,6 +70,9 @@ class Engine(Protocol):
     ) -> Model:
         """The model that fits the measurements. `warm_start`: one of the same engine, to begin from."""
 
+    def update(self, sizes: Mapping[str, int], measurements: Sequence[Measurement], model: Model) -> Model:
+        """Faster than `estimate`, and near enough to choose what is measured next. `model`: of all but the last."""
+
     def smallest_mb(self, sizes: Mapping[str, int]) -> float:
         """Size in MB of the model of the one-way marginals alone."""
 

@@ -50,7 +50,7 @@ class Generator:
         self.draw()
 
     def draw(self) -> None:
-        """Another z, from the standard normal law."""
+        """Another z, from the standard normal distribution."""
         self.z = torch.from_numpy(self.rng.standard_normal(self.shape, dtype=np.float32)).to(self.device)
 
     def logits(self) -> Laws:

@@ -22,24 +22,26 @@ from .trees import BYTES_PER_CELL, BYTES_PER_MB
 class HistogramModel(Model):
     """The probability of each cell of the domain, times a total.
 
-    **Shapes**: `law` has the shape of all `sizes`, and sums to 1.
+    **Shapes**: `distribution` has the shape of all `sizes`, and sums to 1.
     """
 
-    law: Array = field(repr=False)
+    distribution: Array = field(repr=False)
 
     @classmethod
     def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> HistogramModel:
         """The model that `state` described, which samples and answers to the same bits."""
-        sizes, law = {name: int(size) for name, size in data["sizes"]}, arrays["law"]
-        if law.shape != tuple(sizes.values()):
-            raise InferenceError(f"a table of the shape {law.shape} is not over levels of {tuple(sizes.values())}")
-        return cls(sizes, data["total"], data["iterations"], data["loss"], law)
+        sizes, distribution = {name: int(size) for name, size in data["sizes"]}, arrays["law"]
+        if distribution.shape != tuple(sizes.values()):
+            raise InferenceError(
+                f"a table of the shape {distribution.shape} is not over levels of {tuple(sizes.values())}"
+            )
+        return cls(sizes, data["total"], data["iterations"], data["loss"], distribution)
 
     def state(self) -> State:
         """What `inference.load_model` needs: the table, and plain data."""
         sizes = [list(item) for item in self.sizes.items()]
         data = {"sizes": sizes, "total": self.total, "iterations": self.iterations, "loss": self.loss}
-        return {"model": "histogram", **data}, {"law": self.law}
+        return {"model": "histogram", **data}, {"law": self.distribution}
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -58,13 +60,13 @@ class HistogramModel(Model):
         wanted = tuple(dict.fromkeys(clique for clique in names if clique))
         if wanted:
             queries = QueryWorkload(self.sizes, wanted)
-            tables |= queries.tables(queries.of_histogram(self.law))
+            tables |= queries.tables(queries.of_histogram(self.distribution))
         return {clique: with_total(tables[clique], self.total) for clique in names}
 
     def sample(self, rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Synthetic rows (rows, d), by randomised rounding: each cell as often as expected, up to rounding."""
-        cells = rounded_column(self.law.reshape(1, -1), np.zeros(rows, dtype=np.int64), rng)
-        return np.stack(np.unravel_index(cells, self.law.shape), axis=1).astype(np.int64, copy=False)
+        cells = rounded_column(self.distribution.reshape(1, -1), np.zeros(rows, dtype=np.int64), rng)
+        return np.stack(np.unravel_index(cells, self.distribution.shape), axis=1).astype(np.int64, copy=False)
 
 
 def histogram_mb(sizes: Mapping[str, int]) -> float:

@@ -1,11 +1,11 @@
 """How to hold a maximal clique: fill its table, or split it into three faces, whichever costs less."""
 
 import functools
-import itertools
 import math
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from .blocks import Dense, Triple
 from .trees import bits, cells
@@ -27,7 +27,7 @@ def best_groups(shape: tuple[int, ...], masks: tuple[int, ...]) -> tuple[int, in
         units.sort(key=lambda u: cells(u, shape))
         units = [units[0] | units[1], *units[2:]]
     logs = np.log([cells(u, shape) for u in units])
-    labels = np.array(list(itertools.product(range(4), repeat=len(units))), dtype=np.int8)
+    labels = _labels(len(units))
     inside = [np.exp((labels == g) @ logs) for g in range(4)]
     fits = np.ones(len(labels), dtype=bool)
     for g in (1, 2, 3):
@@ -47,6 +47,12 @@ def best_groups(shape: tuple[int, ...], masks: tuple[int, ...]) -> tuple[int, in
     for unit, label in zip(units, labels[best], strict=True):
         found[int(label)] |= unit
     return found[0], found[1], found[2], found[3]
+
+
+@functools.lru_cache
+def _labels(count: int) -> npt.NDArray[np.int8]:
+    """All ways to put `count` things into four groups: (4**count, count)."""
+    return np.indices((4,) * count, dtype=np.int8).reshape(count, -1).T
 
 
 def make_block(scope: int, shape: tuple[int, ...], masks: Sequence[int]) -> Dense | Triple:

@@ -67,3 +67,7 @@ class Mbi:
         model = MarkovModel.calibrated(sizes, potentials, float(found.total), iterations=self.iterations, loss=0.0)
         loss = loss_of(measurements, model.answer(list(dict.fromkeys(m.clique for m in measurements))))
         return replace(model, loss=loss)
+
+    def update(self, sizes: Mapping[str, int], measurements: Sequence[Measurement], model: Model) -> MarkovModel:
+        """The estimate: all of its iterations are made."""
+        return self.estimate(sizes, measurements, model)

@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +28,11 @@ class Measurement:
     clique: Clique
     values: Array
     sigma: float
+
+    @cached_property
+    def residuals(self) -> dict[tuple[int, ...], Array]:
+        """`residuals` of its values: an adaptive mechanism asks for them in every round."""
+        return residuals(self.values)
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ def checked_sizes(sizes: Mapping[str, int], measurements: Sequence[Measurement])
     return whole
 
 
-def _components(table: Array) -> dict[tuple[int, ...], Array]:
+def residuals(table: Array) -> dict[tuple[int, ...], Array]:
     """Orthogonal (ANOVA) parts: for each subset S of the axes, the table summed over the other axes and
     centred along each axis of S. ||table||^2 = sum_S ||part_S||^2 / (cells of the other axes)."""
     parts: dict[tuple[int, ...], Array] = {(): table}
@@ -101,40 +107,67 @@ def _components(table: Array) -> dict[tuple[int, ...], Array]:
     return parts
 
 
-def fold(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> Target:
-    """One consistent table per distinct clique, by inverse variance, and the total.
+def combined(
+    sizes: Mapping[str, int], measurements: Sequence[Measurement]
+) -> tuple[dict[Clique, Array], dict[Clique, float]]:
+    """The residuals of all measured tables, each the inverse-variance mean over those that hold it, and its weight.
 
-    **Source**: every marginal table splits into orthogonal parts, one per subset of its attributes, and a
-    part has independent noise of one variance in each measurement that holds it; so the best linear unbiased
-    estimate is an inverse-variance mean part by part. For the empty subset this is the minimum-variance
-    unbiased total (variance of a table's sum = cells * sigma^2), floored at 1.
+    The weight is 1/variance of the noise of a cell, as it was before the residual was centred.
+
+    **Source**: a residual has independent noise of one variance in each measurement that holds it; so the best linear
+    unbiased estimate of a table is an inverse-variance mean, residual by residual (GReM-MLE of Mullins et al. 2024).
     """
     sums: dict[Clique, Array] = {}
     weights: dict[Clique, float] = {}
-    at_clique: dict[Clique, float] = {}
     for m in measurements:
-        weight = m.sigma**-2
-        at_clique[m.clique] = at_clique.get(m.clique, 0.0) + weight
-        for axes, part in _components(m.values).items():
-            subset = tuple(m.clique[a] for a in axes)
-            others = math.prod(sizes[name] for name in m.clique if name not in subset)
-            share = weight / others
-            sums[subset] = sums.get(subset, 0.0) + share * part
-            weights[subset] = weights.get(subset, 0.0) + share
-    means = {subset: total / weights[subset] for subset, total in sums.items()}
-    total = max(1.0, float(means[()])) if means else 1.0
-    means[()] = np.asarray(total, dtype=np.float64)
-    tables = []
-    for clique in at_clique:
-        shape = tuple(int(sizes[name]) for name in clique)
-        table = np.zeros(shape, dtype=np.float64)
-        for count in range(len(clique) + 1):
-            for subset in itertools.combinations(clique, count):
+        add_residuals(sums, weights, sizes, m)
+    return {subset: total / weights[subset] for subset, total in sums.items()}, weights
+
+
+def add_residuals(
+    sums: dict[Clique, Array], weights: dict[Clique, float], sizes: Mapping[str, int], m: Measurement
+) -> list[Clique]:
+    """Add the residuals of a measurement, each times its weight, to the sums, and the weights; their cliques."""
+    found = []
+    for axes, part in m.residuals.items():
+        subset = tuple(m.clique[a] for a in axes)
+        others = math.prod(sizes[name] for name in m.clique if name not in subset)
+        share = m.sigma**-2 / others
+        sums[subset] = sums.get(subset, 0.0) + share * part
+        weights[subset] = weights.get(subset, 0.0) + share
+        found.append(subset)
+    return found
+
+
+def assembled(sizes: Mapping[str, int], parts: Mapping[Clique, Array], clique: Clique) -> Array:
+    """The marginal of a clique: the sum of its subsets' residuals, each spread evenly over the other attributes.
+
+    A residual that is not among the `parts` is 0, as in a uniform table.
+    """
+    table = np.zeros(tuple(int(sizes[name]) for name in clique), dtype=np.float64)
+    for count in range(len(clique) + 1):
+        for subset in itertools.combinations(clique, count):
+            if subset in parts:
                 others = math.prod(sizes[name] for name in clique if name not in subset)
                 view = tuple(int(sizes[name]) if name in subset else 1 for name in clique)
-                table += means[subset].reshape(view) / others
-        tables.append(table)
-    return Target(tuple(at_clique), tuple(tables), tuple(at_clique.values()), total)
+                table += parts[subset].reshape(view) / others
+    return table
+
+
+def fold(sizes: Mapping[str, int], measurements: Sequence[Measurement]) -> Target:
+    """One consistent table per distinct clique, by inverse variance (`combined`), and the total.
+
+    The residual of the empty subset is the minimum-variance unbiased total (variance of a table's sum = cells *
+    sigma^2), floored at 1.
+    """
+    means, _ = combined(sizes, measurements)
+    at_clique: dict[Clique, float] = {}
+    for m in measurements:
+        at_clique[m.clique] = at_clique.get(m.clique, 0.0) + m.sigma**-2
+    total = max(1.0, float(means[()])) if means else 1.0
+    means[()] = np.asarray(total, dtype=np.float64)
+    tables = tuple(assembled(sizes, means, clique) for clique in at_clique)
+    return Target(tuple(at_clique), tables, tuple(at_clique.values()), total)
 
 
 def loss_of(measurements: Sequence[Measurement], answers: Mapping[Clique, Array]) -> float:

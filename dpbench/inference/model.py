@@ -25,11 +25,12 @@ class MarkovModel(Model):
     """A distribution that factorises over a junction tree, times a total.
 
     **Shapes**: `potentials[c]` and `pulls[c]` (weighted residuals, for a warm start; none in a loaded model) have the
-    sizes of measured clique c's attributes.
+    sizes of measured clique c's attributes. `moves`: of the solver, for a warm start; flat over all potentials.
     """
 
     potentials: Mapping[Clique, Array] = field(repr=False)
     pulls: Mapping[Clique, Array] = field(repr=False)
+    moves: Sequence[tuple[Array, Array]] = field(repr=False)
     oracle: Oracle = field(repr=False)
 
     @classmethod
@@ -47,7 +48,7 @@ class MarkovModel(Model):
         oracle = oracle_of(sizes, list(potentials))
         oracle.fill(filled)
         oracle.calibrate(np.concatenate([np.zeros(0), *(table.ravel() for table in potentials.values())]), total)
-        return cls(sizes, total, iterations, loss, potentials, {}, oracle)
+        return cls(sizes, total, iterations, loss, potentials, {}, (), oracle)
 
     @classmethod
     def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> MarkovModel:

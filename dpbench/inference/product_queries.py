@@ -1,8 +1,8 @@
 """Some queries of a workload, asked of a mixture of product distributions: their answers, and the derivatives.
 
-**Shapes**: K components over attributes of W levels in all; `laws` (W, K) and `logits` (W, K) have the levels of an
-attribute in neighbouring rows. This is the other way round than in `products`, since a query takes single levels. They
-may be float32, in which a step of K = 1,000 takes a third of the time.
+**Shapes**: K components over attributes of W levels in all; `distributions` (W, K) and `logits` (W, K) have the levels
+of an attribute in neighbouring rows. This is the other way round than in `products`, since a query takes single levels.
+They may be float32, in which a step of K = 1,000 takes a third of the time.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class ProductQueries:
     columns: Places
     levels: int
 
-    def entries(self, laws: Laws) -> Laws:
+    def entries(self, distributions: Laws) -> Laws:
         """The entries (k, t, K) whose products the answers are, 1 for none."""
-        entries: Laws = np.concatenate([laws, np.ones_like(laws[:1])])[self.columns.T]
+        entries: Laws = np.concatenate([distributions, np.ones_like(distributions[:1])])[self.columns.T]
         return entries
 
     def answers(self, entries: Laws) -> Array:
@@ -44,19 +44,19 @@ class ProductQueries:
         return np.asarray(np.prod(entries, axis=0).mean(axis=1), dtype=float)
 
     def slope(self, entries: Laws, slopes: Array) -> Laws:
-        """The derivative by the laws (W, K) of what has the derivatives `slopes` (t,) by the answers."""
+        """The derivative by the distributions (W, K) of what has the derivatives `slopes` (t,) by the answers."""
         weights = (slopes / entries.shape[2]).astype(entries.dtype)[:, None]
         others = [weights * np.prod(np.delete(entries, j, axis=0), axis=0) for j in range(len(entries))]
         found: Laws = self._places @ np.concatenate(others)
         return found[:-1]
 
-    def slope_at(self, laws: Laws, slopes: Array) -> Laws:
-        """`slope` by their entries of these laws, some queries at a time where all have over `BLOCK` entries."""
-        most = max(BLOCK // (self.columns.shape[1] * laws.shape[1]), 1)
-        found = np.zeros_like(laws)
+    def slope_at(self, distributions: Laws, slopes: Array) -> Laws:
+        """`slope` by entries of these distributions, some queries at a time where all have over `BLOCK` entries."""
+        most = max(BLOCK // (self.columns.shape[1] * distributions.shape[1]), 1)
+        found = np.zeros_like(distributions)
         for i in range(0, len(slopes), most):
             some = ProductQueries(self.columns[i : i + most], self.levels)
-            found += some.slope(some.entries(laws), slopes[i : i + most])
+            found += some.slope(some.entries(distributions), slopes[i : i + most])
         return found
 
     @cached_property
@@ -68,21 +68,21 @@ class ProductQueries:
 
 
 def softmax(logits: Laws, sizes: Sequence[int]) -> Laws:
-    """The laws of the logits: those of one attribute in one component sum to 1."""
-    laws = np.empty_like(logits)
+    """The distributions of the logits: those of one attribute in one component sum to 1."""
+    distributions = np.empty_like(logits)
     for levels in _attributes(sizes):
-        part = laws[levels]
+        part = distributions[levels]
         np.subtract(logits[levels], logits[levels].max(axis=0), out=part)
         np.exp(part, out=part)
         part /= part.sum(axis=0)
-    return laws
+    return distributions
 
 
-def softmax_slope(laws: Laws, slope: Laws, sizes: Sequence[int]) -> Laws:
-    """The derivative by the logits of what has the derivative `slope` by the laws."""
-    found: Laws = laws * slope
+def softmax_slope(distributions: Laws, slope: Laws, sizes: Sequence[int]) -> Laws:
+    """The derivative by the logits of what has the derivative `slope` by the distributions."""
+    found: Laws = distributions * slope
     for levels in _attributes(sizes):
-        found[levels] -= laws[levels] * found[levels].sum(axis=0)
+        found[levels] -= distributions[levels] * found[levels].sum(axis=0)
     return found
 
 

@@ -66,11 +66,11 @@ def _halves(parts: Sequence[Array]) -> tuple[Array, Array]:
 
 
 def _joint(parts: Sequence[Array], K: int) -> Array:
-    """Each component's law of all its parts together: (K, m_1 m_2 ...)."""
-    law = parts[0] if parts else np.ones((K, 1))
+    """Each component's distribution of all its parts together: (K, m_1 m_2 ...)."""
+    distribution = parts[0] if parts else np.ones((K, 1))
     for part in parts[1:]:
-        law = (law[:, :, None] * part[:, None, :]).reshape(K, -1)
-    return law
+        distribution = (distribution[:, :, None] * part[:, None, :]).reshape(K, -1)
+    return distribution
 
 
 def _spread(slope: Array, parts: Sequence[Array]) -> list[Array]:

@@ -16,6 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from dpbench.data.counting import counted
+
 from .engines import Model
 from .measurements import Array, Clique, InferenceError, canonical
 from .products import BLOCK
@@ -87,25 +89,11 @@ class QueryWorkload:
         shapes = ([self.sizes[name] for name in clique] for clique in self.cliques)
         return {clique: part.reshape(shape) for clique, part, shape in zip(self.cliques, parts, shapes, strict=True)}
 
-    def of_rows(self, codes: npt.NDArray[np.integer[Any]], law: Array | None = None) -> Array:
-        """The answers of rows (n, d), n > 0: the exact counts of the cells divided by n, or sums of a law (n,)."""
-        columns = dict(zip(self.sizes, np.ascontiguousarray(codes.T, dtype=np.intp), strict=True))
-        answers, last = np.empty(len(self)), dict[Clique, Places]()
-        for clique, start, end in zip(self.cliques, self.starts, self.starts[1:], strict=False):
-            parts: dict[Clique, Places] = {}  # of the first attributes, which the next marginal may share: the cells
-            for k, name in enumerate(clique):
-                part = clique[: k + 1]
-                if part in last:
-                    cells = last[part]
-                elif k == 0:
-                    cells = columns[name]
-                else:
-                    cells = cells * self.sizes[name]
-                    cells += columns[name]
-                parts[part] = cells
-            answers[start:end] = np.bincount(cells, weights=law, minlength=end - start)
-            last = parts
-        if law is None:
+    def of_rows(self, codes: npt.NDArray[np.integer[Any]], distribution: Array | None = None) -> Array:
+        """The answers of rows (n, d), n > 0: the exact counts of the cells divided by n, or sums of weights (n,)."""
+        tables = counted(codes, self.sizes, self.cliques, distribution)
+        answers = np.concatenate([np.zeros(0), *(tables[clique].ravel() for clique in self.cliques)])
+        if distribution is None:
             answers /= len(codes)
         return answers
 
@@ -130,24 +118,27 @@ class QueryWorkload:
         `sizes`. Marginals that differ in their first attribute alone are one matrix product; more, where that would
         take temporaries of over `BLOCK` numbers.
         """
-        K, answers, laws = len(probabilities), np.empty(len(self)), np.ascontiguousarray(probabilities.T)
-        weight, ends = np.full((1, K), 1 / K, dtype=laws.dtype), np.cumsum(list(self.sizes.values()))[:-1]
-        laws_of, weighted = (dict(zip(self.sizes, np.split(law, ends), strict=True)) for law in (laws, weight * laws))
+        K, answers, distributions = len(probabilities), np.empty(len(self)), np.ascontiguousarray(probabilities.T)
+        weight, ends = np.full((1, K), 1 / K, dtype=distributions.dtype), np.cumsum(list(self.sizes.values()))[:-1]
+        distributions_of, weighted = (
+            dict(zip(self.sizes, np.split(distribution, ends), strict=True))
+            for distribution in (distributions, weight * distributions)
+        )
         order = sorted(range(len(self.cliques)), key=lambda i: self.cliques[i][1:])
         for tail, group in groupby(order, key=lambda i: self.cliques[i][1:]):
             places, start = list(group), 0
-            firsts = [laws_of[self.cliques[i][0]] for i in places]
-            sizes = [len(law) for law in firsts]
-            others = [weighted[tail[0]], *(laws_of[name] for name in tail[1:])] if tail else [weight]
+            firsts = [distributions_of[self.cliques[i][0]] for i in places]
+            sizes = [len(distribution) for distribution in firsts]
+            others = [weighted[tail[0]], *(distributions_of[name] for name in tail[1:])] if tail else [weight]
             for parts in _blocks(others, BLOCK // max(K, sum(sizes))):
-                law = parts[0]
+                distribution = parts[0]
                 for one in parts[1:]:
-                    law = (law[:, None] * one).reshape(-1, K)
-                found = np.concatenate(firsts) @ law.T
+                    distribution = (distribution[:, None] * one).reshape(-1, K)
+                found = np.concatenate(firsts) @ distribution.T
                 for i, part in zip(places, np.split(found, np.cumsum(sizes)[:-1]), strict=True):
                     table = answers[self.starts[i] : self.starts[i + 1]].reshape(len(part), -1)
-                    table[:, start : start + len(law)] = part
-                start += len(law)
+                    table[:, start : start + len(distribution)] = part
+                start += len(distribution)
         return answers
 
     def of_model(self, model: Model) -> Array:
@@ -156,18 +147,18 @@ class QueryWorkload:
         return np.concatenate([np.zeros(0), *(tables[clique].ravel() for clique in self.cliques)]) / model.total
 
 
-def _blocks(laws: Sequence[Array], most: int) -> Iterator[Sequence[Array]]:
-    """Parts of the laws (levels, K), which together have all combinations of their levels, in row-major order.
+def _blocks(distributions: Sequence[Array], most: int) -> Iterator[Sequence[Array]]:
+    """Parts of the distributions (levels, K), which together have all combinations of their levels, in row-major order.
 
     A part has `most` combinations, or one.
     """
-    several = [j for j, law in enumerate(laws) if len(law) > 1]
-    if not several or math.prod(map(len, laws)) <= most:
-        yield laws
+    several = [j for j, distribution in enumerate(distributions) if len(distribution) > 1]
+    if not several or math.prod(map(len, distributions)) <= most:
+        yield distributions
     else:
         j = several[0]
-        for half in np.array_split(laws[j], 2):
-            yield from _blocks([*laws[:j], half, *laws[j + 1 :]], most)
+        for half in np.array_split(distributions[j], 2):
+            yield from _blocks([*distributions[:j], half, *distributions[j + 1 :]], most)
 
 
 def _sum_out(table: Array, axes: list[int], wanted: Sequence[tuple[frozenset[int], int]], answers: Array) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .measurements import Array
+from .sums import summed
 from .trees import CliqueTree, bits
 
 Codes = npt.NDArray[np.int64]
@@ -21,7 +22,7 @@ def rounded_column(weights: Array, groups: Codes, rng: np.random.Generator) -> C
     present, local = np.unique(groups, return_inverse=True)
     chosen = weights[present]
     sums = chosen.sum(axis=1, keepdims=True)
-    # A group of no weight is met only through rounding of others; it has no law of its own: uniform.
+    # A group of no weight is met only through rounding of others; it has no distribution of its own: uniform.
     chosen = np.where(sums > 0, chosen, 1.0)
     steps = np.cumsum(chosen, axis=1)
     steps /= steps[:, -1:]
@@ -57,7 +58,7 @@ def sample_rows(
         known = [i for i in axes if done >> i & 1]
         for new in [i for i in axes if not done >> i & 1]:
             kept = [*known, new]
-            table = beliefs[k].sum(axis=tuple(a for a, i in enumerate(axes) if i not in kept))
+            table = summed(beliefs[k], [a for a, i in enumerate(axes) if i not in kept])
             rank = sorted(kept)
             table = table.transpose([rank.index(i) for i in kept]).reshape(-1, shape[new])
             groups = np.zeros(rows, dtype=np.int64)

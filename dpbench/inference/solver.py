@@ -4,10 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from .measurements import Array
 
+Moves = list[tuple[Array, Array]]  # steps of the potentials, and the changes of the marginals that they made
+
 MEMORY = 20
+MOST_UNEVEN = 5.0  # the gap of one table a cell, over the gap allowed, where a solution begins with known moves
 ARMIJO = 1e-4
 MOST_NATS = 20.0  # by which a residual of one sigma may change the logarithm of a cell in one proximal step
 ROUNDING = 1e-13  # of a dual value's own size: differences below it say nothing
@@ -18,13 +22,24 @@ class Problem:
     """minimise sum w/2 (m - y)^2 over marginals m of Markov random fields of this total.
 
     **Shapes**: `y`, `w` and potentials are flat over the cells of the factors; `calibrate(theta, total)` gives
-    log Z(theta) and a buffer with the marginals. `cells` counts the measured cells (the scale of the loss).
+    log Z(theta) and a buffer with the marginals. The table of a factor begins at each of `starts` (factors,).
     """
 
     calibrate: Callable[[Array, float], tuple[float, Array]]
     y: Array
     w: Array
     total: float
+    starts: npt.NDArray[np.intp]
+
+    def gap(self, slope: Array, even: bool) -> float:
+        """The duality gap, sum w/2 slope^2. `even`: or what the worst table makes of it, by `MOST_UNEVEN`."""
+        gaps = 0.5 * self.w * slope**2
+        whole = float(np.add.reduce(gaps))
+        if not even:
+            return whole
+        cells = np.diff(self.starts, append=slope.size)
+        worst = float((np.add.reduceat(gaps, self.starts) / cells).max())
+        return max(whole, worst * slope.size / MOST_UNEVEN)
 
 
 @dataclass
@@ -40,11 +55,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Solution:
-    """Potentials, the marginals they give, and the pull (strength * step) that the last proximal step ended with."""
+    """Potentials, the marginals they give, and the pull (strength * step) that the last proximal step ended with.
+
+    `moves`: the latest steps, each with the change of the marginals.
+    """
 
     theta: Array
     mu: Array
     pull: Array
+    moves: Moves
     iterations: int
 
 
@@ -99,11 +118,19 @@ def _search(problem: Problem, at: Point, step: Array, centre: Array, strength: f
     return at, used
 
 
-def _inner(problem: Problem, start: Point, centre: Array, strength: float, gap: float, left: int) -> tuple[Point, int]:
-    """Minimise the dual until its duality gap, sum w/2 slope^2, is at most `gap`."""
-    at, used, history = start, 0, _History()
+def _inner(
+    problem: Problem, start: Point, centre: Array, strength: float, gap: float, left: int, known: Moves
+) -> tuple[Point, int, Moves]:
+    """Minimise the dual until its duality gap is at most `gap`; its moves are added to the known.
+
+    Steps by known moves are long, and may leave a small table far off where large ones allow a large gap: then no
+    table's gap a cell may be more than `MOST_UNEVEN` times what is allowed.
+    """
+    at, used, moves, history = start, 0, list(known), _History()
     floor = strength / problem.w
-    while used < left and 0.5 * float(at.slope @ (problem.w * at.slope)) > gap:
+    for step, change in moves:
+        history.add(step, change + floor * step)
+    while used < left and problem.gap(at.slope, even=bool(known)) > gap:
         step = history.direction(at.slope, 1.0 / (at.mu + floor))
         if not at.slope @ step < 0:
             history.pairs.clear()
@@ -112,12 +139,15 @@ def _inner(problem: Problem, start: Point, centre: Array, strength: float, gap: 
         used += spent
         if new is at:
             break
+        moves.append((new.theta - at.theta, new.mu - at.mu))
         history.add(new.theta - at.theta, new.slope - at.slope)
         at = new
-    return at, used
+    return at, used, moves[-MEMORY:]
 
 
-def solve(problem: Problem, theta: Array, pull: Array, iterations: int, tolerance: float, guess: float) -> Solution:
+def solve(
+    problem: Problem, theta: Array, pull: Array, known: Moves, iterations: int, tolerance: float, guess: float
+) -> Solution:
     """Proximal-point iteration: each step adds strength * total * KL(p || p_previous) to the loss.
 
     **Source**: with p = exp(theta) as the minimiser of loss + strength * total * KL(p || p0), the dual in theta is
@@ -127,7 +157,8 @@ def solve(problem: Problem, theta: Array, pull: Array, iterations: int, toleranc
 
     The loss then exceeds its minimum by at most gap + strength * total * KL(p* || p0). Both are driven below
     `tolerance` times the number of cells. `guess` is a first guess of total * KL(p* || p0); `pull` of the
-    residuals w (y - mu) at the minimum, by which the dual is started (zero where nothing is known).
+    residuals w (y - mu) at the minimum, by which the dual is started (zero where nothing is known). `known`: moves
+    of an earlier solution, which tell of the curvature: it hardly depends on y.
     """
     allowed = tolerance * problem.y.size
     strength = max(allowed / max(guess, 1e-9), float(np.median(np.sqrt(problem.w))) / MOST_NATS)
@@ -136,10 +167,10 @@ def solve(problem: Problem, theta: Array, pull: Array, iterations: int, toleranc
         centre = _at(problem, theta, theta, strength)
         ahead = _at(problem, theta + pull / strength, theta, strength)
         start = ahead if ahead.value < centre.value else centre
-        new, spent = _inner(problem, start, theta, strength, allowed, iterations - used - 1)
+        new, spent, moves = _inner(problem, start, theta, strength, allowed, iterations - used - 1, known)
         used += spent + 1
         moved = float((new.theta - theta) @ new.mu) - problem.total * (new.log_z - centre.log_z)
         pull = strength * (new.theta - theta)
         theta = new.theta
         if strength * moved <= 2 * allowed or used >= iterations - 1:
-            return Solution(theta, new.mu, pull, used)
+            return Solution(theta, new.mu, pull, moves, used)

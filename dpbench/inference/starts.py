@@ -7,6 +7,7 @@ import numpy as np
 
 from .measurements import Array, Clique, Target
 from .oracle import Oracle
+from .residuals import on_simplex
 
 
 def independent(target: Target) -> Array:
@@ -19,11 +20,13 @@ def independent(target: Target) -> Array:
                 done.add(name)
                 others = tuple(a for a in range(table.ndim) if a != axis)
                 margin = table.sum(axis=others)
-                noise = math.sqrt(table.size / margin.size / weight)
-                floor = max(min(0.1 * noise, 0.1 * target.total / margin.size), 1e-9 * target.total)
-                logs = np.log(np.maximum(margin, floor))
+                logs = np.log(_floored(margin, math.sqrt(table.size / margin.size / weight), target.total))
                 np.add(potential, np.expand_dims(logs - logs.max(), others), out=potential)
-    return np.concatenate([t.ravel() for t in tables])
+    return np.concatenate([np.zeros(0), *(t.ravel() for t in tables)])
+
+
+def _floored(table: Array, noise: float, total: float) -> Array:
+    return np.maximum(table, max(min(0.1 * noise, 0.1 * total / table.size), 1e-9 * total))
 
 
 def carried(target: Target, old: Mapping[Clique, Array]) -> Array:
@@ -34,7 +37,16 @@ def carried(target: Target, old: Mapping[Clique, Array]) -> Array:
         for home in homes[:1]:
             sides = dict(zip(clique, values.shape, strict=True))
             tables[home] += values.reshape([sides.get(name, 1) for name in home])
-    return np.concatenate([t.ravel() for t in tables.values()])
+    return np.concatenate([np.zeros(0), *(t.ravel() for t in tables.values())])
+
+
+def matched(target: Target, place: int, now: Array) -> Array:
+    """Potentials that take the marginal `now` of the clique at this place to the best one by itself.
+
+    That is its noisy table on the simplex, cells floored at their noise.
+    """
+    best = _floored(on_simplex(target.tables[place], target.total), target.weights[place] ** -0.5, target.total)
+    return np.asarray(np.log(best / np.maximum(now, 1e-9 * target.total)))
 
 
 def divergence(oracle: Oracle, target: Target, mu: Array) -> float:

@@ -2,8 +2,8 @@
 
 numpy is slow where the innermost axis is short: in a table of ten attributes with two to twelve levels it sums or adds
 a cell in 5 to 20 ns. Here a sum over the innermost axes is a product with a matrix of zeros and ones, sums that several
-scopes have in common are taken once, and a table is added up from small scopes to large ones. The steps are planned
-once, for arrays that stay where they are.
+scopes have in common are taken once, and a table is added up (or multiplied) from small scopes to large ones. The
+steps are planned once, for arrays that stay where they are; `summed` takes one sum of any array.
 
 A set of attributes is the bits of an integer; a table over it has its attributes ascending. The arrays that are summed
 or filled have them in any `order`, the innermost last.
@@ -12,9 +12,10 @@ or filled have them in any `order`, the innermost last.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -24,9 +25,33 @@ from .trees import bits, cells
 # Cells of the innermost axes: so few are summed together with the next axis; so many are enough for numpy's own sum;
 # at most so many are multiplied by a matrix; so many an addition runs through.
 FEW, ENOUGH, MOST, TAIL = 8, 24, 1024, 32
+SMALL = 2048  # cells below which numpy's own sum is as quick as ours
 
 Step = Callable[[], object]
 Output = tuple[int, Array]
+
+
+def summed(table: Array, axes: Collection[int]) -> Array:
+    """The sum of a table over some of its axes, once: by matrix products, innermost axes first."""
+    if table.size < SMALL or not axes:
+        return np.asarray(np.add.reduce(table, axis=tuple(axes)))
+    order = sorted(range(table.ndim), key=lambda axis: -table.strides[axis])
+    left = np.ascontiguousarray(table.transpose(order))
+    for gone, run in reversed([(gone, list(run)) for gone, run in itertools.groupby(order, axes.__contains__)]):
+        if not gone:
+            continue
+        first = order.index(run[0])
+        del order[first : first + len(run)]
+        before, after = left.shape[:first], left.shape[first + len(run) :]
+        rows, width, last = math.prod(before), math.prod(table.shape[axis] for axis in run), math.prod(after)
+        if last == 1:
+            left = left.reshape(rows, width) @ np.ones(width)
+        elif width * last < ENOUGH:
+            left = left.reshape(rows, width * last) @ np.tile(np.eye(last), (width, 1))
+        else:
+            left = np.ones(width) @ left.reshape(rows, width, last)
+        left = left.reshape(before + after)
+    return left.transpose([order.index(axis) for axis in sorted(order)])
 
 
 class Summation:
@@ -102,9 +127,7 @@ class Summation:
         rows, width, last = self._cells(lead), self._cells(group), self._cells(tail)
         if not kept and last > 1 and (last >= ENOUGH or width * last > MOST):
             return partial(np.add.reduce, table.reshape(rows, width, last), axis=1, out=out.reshape(rows, last))
-        picks: Array = np.eye(last)
-        for i in reversed(group):
-            picks = np.asarray(np.kron(np.eye(self.shape[i]) if i in kept else np.ones((self.shape[i], 1)), picks))
+        picks = _picks(tuple((self.shape[i], i in kept) for i in group), last)
         if picks.shape[1] == 1:
             return partial(np.matmul, table.reshape(rows, width), picks[:, 0], out=out)
         return partial(np.matmul, table.reshape(rows, width * last), picks, out=out.reshape(rows, picks.shape[1]))
@@ -123,10 +146,13 @@ class Term:
 
 
 class Addition:
-    """`target`, a contiguous array whose axes are the attributes `order`, as the sum of the inputs."""
+    """`target`, a contiguous array whose axes are the attributes `order`, as the sum of the inputs, or their product.
 
-    def __init__(self, target: Array, order: Sequence[int], shape: tuple[int, ...]) -> None:
-        self.shape, self.order = shape, [i for i in order if shape[i] > 1]
+    `by`: np.add or np.multiply.
+    """
+
+    def __init__(self, target: Array, order: Sequence[int], shape: tuple[int, ...], by: np.ufunc = np.add) -> None:
+        self.shape, self.order, self.by = shape, [i for i in order if shape[i] > 1], by
         self.whole = sum(1 << i for i in self.order)
         self.target = target.reshape([shape[i] for i in self.order])
         self.inputs: list[Term] = []
@@ -149,7 +175,7 @@ class Addition:
 
     def _plan(self) -> None:
         """Steps that add two terms until one is left, those first whose sum has the fewest cells."""
-        terms, tail = self.inputs or [Term(0, np.zeros(()))], self._tail()
+        terms, tail = self.inputs or [Term(0, np.asarray(float(self.by.identity)))], tail_of(self.order, self.shape)
         while len(terms) > 1:
             one, other = min(itertools.combinations(terms, 2), key=lambda pair: self._cost(pair[0], pair[1], tail))
             terms = [term for term in terms if term is not one and term is not other]
@@ -162,26 +188,54 @@ class Addition:
         begun = any(term.table is self.target for term in (one, other))
         return cells(one.mask | other.mask | tail, self.shape), not begun
 
-    def _tail(self) -> int:
-        """The innermost axes that an addition should run through."""
-        tail = 0
-        for i in reversed(self.order):
-            if cells(tail, self.shape) >= TAIL:
-                break
-            tail |= 1 << i
-        return tail
-
     def _add(self, one: Term, other: Term, scope: int) -> Term:
         """Their sum, over `scope`: in a table of our own that has it already, in the target, or in a new one."""
         own = [term.table for term in (one, other) if term.own and term.mask == scope]
         table = self.target if scope == self.whole else np.empty([self.shape[i] for i in self.order if scope >> i & 1])
         out = own[0] if own else table
-        self._steps.append(partial(np.add, self._seen(one, scope), self._seen(other, scope), out=out))
+        self._steps.append(partial(self.by, self._seen(one, scope), self._seen(other, scope), out=out))
         return Term(scope, out, own=True)
 
     def _seen(self, term: Term, scope: int) -> Array:
         """A view that broadcasts against the axes of `scope`."""
         return term.table[(*(slice(None) if term.mask >> i & 1 else None for i in self.order if scope >> i & 1), ...)]
+
+
+@lru_cache(maxsize=10_000)
+def _picks(group: tuple[tuple[int, bool], ...], last: int) -> Array:
+    """The matrix of zeros and ones that sums the axes of a group, by size and whether they are kept; `last` cells stay.
+
+    **Shapes**: (cells of the group * last, cells of what is kept * last).
+    """
+    picks: Array = np.eye(last)
+    for size, kept in reversed(group):
+        picks = np.asarray(np.kron(np.eye(size) if kept else np.ones((size, 1)), picks))
+    return picks
+
+
+class Scaling:
+    """Views of a table that broadcast against an array whose axes are the attributes `order`, in long runs."""
+
+    def __init__(self, order: Sequence[int], shape: tuple[int, ...]) -> None:
+        self.order, self.shape = order, shape
+
+    def spread(self, table: Array, mask: int) -> Array:
+        """A copy of the table, over `mask`, repeated along the innermost axes."""
+        wide, axes = mask | tail_of(self.order, self.shape), bits(mask)
+        view = table.transpose([axes.index(i) for i in self.order if mask >> i & 1])
+        run = np.empty([self.shape[i] if wide >> i & 1 else 1 for i in self.order])
+        run[...] = view.reshape([self.shape[i] if mask >> i & 1 else 1 for i in self.order])
+        return run
+
+
+def tail_of(order: Sequence[int], shape: tuple[int, ...]) -> int:
+    """The innermost axes that an addition or a product should run through."""
+    tail = 0
+    for i in reversed(order):
+        if cells(tail, shape) >= TAIL:
+            break
+        tail |= 1 << i
+    return tail
 
 
 def squeezed(table: Array, mask: int, shape: tuple[int, ...]) -> Array:

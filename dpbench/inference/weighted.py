@@ -22,26 +22,28 @@ Codes = npt.NDArray[np.int64]
 class WeightedRows(Model):
     """The probability of each of u rows, times a total.
 
-    **Shapes**: `codes` (u, d), in the order of `sizes`; `law` (u,), which sums to 1.
+    **Shapes**: `codes` (u, d), in the order of `sizes`; `distribution` (u,), which sums to 1.
     """
 
     codes: Codes = field(repr=False)
-    law: Array = field(repr=False)
+    distribution: Array = field(repr=False)
 
     @classmethod
     def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> WeightedRows:
         """The model that `state` described, which samples and answers to the same bits."""
-        sizes, law = {name: int(size) for name, size in data["sizes"]}, arrays["law"]
-        if arrays["codes"].shape != (*law.shape, len(sizes)):
-            raise InferenceError(f"codes of the shape {arrays['codes'].shape} are not {law.size} rows of {list(sizes)}")
+        sizes, distribution = {name: int(size) for name, size in data["sizes"]}, arrays["law"]
+        if arrays["codes"].shape != (*distribution.shape, len(sizes)):
+            raise InferenceError(
+                f"codes of the shape {arrays['codes'].shape} are not {distribution.size} rows of {list(sizes)}"
+            )
         codes = arrays["codes"].astype(np.int64)
-        return cls(sizes, data["total"], data["iterations"], data["loss"], codes, law)
+        return cls(sizes, data["total"], data["iterations"], data["loss"], codes, distribution)
 
     def state(self) -> State:
         """What `inference.load_model` needs: the rows and their probabilities, and plain data."""
         sizes = [list(item) for item in self.sizes.items()]
         data = {"sizes": sizes, "total": self.total, "iterations": self.iterations, "loss": self.loss}
-        return {"model": "rows", **data}, {"codes": self.codes.astype(float), "law": self.law}
+        return {"model": "rows", **data}, {"codes": self.codes.astype(float), "law": self.distribution}
 
     @property
     def cliques(self) -> tuple[Clique, ...]:
@@ -51,7 +53,7 @@ class WeightedRows(Model):
     @property
     def size_mb(self) -> float:
         """Size of the rows and their probabilities in MB."""
-        return (self.codes.nbytes + self.law.nbytes) / 2**20
+        return (self.codes.nbytes + self.distribution.nbytes) / 2**20
 
     def answer(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
         """See `Model.answer`."""
@@ -60,9 +62,9 @@ class WeightedRows(Model):
         wanted = tuple(dict.fromkeys(clique for clique in names if clique))
         if wanted:
             queries = QueryWorkload(self.sizes, wanted)
-            tables |= queries.tables(queries.of_rows(self.codes, self.law))
+            tables |= queries.tables(queries.of_rows(self.codes, self.distribution))
         return {clique: with_total(tables[clique], self.total) for clique in names}
 
     def sample(self, rows: int, rng: np.random.Generator) -> Codes:
         """Synthetic rows (rows, d), by randomised rounding: each row as often as expected, up to rounding."""
-        return self.codes[rounded_column(self.law[None], np.zeros(rows, dtype=np.int64), rng)]
+        return self.codes[rounded_column(self.distribution[None], np.zeros(rows, dtype=np.int64), rng)]

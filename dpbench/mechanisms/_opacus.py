@@ -29,7 +29,7 @@ def descend(
     settings: Sequence[Setting],
     multiplier: float,
 ) -> Floats:
-    """Theta (p, 1) of a run of the one setting: the law of `dpsgd.descend`, by Opacus.
+    """Theta (p, 1) of a run of the one setting: the distribution of `dpsgd.descend`, by Opacus.
 
     `PrivacyEngine` takes rate and expected size of a sample from the number of rows, which is private here; so the
     optimizer and the sampler that it would make are made directly, of the declared ones. Opacus draws its noise itself,

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError, check_part
+from dpbench.errors import check_part
 from dpbench.inference import Counts, Measurement, Model, candidate_mb
 from dpbench.mechanisms.fitting import (
     Costs,
@@ -19,15 +19,15 @@ from dpbench.mechanisms.fitting import (
     check_counts,
     check_model,
     check_settings,
-    check_sigma,
+    check_start,
     engine_of,
     table_mb,
 )
 from dpbench.mechanisms.workload import Workload, cliques_of, closure, weights
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
-from dpbench.privacy.on_grid import whole
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 
@@ -63,14 +63,18 @@ def aim(
     so that there always is one (as in the authors' code). 3. The last round spends what is left and ends the loop
     there, so that rounding cannot start another. 4. A marginal whose own table is over the limit is no candidate; if
     the workload asks for it, the model answers it once, at the end. 5. A mixture (`engine: mixture`; DD-SSP, Appendix
-    H, Figure 6) has no junction tree: every candidate is allowed in every round.
+    H, Figure 6) has no junction tree: every candidate is allowed in every round. 6. The rounds update the model
+    roughly, to select by; the last one estimates it (`Engine.update`, `Engine.estimate`). Driven to the last one's
+    tolerance, all rounds of Adult at epsilon 1 took 18 CPU s, not 3, and the mean error was 0.0415 (5 seeds), not
+    0.0402 (6 seeds). This only processes what was measured already.
 
     `workload`: see `cliques_of`. `answers`: whether the release holds its marginals, which at degree 4 are larger than
     all else (its distribution gives them, one by one). `max_model_mb`: the limit on the junction tree.
     `iterations`: the most steps of one estimate. `tolerance`: the native engine ends an estimate whose loss, in
-    units of the noise's variance, is within this much a measured cell of its minimum (None: by the model's size); the
-    mixture one when 50 steps gain less (None: 0.01). `rounds`: the T of the algorithm (None: 16 d). `rows`: the number
-    of synthetic rows (None: the estimated total). `engine`: who fits the model, `native`, `mbi` or `mixture`.
+    units of the noise's variance, is within this much a measured cell of its minimum (None: by the model's size, an
+    update's 0.2); the mixture one when 50 steps gain less (None: 0.01, an update's 0.2). `rounds`: the T of the
+    algorithm (None: 16 d). `rows`: the number of synthetic rows (None: the estimated total). `engine`: who fits the
+    model, `native`, `mbi` or `mixture`.
     `components`: of a mixture (None: 100). `noise`: `continuous`, or `discrete`: counts get discrete noise, and
     candidates are drawn exactly (`noise.exponential_mechanism`). The release holds the marginals, the rows and the
     distribution that they were sampled from.
@@ -95,7 +99,7 @@ def aim(
     sensitivity = max(w.values()) * costs.l1
     singles = [r for r in candidates if len(r) == 1]
     rho_used = costs.of_measurements(sigma, len(singles))
-    _check_start(len(singles), sigma, rho_used, rho)
+    check_start("aim", len(singles), sigma, rho_used, rho)
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
         label = f"marginal {','.join(r)}"
@@ -125,7 +129,7 @@ def aim(
         r = allowed[pick]
         before = model.answer([r])[r]
         measured.append(measure(r))
-        model = fitting.estimate(sizes, measured, warm_start=model)  # line 16
+        model = (fitting.estimate if last else fitting.update)(sizes, measured, model)  # line 16
         trace.append(
             {"clique": list(r), "sigma": sigma, "epsilon": epsilon}
             | {"model_mb": model.size_mb, "iterations": model.iterations}
@@ -201,10 +205,3 @@ def _tables(model: Model, cliques: Sequence[Clique], candidates: Sequence[Clique
     tables = model.answer([r for r in candidates if r in wanted or len(r) == 1])
     tables |= model.answer([r for r in cliques if r not in tables])
     return {r: tables[r] for r in cliques}
-
-
-def _check_start(singles: int, sigma: float, rho_used: float, rho: float) -> None:
-    """Refuse, before any noise is drawn, a number of rounds that leaves nothing for them."""
-    check_sigma("aim", sigma)
-    if rho_used >= rho:
-        raise UserError(f"aim: {singles} one-way marginals spend the whole budget; raise rounds above {singles}")

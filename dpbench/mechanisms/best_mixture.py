@@ -1,4 +1,4 @@
-"""The best law on the rows of public data, without privacy: what no reweighing of these rows can beat."""
+"""The best distribution on the rows of public data, without privacy: what no reweighing of these rows can beat."""
 
 from __future__ import annotations
 
@@ -42,55 +42,56 @@ def best_mixture(
     **Privacy** None: the ledger's cost is infinite, and so must the budget's epsilon be.
     **Shapes** A probability for each of the u different public rows, which have all attributes of the private ones.
 
-    The linear programme with all queries is large: HiGHS solves it with some, whose least error no law is below, and
-    those that a law answers worst are added, until the largest error of some law is within `tolerance` of that, or
-    after so many `programmes`. The law half way from the best one so far to the programme's solution is tried, since a
-    solution is at a corner, where queries that were not asked are answered badly. In the diagnostics are `error`, the
-    largest error of the law that is released, and `bound`, below which no law's is. `rows`: the number of rows drawn
-    from it (None: n).
+    The linear programme with all queries is large: HiGHS solves it with some, whose least error no distribution is
+    below, and those that a distribution answers worst are added, until the largest error of some distribution is within
+    `tolerance` of that, or after so many `programmes`. The distribution half way from the best one so far to the
+    programme's solution is tried, since a solution is at a corner, where queries that were not asked are answered
+    badly. In the diagnostics are `error`, the largest error of the distribution that is released, and `bound`, below
+    which that of no distribution is. `rows`: the number of rows drawn from it (None: n).
     """
     check_settings("best_mixture", tolerance=None, programmes=programmes, rows=rows)
     check_positive("best_mixture", tolerance=tolerance)
     queries, ledger = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)), Ledger()
     support = PublicRows.of("best_mixture", queries, public, "public")
     true = unperturbed(ledger, queries.of_rows(train.codes), label="answers")
-    best = best_law(support, true, tolerance, programmes)
-    model = support.model(best.law, float(len(train)), 0)
+    best = best_distribution(support, true, tolerance, programmes)
+    model = support.model(best.distribution, float(len(train)), 0)
     diagnostics = {"error": best.error, "bound": best.bound}
     return release_of_model(train.domain, budget, ledger, model, rng, rows, diagnostics, support.unpaid)
 
 
 @dataclass(frozen=True)
 class Best:
-    """A law (u,), its largest error, and what no law's largest error is below."""
+    """A distribution (u,), its largest error, and what no law's largest error is below."""
 
-    law: Floats
+    distribution: Floats
     error: float
     bound: float
 
 
-def best_law(support: PublicRows, true: Floats, tolerance: float, programmes: int) -> Best:
-    """The law on the support whose largest error from the answers `true` (m,) is least, up to the tolerance."""
-    law, asked = support.start, np.zeros(0, dtype=np.intp)
-    gaps = np.abs(true - support.answers(law))
-    best = Best(law, float(gaps.max()), 0.0)
+def best_distribution(support: PublicRows, true: Floats, tolerance: float, programmes: int) -> Best:
+    """The one on the support whose largest error from the answers `true` (m,) is least, up to the tolerance."""
+    distribution, asked = support.start, np.zeros(0, dtype=np.intp)
+    gaps = np.abs(true - support.answers(distribution))
+    best = Best(distribution, float(gaps.max()), 0.0)
     for _ in range(programmes):
         if best.error - best.bound <= max(tolerance, PRECISION):
             break
         worst = np.argsort(gaps)[-ADDED:]
         asked = np.union1d(asked, worst[gaps[worst] > best.bound])
         solution, least = _solved(support, true, asked)
-        law = (best.law + solution) / 2
-        gaps = np.abs(true - support.answers(law))
+        distribution = (best.distribution + solution) / 2
+        gaps = np.abs(true - support.answers(distribution))
         better, bound = bool(gaps.max() < best.error), max(best.bound, least)
-        best = Best(law, float(gaps.max()), bound) if better else replace(best, bound=bound)
+        best = Best(distribution, float(gaps.max()), bound) if better else replace(best, bound=bound)
     return best
 
 
 def _solved(support: PublicRows, true: Floats, asked: Places) -> tuple[Floats, float]:
-    """The law whose largest error over the queries `asked` is least, and that error.
+    """The distribution whose largest error over the queries `asked` is least, and that error.
 
-    Variables: the law (u,) and the error t; true - t <= q(law) <= true + t, and the law sums to 1.
+    Variables: the distribution (u,) and the error t; true - t <= q(distribution) <= true + t, and the distribution sums
+    to 1.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array, hstack, vstack
@@ -110,5 +111,5 @@ def _solved(support: PublicRows, true: Floats, asked: Places) -> tuple[Floats, f
     )
     if found.x is None:
         raise NoEstimateError(f"best_mixture: the linear programme has no solution: {found.message}")
-    law = np.maximum(found.x[:u], 0.0)
-    return law / law.sum(), float(found.fun)
+    distribution = np.maximum(found.x[:u], 0.0)
+    return distribution / distribution.sum(), float(found.fun)

@@ -113,9 +113,9 @@ def dpsgd(
     2. The paper does not state its loss, start or sampling: here the loss of a row is (y - x'theta)^2 or
     log(1 + exp(-y x'theta)), without a penalty, theta starts at 0, and the last theta is released.
 
-    `loss`: `squared` or `logistic`, see `loss_for`. `engine`: `native` or `opacus`, which draw from the same law.
-    Raises `UserError` for hyperparameters out of range, an unknown loss or engine, a logistic loss of a target that is
-    not -1 and +1, or a budget that no noise meets.
+    `loss`: `squared` or `logistic`, see `loss_for`. `engine`: `native` or `opacus`, which draw from the same
+    distribution. Raises `UserError` for hyperparameters out of range, an unknown loss or engine, a logistic loss of a
+    target that is not -1 and +1, or a budget that no noise meets.
     """
     setting = Setting(batch_size, clip, epochs, learning_rate, expected_rows)
     loss = loss_for(design, loss)
@@ -154,8 +154,8 @@ def descend(
 ) -> Floats:
     """Theta (p, k): k runs of one rate, number of steps and noise multiplier, side by side on the same samples.
 
-    Each column has the law of a run alone; the columns are not independent, as they share their samples. So the ledger
-    gets T steps of one sampled Gaussian, which releases k sums of gradients, each in units of its C: its l2
+    Each column has the distribution of a run alone; the columns are not independent, as they share their samples. So
+    the ledger gets T steps of one sampled Gaussian, which releases k sums of gradients, each in units of its C: its l2
     sensitivity is sqrt k. The gradient of row i is c_i x_i, so that its clipped norm needs no more than |c_i| ||x_i||.
     """
     rate, steps, k = settings[0].rate, settings[0].steps, len(settings)

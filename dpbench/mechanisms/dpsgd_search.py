@@ -62,16 +62,17 @@ def dpsgd_search(
     (`RandomSearch`), each with a setting drawn uniformly and a private score, the sum over the training rows of a loss
     in [0, B] with Gaussian noise. B is (2 ||Y||)^2 for the squared error of the prediction clipped to [-||Y||, ||Y||],
     and 1 for that of the predicted probability (Brier score), which goes with the logistic loss. Only the run with the
-    least score is released, and the ledger holds the law of K. This is a guarantee against those who do not learn K. It
-    follows from the seed of the noise, which must stay secret, and shows in the seconds and memory of a release, which
-    are not recorded (`_hide_runtime_`); who watches the machine's clock is not covered. No run stops early.
+    least score is released, and the ledger holds the distribution of K. This is a guarantee against those who do not
+    learn K. It follows from the seed of the noise, which must stay secret, and shows in the seconds and memory of a
+    release, which are not recorded (`_hide_runtime_`); who watches the machine's clock is not covered. No run stops
+    early.
     **Shapes** X (n, p), y (n,) as `design` encodes them; theta (p,).
     **Departures** 1. Runs that differ in clip or learning rate alone share their Poisson samples, but not in a random
-    search. Each has the law of a run alone. Theorem 22, however, holds for independent runs: that all runs together
-    cost no more than (eps, delta) is what the accountant says of the ledger, which counts shared samples as shared.
-    2. `random_search` is the accounting that the paper only names. Its score for the logistic loss is not the AUC,
-    which is no sum over rows. 3. `test_error` searches anew in each release; the authors' code searches once for each
-    epsilon, and uses the setting in all trials.
+    search. Each has the distribution of a run alone. Theorem 22, however, holds for independent runs: that all runs
+    together cost no more than (eps, delta) is what the accountant says of the ledger, which counts shared samples as
+    shared. 2. `random_search` is the accounting that the paper only names. Its score for the logistic loss is not the
+    AUC, which is no sum over rows. 3. `test_error` searches anew in each release; the authors' code searches once for
+    each epsilon, and uses the setting in all trials.
 
     `score_share` is the part of a run's mu^2 that pays for its score. Raises `UserError` for what `dpsgd` refuses, an
     unknown tuning, an empty list, or `test_error` without test rows.

@@ -47,6 +47,7 @@ def exact_table(
     cliques = cliques_of(train.domain, workload)
     check_answers("exact_table", train.domain.sizes, cliques)
     ledger = Ledger()
-    marginals = {r: unperturbed(ledger, train.marginal(r), label=f"marginal {','.join(r)}") for r in cliques}
+    tables = train.marginals(cliques)
+    marginals = {r: unperturbed(ledger, h, label=f"marginal {','.join(r)}") for r, h in tables.items()}
     rows = Table(train.domain, unperturbed(ledger, train.codes, label="rows").astype(np.int64), train.numbers)
     return Release(train.domain, budget, ledger, (Marginals(marginals), SyntheticRows(rows)))

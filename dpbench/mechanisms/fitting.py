@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from itertools import accumulate
 from typing import Any
 
 from dpbench.data.domain import Clique
+from dpbench.data.table import Countable
 from dpbench.errors import UserError, check_known
 from dpbench.inference import MOST_SIGMA, Engine, JunctionTree
 from dpbench.inference.mbi_engine import Mbi
@@ -99,6 +101,25 @@ class Costs:
         return math.sqrt(8 * cost / times)
 
 
+def rows_if_public(mechanism: str, train: Countable, budget: Budget, n_public: bool | None) -> int | None:
+    """n, where neighbours replace a record, so that it is the same for both; None where it is private.
+
+    `n_public` says so (None: as the relation has it). Raises `UserError` where it contradicts the relation.
+    """
+    public = budget.relation == "replace"
+    if n_public is not None and n_public != public:
+        if public:
+            raise UserError(
+                f"{mechanism}: n_public is false, but relation=replace makes the number of rows public, and needs it: "
+                "leave n_public out (null), or set relation=add_remove, where n is private"
+            )
+        raise UserError(
+            f"{mechanism}: n_public is true, but with relation=add_remove the number of rows tells of a record: "
+            "leave n_public out (null), so that n is estimated, or set relation=replace"
+        )
+    return len(train) if public else None
+
+
 def check_settings(mechanism: str, *, tolerance: float | None, **counts: int | None) -> None:
     """Raises `UserError` for a tolerance that is not positive or a count below 1."""
     if tolerance is not None and not tolerance > 0:
@@ -113,6 +134,15 @@ def check_sigma(mechanism: str, *sigmas: float) -> None:
     for sigma in sigmas:
         if not LEAST_SIGMA <= sigma <= MOST_SIGMA:
             raise UserError(f"{mechanism}: this epsilon gives sigma = {sigma:g}, outside the range of the arithmetic")
+
+
+def check_start(mechanism: str, singles: int, sigma: float, rho_used: float, rho: float) -> None:
+    """Raises `UserError` for a number of rounds of AIM that leaves nothing for them, or a noise out of range."""
+    check_sigma(mechanism, sigma)
+    if rho_used >= rho:
+        raise UserError(
+            f"{mechanism}: {singles} one-way marginals spend the whole budget; raise rounds above {singles}"
+        )
 
 
 def check_model(mechanism: str, what: str, mb: float, max_model_mb: float) -> None:
@@ -133,9 +163,12 @@ def check_answers(mechanism: str, sizes: Mapping[str, int], cliques: Sequence[Cl
     """Raises `UserError` for a workload whose marginals, worked on `COPIES` times, exceed this process's memory."""
     mb, limit = sum(table_mb(sizes, clique) for clique in cliques), memory_mb()
     if COPIES * mb > limit:
+        sums = accumulate(sorted(COPIES * table_mb(sizes, clique) for clique in cliques))
+        fit = sum(one <= limit for one in sums)
         raise UserError(
             f"{mechanism}: the workload's marginals have {mb:.3g} MB, and {COPIES} times that while they are made; the "
-            f"limit is {limit:.4g} MB; raise limits.memory_mb, name fewer cliques in workload or declare fewer bins"
+            f"limit is {limit:.4g} MB: the {fit:,} smallest of {len(cliques):,} would fit; raise limits.memory_mb, "
+            "name fewer cliques in workload or declare fewer bins"
         )
 
 
@@ -147,10 +180,9 @@ def check_counts(mechanism: str, sizes: Mapping[str, int], candidates: Sequence[
     cells = [min(rows, math.prod(sizes[name] for name in clique)) for clique in candidates]
     mb = (BYTES_A_CELL * sum(cells) + 4 * rows * len(candidates)) / 2**20
     limit = memory_mb()
-    if mb > limit:
-        fit = int(len(candidates) * limit / mb)
+    if mb > limit:  # by how much is not said: it depends on n, which may be private
         raise UserError(
-            f"{mechanism}: the {len(candidates):,} candidate marginals have up to {mb:,.0f} MB of non-zero cells, the "
-            f"limit is {limit:.4g} MB: about {fit:,} of them would fit; lower the degree or workload.max_cells, train "
-            "on fewer rows or raise limits.memory_mb"
+            f"{mechanism}: the non-zero cells of the {len(candidates):,} candidate marginals may take more than the "
+            f"limit of {limit:.4g} MB; lower the degree or workload.max_cells, train on fewer rows or raise "
+            "limits.memory_mb"
         )

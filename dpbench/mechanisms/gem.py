@@ -160,17 +160,17 @@ class Gem:
 
     def answers(self, D: Trained) -> Floats:
         """The mean over the batch."""
-        return self.queries.of_products(self.laws(D.logits).T)
+        return self.queries.of_products(self.distributions(D.logits).T)
 
     def update(self, D: Trained, asked: Asked) -> Trained:
         """GEM-UPDATE with all measurements (Algorithm 4), and the moving averages of D.2 and D.3."""
         columns, a = self.queries.columns(asked.queries), np.clip(asked.answers, 0, 1)
         measured = self.asked(columns)
 
-        def errors(laws: Laws) -> Floats:
-            return a - measured.answers(measured.entries(laws))
+        def errors(distributions: Laws) -> Floats:
+            return a - measured.answers(measured.entries(distributions))
 
-        largest = float(np.abs(errors(self.laws(D.logits))).max())
+        largest = float(np.abs(errors(self.distributions(D.logits))).max())
         if D.largest is not None:
             largest = BETA * D.largest + (1 - BETA) * largest
         logits, steps = self.lowered(D.logits, columns, errors, largest / 2)
@@ -187,14 +187,14 @@ class Gem:
         """
         self.generator.restart()
         for i in range(self.iterations):
-            laws = self.laws(logits)
-            c = errors(laws)
+            distributions = self.distributions(logits)
+            c = errors(distributions)
             J = worst(c, gamma, self.most)
             if not len(J):
                 return logits, i
-            _, slope = absolute_loss(self.asked(columns[J]), laws, c[J])
+            _, slope = absolute_loss(self.asked(columns[J]), distributions, c[J])
             rate = self.rate if not self.cosine else cosine_rate(self.rate, i / self.iterations)
-            self.generator.step(softmax_slope(laws, slope, list(self.queries.sizes.values())), rate)
+            self.generator.step(softmax_slope(distributions, slope, list(self.queries.sizes.values())), rate)
             if self.resample:
                 self.generator.draw()
             logits = self.generator.logits()
@@ -208,7 +208,7 @@ class Gem:
             self.generator.load(D.average)
         return self.generator.logits()
 
-    def laws(self, logits: Laws) -> Laws:
+    def distributions(self, logits: Laws) -> Laws:
         """The probabilities (W, B)."""
         return softmax(logits, list(self.queries.sizes.values()))
 
@@ -223,9 +223,9 @@ def worst(c: Floats, gamma: float, most: int | None) -> Places:
     return J if most is None or len(J) <= most else J[np.argsort(np.abs(c[J]))[-most:]]
 
 
-def absolute_loss(measured: ProductQueries, laws: Laws, c: Floats) -> tuple[float, Laws]:
-    """The mean of the |c_j| (Algorithm 4), c_j = a_j - q_j, and its derivative by the laws (W, B)."""
-    return float(np.abs(c).mean()), measured.slope_at(laws, -np.sign(c) / len(c))
+def absolute_loss(measured: ProductQueries, distributions: Laws, c: Floats) -> tuple[float, Laws]:
+    """The mean of the |c_j| (Algorithm 4), c_j = a_j - q_j, and its derivative by the distributions (W, B)."""
+    return float(np.abs(c).mean()), measured.slope_at(distributions, -np.sign(c) / len(c))
 
 
 def cosine_rate(rate: float, part: float) -> float:

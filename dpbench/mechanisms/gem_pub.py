@@ -98,9 +98,9 @@ def pretrain(family: Gem, queries: QueryWorkload, answers: Floats, times: int) -
     """Lower the errors of the generator's answers to these queries (m,), without privacy."""
     columns, logits = queries.columns(np.arange(len(queries))), family.initial().logits
 
-    def errors(laws: Laws) -> Floats:
-        return answers - queries.of_products(laws.T)
+    def errors(distributions: Laws) -> Floats:
+        return answers - queries.of_products(distributions.T)
 
     for _ in range(times):
-        largest = float(np.abs(errors(family.laws(logits))).max())
+        largest = float(np.abs(errors(family.distributions(logits))).max())
         logits, _ = family.lowered(logits, columns, errors, largest / 2)

@@ -73,7 +73,7 @@ def gen(
     else:
         sigma = sensitivity / gaussian_mu(budget.epsilon, budget.delta)
     ledger = Ledger()
-    true = np.concatenate([train.marginal(q).ravel() for q in queries])
+    true = np.concatenate([table.ravel() for table in train.marginals(queries).values()])
     noisy = gaussian(rng, ledger, true, sensitivity=sensitivity, multiplier=sigma / sensitivity, label="marginals")
     n = len(train) if budget.relation == "replace" else None
     counts, found = _nearest(_answers(domain, queries), noisy, n, gap, nodes)

@@ -44,9 +44,9 @@ def jlt(
     the dearer branch, which the ledger charges whichever was taken. It says how far it stays below (eps, delta). A run
     that draws R A of a singular A'A fails, which is within that delta/2.
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; R A (r, p + 1), r > p + 1.
-    **Departures** 1. R A is drawn from its law given A, r rows of N(0, A'A). 2. `xtx_sd` and `xty_sd` are a lower
-    bound, w^2 / sqrt r, what an entry off the diagonal has in an empty table: the noise grows with the data. 3. The
-    constants of `paper` are quoted from memory, and not yet compared with the publication; the ledger does not rest
+    **Departures** 1. R A is drawn from its distribution given A, r rows of N(0, A'A). 2. `xtx_sd` and `xty_sd` are a
+    lower bound, w^2 / sqrt r, what an entry off the diagonal has in an empty table: the noise grows with the data. 3.
+    The constants of `paper` are quoted from memory, and not yet compared with the publication; the ledger does not rest
     on them.
 
     Raises `UserError` for a ratio or expected rows that are not positive, and an epsilon too large for `paper`.

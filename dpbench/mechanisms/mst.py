@@ -13,9 +13,9 @@ from dpbench.inference import Measurement, model_mb
 from dpbench.mechanisms.fitting import Costs, check_model, check_settings, check_sigma, engine_of
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
-from dpbench.privacy.on_grid import whole
 from dpbench.releases import Distribution, Marginals, Merge, Release, SyntheticRows
 
 THRESHOLD = 3.0  # standard deviations of a noisy count below which a level is merged (authors' code)
@@ -85,7 +85,7 @@ def mst(
     # Step 2: the pairs, by the exponential mechanism in place of Kruskal's maximum
     pairs = list(combinations(domain.names, 2))
     independent = fitting.estimate(sizes, log1).answer(pairs)
-    score = {r: float(np.abs(compressed.marginal(r) - independent[r]).sum()) for r in pairs}
+    score = {r: float(np.abs(h - independent[r]).sum()) for r, h in compressed.marginals(pairs).items()}
     part = {name: i for i, name in enumerate(domain.names)}  # the component of the forest that holds the attribute
     tree: list[Clique] = []
     for _ in range(d - 1):

@@ -76,7 +76,7 @@ def mwem(
 
 @dataclass(frozen=True)
 class Mwem:
-    """All laws on the support, and the relative entropy to the last one with a linear term (equation 3).
+    """All distributions on the support, and the relative entropy to the last one with a linear term (equation 3).
 
     D_t(x) is in proportion to D_t-1(x) exp(rate sum_i (a_i - q_i(D_t-1)) q_i(x)): i are the queries of the round, and
     with `past` these twice and once each of the others measured so far whose error is at least half of theirs.

@@ -23,9 +23,9 @@ from dpbench.mechanisms.fitting import (
 )
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
-from dpbench.privacy.on_grid import whole
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 

@@ -51,9 +51,9 @@ def pate(
     `laplace`, `tight`: Laplace noise on them, the least with which T answers are (eps, delta)-DP. `paper`: noise
     of scale 1/gamma on the votes for each class, with 4 T gamma^2 + 2 gamma sqrt(2 T log(1/delta)) = eps (Papernot et
     al. 2017; the authors' code takes delta = 1e-5). `gnmax`: Gaussian noise of deviation sigma on the votes for each
-    class, which has the law of noise of deviation sigma / sqrt 2 on those for the second. The T answers are T / sigma^2
-    zCDP and one Gaussian of l2 sensitivity sqrt T: `paper` and `tight` give them the eps of the one and of the other.
-    The student is post-processing. No budget protects the public rows; their targets are not read.
+    class, which has the distribution of noise of deviation sigma / sqrt 2 on those for the second. The T answers are T
+    / sigma^2 zCDP and one Gaussian of l2 sensitivity sqrt T: `paper` and `tight` give them the eps of the one and of
+    the other. The student is post-processing. No budget protects the public rows; their targets are not read.
     **Shapes** X (n, p), y (n,) as `design` encodes them, y = -1 or +1; coefficients (p,), the intercept last.
     **Departures** 1. Where n is private, each row draws its part: with parts of equal size a record that is removed
     would move others to another teacher. Where n is public, parts are of equal size but for one row.
@@ -154,17 +154,17 @@ def votes_rdp(votes: Floats, teachers: int, sd: float, orders: Floats = ORDERS) 
     """The Renyi DP, at each of the orders, of the labels that Gaussian noise of this `sd` makes of just these votes.
 
     A label is one of two, the second with probability Phi((v - k/2) / sd) where v of k teachers vote for it. So the
-    Renyi divergence of its law at v from those at v - 1 and v + 1, which one teacher can make of v, is known; the
-    larger is summed over the `votes` (T,). Papernot et al. (2018), Theorem 6, bounds it for any number of classes.
+    Renyi divergence of its distribution at v from those at v - 1 and v + 1, which one teacher can make of v, is known;
+    the larger is summed over the `votes` (T,). Papernot et al. (2018), Theorem 6, bounds it for any number of classes.
     """
     from scipy.special import log_ndtr, logsumexp
 
-    def laws(v: Floats) -> Floats:  # the logarithms of the probabilities (2, T)
+    def distributions(v: Floats) -> Floats:  # the logarithms of the probabilities (2, T)
         z = (np.clip(v, 0, teachers) - teachers / 2) / sd
         return np.stack([log_ndtr(-z), log_ndtr(z)])
 
-    a, here = orders[:, None, None], laws(votes)
-    logs = [logsumexp(a * here + (1 - a) * laws(other), axis=1) for other in (votes - 1, votes + 1)]
+    a, here = orders[:, None, None], distributions(votes)
+    logs = [logsumexp(a * here + (1 - a) * distributions(other), axis=1) for other in (votes - 1, votes + 1)]
     total: Floats = np.maximum(np.max(logs, axis=0), 0.0).sum(axis=1) / (orders - 1)
     return total
 

@@ -49,10 +49,10 @@ def pep(
     **Privacy** Replace one record, n public; rho-zCDP in all, see `equal_rounds`. `paper`: the rho of Theorem 1's
     conversion; `tight`: that of the tight one, as in the authors' code.
     **Shapes** A table of the shape of the domain, float64; `max_model_mb` is its limit.
-    **Departures** 1. Algorithm 2 starts anew from the uniform law and ends at the tolerance; here a round starts from
-    D_t-1, which has the same form, and makes `projections` steps at most (Table 1's T_max = 25). 2. Measurements are
-    clipped to [1e-6, 1 - 1e-6] (`clipped`), so that the odds of line 3 are numbers, and averaged where a query was
-    measured more than once (`repeated`). All are post-processing.
+    **Departures** 1. Algorithm 2 starts anew from the uniform distribution and ends at the tolerance; here a round
+    starts from D_t-1, which has the same form, and makes `projections` steps at most (Table 1's T_max = 25). 2.
+    Measurements are clipped to [1e-6, 1 - 1e-6] (`clipped`), so that the odds of line 3 are numbers, and averaged where
+    a query was measured more than once (`repeated`). All are post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K. `increase`: round t makes this many times t
     projections at most, too (2 in the authors' code; None: no such limit). `gamma`: the tolerance, in standard
@@ -104,7 +104,8 @@ class Pep:
     def update(self, D: Floats, asked: Asked) -> Floats:
         """Algorithm 2. D is normalised at the end; until then its sum is `total`, those of its slabs are `masses`.
 
-        A query that counts none or all records of the support has one answer whatever the law, and is left out.
+        A query that counts none or all records of the support has one answer whatever the distribution, and is left
+        out.
         """
         measured, noisy = (asked.queries, asked.answers) if self.repeated == "all" else asked.distinct()
         queries: list[int] = measured.tolist()

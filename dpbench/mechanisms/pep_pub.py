@@ -32,13 +32,14 @@ def pep_pub(
     rows: int | None = None,
     calibration: str = "tight",
 ) -> Release:
-    """Reweigh the rows of public data: the law nearest to the start that answers as measured, but for a tolerance.
+    """Reweigh the rows of public data: the distribution nearest to the start that answers as measured, but for a
+    tolerance.
 
-    **Source** Liu, Vietri and Wu 2021, Appendix E, with Algorithm 2. The last D_t is released. No law on the public
-    rows has a smaller error than their best-mixture error (E.1).
+    **Source** Liu, Vietri and Wu 2021, Appendix E, with Algorithm 2. The last D_t is released. No distribution on the
+    public rows has a smaller error than their best-mixture error (E.1).
     **Privacy** That of `pep`. The public rows are not protected: the release holds them.
     **Shapes** A probability for each of the u different public rows, which have all attributes of the private ones.
-    **Departures** Those of `pep`; the authors' code starts from the uniform law.
+    **Departures** Those of `pep`; the authors' code starts from the uniform distribution.
 
     `start`: D_0, the public rows' own frequencies (`public`) or `uniform`. The other parameters are those of `pep`.
     """

@@ -33,7 +33,7 @@ def pmw_pub(
     """Reweigh the rows of public data by multiplicative weights, as MWEM does the cells of the domain.
 
     **Source** Liu, Vietri and Wu 2021, Appendices E and F.1 (Liu, Vietri, Steinke, Ullman and Wu 2021). The last D_t is
-    released. No law on the public rows has a smaller error than their best-mixture error (E.1).
+    released. No distribution on the public rows has a smaller error than their best-mixture error (E.1).
     **Privacy** That of `mwem`. The public rows are not protected: the release holds them.
     **Shapes** A probability for each of the u different public rows, which have all attributes of the private ones.
     **Departures** Those of `mwem`.

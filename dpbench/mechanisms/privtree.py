@@ -8,9 +8,9 @@ import numpy as np
 
 from dpbench.data.domain import Codes, Floats
 from dpbench.errors import UserError, check_known
+from dpbench.privacy.discrete_values import is_discrete, spacing_of
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import tree_laplace
-from dpbench.privacy.on_grid import is_discrete, spacing_of
 
 WIDEST = ("own_unit", "relative")
 

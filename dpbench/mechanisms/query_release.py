@@ -22,7 +22,10 @@ from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 HISTOGRAMS = ("mwem", "pep")  # the methods that keep a table over the whole domain
 HISTOGRAM_MB = 80.0  # the largest, unless told otherwise
-WITHOUT_HISTOGRAM = "gem, gem_small, rap, rap_softmax, dualquery, fem, aim, aim_mixture, mst, mwem_pgm"  # as in conf/
+WITHOUT_HISTOGRAM = (  # as in conf/
+    "gem, gem_small, rap, rap_softmax, dualquery, fem, aim, aim_grem, aim_mixture, mst, mwem_pgm, gaussian_marginals, "
+    "residual_planner, residual_planner_mixture"
+)
 ON_PUBLIC_ROWS = "pmw_pub, pep_pub, gem_pub"  # these keep none either
 
 
@@ -70,7 +73,8 @@ def release_of_model(
 
 def release_of_rows(budget: Budget, ledger: Ledger, rows: Table, n: int, diagnostics: Mapping[str, Any]) -> Release:
     """The rows, and their marginals of pairs as counts of n rows."""
-    marginals = Marginals({r: rows.marginal(r) * (n / len(rows)) for r in _pairs(rows.domain)})
+    tables = rows.marginals(_pairs(rows.domain))
+    marginals = Marginals({r: table * (n / len(rows)) for r, table in tables.items()})
     return Release(rows.domain, budget, ledger, (marginals, SyntheticRows(rows)), diagnostics)
 
 

@@ -66,8 +66,8 @@ def query_search(
     least max error on the private rows is released, and the ledger holds it alone; `nonprivate_inputs` says so.
     `random_search`: a random number K of independent runs (`RandomSearch`), each with a setting drawn uniformly, at the
     same rho-zCDP whatever it is, and with a private score: its max error over the workload, which one record changes by
-    1/n at most, with Gaussian noise. Only the run with the least score is released, and the ledger holds the law of K.
-    What `dpsgd_search` says of those who learn K holds here, too.
+    1/n at most, with Gaussian noise. Only the run with the least score is released, and the ledger holds the
+    distribution of K. What `dpsgd_search` says of those who learn K holds here, too.
     **Shapes** Those of the method.
     **Departures** The paper takes the best of the settings' means over 5 runs, for each epsilon; `optimistic` the best
     setting in each run, which is no worse.

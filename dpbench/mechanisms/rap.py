@@ -113,8 +113,8 @@ class Rap:
         return adam(loss, D, self.iterations, patience=self.patience, rate=self.rate, bound=1.0)[0]
 
 
-def squared_loss(measured: ProductQueries, laws: Laws, asked: Asked) -> tuple[float, Laws]:
-    """L^RAP = sum_i (q_i(D) - a_i)^2, with a_i clipped to [0, 1], and its derivative by the laws (W, n')."""
-    entries = measured.entries(laws)
+def squared_loss(measured: ProductQueries, distributions: Laws, asked: Asked) -> tuple[float, Laws]:
+    """L^RAP = sum_i (q_i(D) - a_i)^2, with a_i clipped to [0, 1], and its derivative by the distributions (W, n')."""
+    entries = measured.entries(distributions)
     gaps = measured.answers(entries) - np.clip(asked.answers, 0, 1)
     return float(gaps @ gaps), measured.slope(entries, 2 * gaps)

@@ -86,9 +86,9 @@ class RapSoftmax(Rap):
         measured = ProductQueries(self.queries.columns(asked.queries), len(D))
 
         def loss(logits: Laws) -> tuple[float, Laws]:
-            laws = softmax(logits, self._sizes)
-            value, slope = squared_loss(measured, laws, asked)
-            return value, softmax_slope(laws, slope, self._sizes)
+            distributions = softmax(logits, self._sizes)
+            value, slope = squared_loss(measured, distributions, asked)
+            return value, softmax_slope(distributions, slope, self._sizes)
 
         return adam(loss, D, self.iterations, patience=self.patience, rate=self.rate)[0]
 

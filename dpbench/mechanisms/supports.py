@@ -1,4 +1,4 @@
-"""Where a law by multiplicative weights has its mass: the whole domain, or the rows of public data."""
+"""Where a distribution by multiplicative weights has its mass: the whole domain, or the rows of public data."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ STARTS = ("public", "uniform")
 
 
 class Support(Protocol):
-    """A set of records, and laws on it: arrays of one shape, a probability for each."""
+    """A set of records, and distributions on it: arrays of one shape, a probability for each."""
 
     @property
     def queries(self) -> QueryWorkload:
         """What is asked."""
 
     def initial(self) -> Floats:
-        """The law that the rounds start from."""
+        """The distribution that the rounds start from."""
 
-    def answers(self, law: Floats) -> Floats:
-        """q of the law, of all queries (m,)."""
+    def answers(self, distribution: Floats) -> Floats:
+        """q of the distribution, of all queries (m,)."""
 
     def overlap(self, query: int, other: int) -> Any:
         """The index of the records that both queries count; None if there are none."""
 
-    def model(self, law: Floats, total: float, rounds: int) -> Model:
-        """The law as a model."""
+    def model(self, distribution: Floats, total: float, rounds: int) -> Model:
+        """The distribution as a model."""
 
     @property
     def unpaid(self) -> tuple[str, ...]:
@@ -62,13 +62,13 @@ def reweighed(
     rows: int | None,
     calibration: str,
 ) -> Release:
-    """The release of the last law of a family on this support; the parameters are those of `mwem` and `pep`.
+    """The release of the last distribution of a family on this support; the parameters are those of `mwem` and `pep`.
 
     Raises `UserError` for a parameter out of range.
     """
     check_settings(mechanism, tolerance=None, rows=rows)
     noise_rng, rows_rng = rng.spawn(2)
-    law, ledger, rho = run_equal_rounds(
+    distribution, ledger, rho = run_equal_rounds(
         mechanism,
         train,
         budget,
@@ -80,32 +80,32 @@ def reweighed(
         alpha=alpha,
         calibration=calibration,
     )
-    model = support.model(law, float(len(train)), rounds)
+    model = support.model(distribution, float(len(train)), rounds)
     return release_of_model(train.domain, budget, ledger, model, rows_rng, rows, {"rho": rho}, support.unpaid)
 
 
 @dataclass(frozen=True)
 class WholeDomain:
-    """All cells of the domain, and the uniform law."""
+    """All cells of the domain, and the uniform distribution."""
 
     queries: QueryWorkload
 
     def initial(self) -> Floats:
-        """The uniform law, of the shape of all sizes."""
+        """The uniform distribution, of the shape of all sizes."""
         sizes = tuple(self.queries.sizes.values())
         return np.full(sizes, 1 / math.prod(sizes))
 
-    def answers(self, law: Floats) -> Floats:
+    def answers(self, distribution: Floats) -> Floats:
         """Sums of the table."""
-        return self.queries.of_histogram(law)
+        return self.queries.of_histogram(distribution)
 
     def overlap(self, query: int, other: int) -> Any:
         """A slab of the table."""
         return self.queries.overlap(query, other)
 
-    def model(self, law: Floats, total: float, rounds: int) -> Model:
+    def model(self, distribution: Floats, total: float, rounds: int) -> Model:
         """A histogram."""
-        return HistogramModel(self.queries.sizes, total, rounds, 0.0, law)
+        return HistogramModel(self.queries.sizes, total, rounds, 0.0, distribution)
 
     @property
     def unpaid(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ class WholeDomain:
 
 @dataclass(frozen=True)
 class PublicRows:
-    """The different rows `codes` (u, d) of public data, and the law `start` (u,)."""
+    """The different rows `codes` (u, d) of public data, and the distribution `start` (u,)."""
 
     queries: QueryWorkload
     codes: Codes
@@ -140,16 +140,16 @@ class PublicRows:
             )
         columns = [public.domain.index(name) for name in queries.sizes]
         codes, counts = np.unique(public.codes[:, columns], axis=0, return_counts=True)
-        law = counts / counts.sum() if start == "public" else np.full(len(codes), 1 / len(codes))
-        return cls(queries, codes, law)
+        distribution = counts / counts.sum() if start == "public" else np.full(len(codes), 1 / len(codes))
+        return cls(queries, codes, distribution)
 
     def initial(self) -> Floats:
         """See the class."""
         return self.start
 
-    def answers(self, law: Floats) -> Floats:
+    def answers(self, distribution: Floats) -> Floats:
         """Sums over the rows."""
-        return self.queries.of_rows(self.codes, law)
+        return self.queries.of_rows(self.codes, distribution)
 
     def overlap(self, query: int, other: int) -> Any:
         """The places of rows."""
@@ -158,9 +158,9 @@ class PublicRows:
         held = np.all([self.codes[:, place[name]] == level for name, level in levels], axis=0)
         return np.flatnonzero(held) if held.any() else None
 
-    def model(self, law: Floats, total: float, rounds: int) -> Model:
+    def model(self, distribution: Floats, total: float, rounds: int) -> Model:
         """The rows with their probabilities."""
-        return WeightedRows(self.queries.sizes, total, rounds, 0.0, self.codes, law)
+        return WeightedRows(self.queries.sizes, total, rounds, 0.0, self.codes, distribution)
 
     @property
     def unpaid(self) -> tuple[str, ...]:

@@ -71,8 +71,8 @@ def max_entropy(
     largest = max((model_mb(domain.sizes, [pair]) for pair in pairs), default=0.0)
     check_model("max_entropy", "the model of the largest pair", largest, max_model_mb)
     n = float(unperturbed(ledger, len(train), label="number of rows"))
-    read = [*singles, *pairs]
-    parts = {r: unperturbed(ledger, train.marginal(r), label=f"marginal {','.join(r)}") / n for r in read}
+    tables = train.marginals([*singles, *pairs])
+    parts = {r: unperturbed(ledger, h, label=f"marginal {','.join(r)}") / n for r, h in tables.items()}
     logs = {r: np.log(np.maximum(parts[r], LEAST)) for r in singles}
     for one, two in _tree(domain, parts) if pairs else ():
         ends = np.add.outer(logs[one,], logs[two,])

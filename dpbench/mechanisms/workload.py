@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from dpbench.data.domain import Clique, Domain
-from dpbench.errors import UserError, unknown
+from dpbench.errors import UserError, check_positive, shown, unknown
+from dpbench.resources import memory_mb
 
 Workload = int | Mapping[str, Any] | Sequence[Sequence[str]]
 SETTINGS = ("degree", "up_to", "max_cells", "marginals", "seed")
+BYTES_A_CLIQUE = 120  # at least: a tuple of names, and its place in a list
 
 
 def cliques_of(domain: Domain, workload: Workload) -> tuple[Clique, ...]:
@@ -70,12 +72,62 @@ def _up_to(domain: Domain, degree: int, up_to: bool = False, max_cells: int | No
     """All cliques of so many attributes, or of up to so many, with so many cells at most."""
     if not 1 <= degree <= len(domain.names):
         raise UserError(f"workload={degree}: all k-way marginals need k between 1 and {len(domain.names)}")
+    _check_number(len(domain.names), degree)
     found = [r for k in range(1 if up_to else degree, degree + 1) for r in combinations(domain.names, k)]
     cliques = tuple(r for r in found if max_cells is None or math.prod(domain.shape(r)) <= max_cells)
     if not cliques:
         least = min(math.prod(domain.shape(r)) for r in found)
         raise UserError(f"workload.max_cells={max_cells:,}: the smallest of the marginals has {least:,} cells")
     return cliques
+
+
+def _check_number(d: int, degree: int) -> None:
+    """Raises `UserError` for more marginals than this process can list, with the largest degree that it can."""
+    limit = memory_mb()
+
+    def mb(k: int) -> float:
+        return math.comb(d, k) * BYTES_A_CLIQUE / 2**20
+
+    if mb(degree) > limit:
+        fits = max((k for k in range(1, degree) if mb(k) <= limit), default=1)
+        raise UserError(
+            f"workload={degree}: a list of the {math.comb(d, degree):,} marginals of {degree} of {d} attributes has "
+            f"{mb(degree):,.0f} MB, without their cells; the limit is {limit:,.4g} MB: degree {fits} would fit, with "
+            f"{math.comb(d, fits):,} marginals; or name the marginals that you need, or raise limits.memory_mb"
+        )
+
+
+def distinct_cliques(mechanism: str, domain: Domain, workload: Workload) -> tuple[Clique, ...]:
+    """`cliques_of`, for mechanisms whose noise depends on how often a marginal is asked for.
+
+    Raises `UserError`, besides, for a listed marginal that was listed before, in whatever order of its attributes.
+    """
+    cliques = cliques_of(domain, workload)
+    if not isinstance(workload, int | Mapping) and len(workload) > len(cliques):
+        times = Counter(tuple(sorted(set(clique), key=domain.index)) for clique in workload)
+        twice = next((clique for clique, count in times.items() if count > 1), ())
+        raise UserError(
+            f"{mechanism}: the workload names the marginal ({', '.join(twice)}) {times[twice]} times; name it once, "
+            "and give it a larger weight (weights) if it matters more"
+        )
+    return cliques
+
+
+def weights_of(mechanism: str, cliques: Sequence[Clique], given: Sequence[float] | None) -> dict[Clique, float]:
+    """The weight of each marginal, in the order of the workload; 1 for all if none are given.
+
+    Raises `UserError` unless there is one for each, and all are greater than 0.
+    """
+    if given is None:
+        return dict.fromkeys(cliques, 1.0)
+    if len(given) != len(cliques) or not all(isinstance(one, int | float) and math.isfinite(one) for one in given):
+        raise UserError(
+            f"{mechanism}: weights must be one finite number for each of the {len(cliques):,} marginals of the "
+            f"workload, in its order, not {shown(list(given))}"
+        )
+    for clique, one in zip(cliques, given, strict=True):
+        check_positive(mechanism, **{f"the weight of ({', '.join(clique)})": one})
+    return dict(zip(cliques, map(float, given), strict=True))
 
 
 def closure(workload: Sequence[Clique]) -> tuple[Clique, ...]:

@@ -1,6 +1,6 @@
 """Metrics of classification: the target's two levels are -1 and +1, the score of a row is x'theta (DD-SSP, 3.3).
 
-Of a model without coefficients the score is what it predicts, the log-odds of +1.
+For a model without coefficients the score is its prediction, the log-odds of +1.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dpbench.metrics.evaluation import Evaluation, Score
 def auc(evaluation: Evaluation) -> Score:
     """Area under the ROC curve on the test rows (DD-SSP, Figure 3b); NaN if they are all of one class.
 
-    The part of the pairs of a +1 and a -1 in which the +1 has the larger score, a tie counting as half a pair
+    The share of the pairs of a +1 and a -1 in which the +1 has the larger score, a tie counting as half a pair
     (Mann and Whitney): from the ranks of the +1s, tied scores having their mean rank. It does not depend on the scale
     of theta.
     """
@@ -42,9 +42,9 @@ def log_loss(evaluation: Evaluation) -> Score:
 
 
 def accuracy(evaluation: Evaluation) -> Score:
-    """Part of the test rows whose label is the sign of their score; a score of 0 counts as half a row.
+    """Share of the test rows whose label is the sign of their score; a score of 0 counts as half a row.
 
-    Of several levels, the part whose level is the one that is predicted.
+    With several levels, the share whose level is predicted correctly.
     """
     if evaluation.reference.design.several:
         X, y = evaluation.reference.test
@@ -54,7 +54,7 @@ def accuracy(evaluation: Evaluation) -> Score:
 
 
 def likelihood_distance(evaluation: Evaluation) -> Score:
-    """||theta - theta_ML||_2 / ||theta_ML||_2, theta_ML maximum likelihood on the rows that the mechanism saw."""
+    """||theta - theta_ML||_2 / ||theta_ML||_2, theta_ML maximum likelihood on the rows that the mechanism used."""
     if not evaluation.reference.design.binary:
         raise ValueError("likelihood_distance needs a target of two levels; coefficient_distance is for the others")
     exact = evaluation.reference.likelihood
@@ -66,6 +66,6 @@ def scores_of(evaluation: Evaluation) -> tuple[Floats, Floats]:
     """The scores and y of the test rows. Raises `ValueError` for a target that is not -1 and +1."""
     design = evaluation.reference.design
     if not design.binary:
-        raise ValueError(f"the target {design.target!r} is not one of two levels; leave metrics of classification out")
+        raise ValueError(f"the target {design.target!r} does not have two levels; leave out metrics of classification")
     X, y = evaluation.reference.test
     return evaluation.fit.predict(X), y

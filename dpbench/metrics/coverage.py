@@ -1,4 +1,4 @@
-"""How often intervals hold the population's coefficients, how wide they are, and both in one number."""
+"""Coverage and width of intervals for the population's coefficients, and a score that combines both."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ NULL_SPACE = 1e-6  # of a unit vector's length: less is the rounding of eigenvec
 
 
 def coverage(evaluation: Evaluation) -> Score:
-    """Part of the identified coefficients that their intervals hold; over repetitions it should be the level.
+    """Share of the identified coefficients covered by their intervals; over repetitions it should be the level.
 
-    Of simulated rows the population's coefficients are those they were drawn with, and all are identified. Of real ones
-    the population is the split's whole table, training and test rows together, of which the training rows are a sample
-    without replacement: with `sample.test_rows` at all the other rows, it is the data set. A sample that is a part f of
-    it varies less than one from an endless population, by sqrt(1 - f): at f = 0.1, right intervals of level 0.9 have
-    coverage 0.917. A coefficient is identified if collinear columns leave it a single value. `detail` has the numbers
-    behind the part.
+    For simulated rows the population's coefficients are those they were drawn with, and all are identified. For real
+    ones the population is the split's entire table, training and test rows together, of which the training rows are a
+    sample without replacement: with `sample.test_rows` at all the other rows, it is the data set. A sample that is a
+    fraction f of it varies less than one from an infinite population, by sqrt(1 - f): at f = 0.1, correct intervals of
+    level 0.9 have coverage 0.917. A coefficient is identified if its value is unique in spite of collinear columns.
+    `detail` has the numbers behind the share.
     """
     intervals, kept = _intervals(evaluation)
     population = _population(evaluation.reference)[kept]
@@ -45,7 +45,7 @@ def interval_width(evaluation: Evaluation) -> Score:
 def interval_score(evaluation: Evaluation) -> Score:
     """Mean over the identified coefficients of (u - l) + 2/alpha times how far [l, u] misses the population's value.
 
-    What intervals of level 1 - alpha cost by length and misses at once: its expectation is least for the right
+    The interval score of level 1 - alpha, which penalises width and misses: its expectation is least for the true
     quantiles (Gneiting and Raftery 2007, equation 43). The population is that of `coverage`, the unit that of
     `interval_width`.
     """
@@ -71,7 +71,7 @@ def _population(reference: Reference) -> Floats:
 def _intervals(evaluation: Evaluation) -> tuple[Floats, NDArray[np.bool_]]:
     """The intervals of the identified coefficients, and which these are (p,)."""
     if evaluation.fit.intervals is None:
-        raise ValueError("this model has no intervals; leave the metrics of intervals out")
+        raise ValueError("this model has no intervals; leave out the metrics of intervals")
     if evaluation.reference.truth is not None:
         return evaluation.fit.intervals, np.ones(len(evaluation.fit.intervals), dtype=bool)
     xtx = evaluation.reference.all_moments[0]

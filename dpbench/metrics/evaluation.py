@@ -1,4 +1,4 @@
-"""What a metric sees: a fit, the release behind it, and the real rows. Only metrics see real rows again."""
+"""The input of a metric: a fit, its release, and the real rows. Only metrics use the real rows again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Arrays = TypeVar("Arrays", bound=tuple[Floats, ...])
 class Score:
     """One number: its name, unit, and which direction is better (`lower`, `higher` or `none`).
 
-    `detail` is plain data that goes with the number (JSON-ready), such as the histogram that it sums up.
+    `detail` is plain data (JSON-ready) behind the number, such as the histogram that it summarises.
     """
 
     name: str
@@ -44,9 +44,9 @@ class Score:
 
 @dataclass(frozen=True)
 class Reference:
-    """The real rows of one split under one design, and what follows from them without noise; computed once.
+    """The real rows of one split under one design, and non-private quantities computed from them, once.
 
-    A fit without noise is that of the rows that the mechanism saw (`Split.seen`).
+    A fit without noise is that of the rows that the mechanism used (`Split.seen`).
     """
 
     split: Split
@@ -62,17 +62,17 @@ class Reference:
 
     @cached_property
     def seen_moments(self) -> tuple[Floats, Floats]:
-        """X'X (p, p) and X'y (p,) of the rows that the mechanism saw."""
+        """X'X (p, p) and X'y (p,) of the rows that the mechanism used."""
         return self.train_moments if self.split.protocol == "split" else self.all_moments
 
     @cached_property
     def coefficients(self) -> Floats:
-        """The least-squares solution of least norm on the rows that the mechanism saw (p,)."""
+        """The least-squares solution of least norm on the rows that the mechanism used (p,)."""
         return _read_only((solve(*self.seen_moments, scaled=self.design.scaled).coefficients,))[0]
 
     @cached_property
     def likelihood(self) -> Floats:
-        """The coefficients (p,) of logistic regression by maximum likelihood on the rows that the mechanism saw."""
+        """The coefficients (p,) of logistic regression by maximum likelihood on the rows that the mechanism used."""
         from dpbench.models.logistic import logistic_rows  # its imports are slow
 
         rows = Release(self.design.domain, Budget(math.inf), Ledger(), (SyntheticRows(self.split.seen),))
@@ -91,7 +91,7 @@ class Reference:
 
     @cached_property
     def of_training(self) -> Reference:
-        """The reference of a mechanism that saw the training rows alone: this one, unless it saw the test rows too."""
+        """The reference of a mechanism that used only the training rows: this one, unless it used the test rows too."""
         return self if self.split.protocol == "split" else Reference(replace(self.split, protocol="split"), self.design)
 
     @cached_property
@@ -111,7 +111,7 @@ class Reference:
             return None
         if self.design.scaled or set(self.design.columns) != set(self.split.truth):
             raise UserError(
-                "the simulation's coefficients belong to its features as they are: set +design.scaled=false, "
+                "the simulation's coefficients are for its features without scaling: set +design.scaled=false, "
                 "+design.exact=true and design.intercept=false"
             )
         return _read_only((np.array([self.split.truth[name] for name in self.design.columns]),))[0]
@@ -119,7 +119,7 @@ class Reference:
     def fit(self, model: Callable[[Release], Fit], release: Release) -> Fit:
         """The model's fit to the release without noise, made once for all releases of one outline.
 
-        Least squares if nothing of the release can be had without noise.
+        Least squares if no part of the release has a form without noise.
         """
         key = (model, release.outline)
         if key not in self._fits:
@@ -128,7 +128,7 @@ class Reference:
         return self._fits[key]
 
     def posterior(self, family: str, largest_norm: float, *, whole: bool = False) -> Fit:
-        """The posterior of a Bayesian GLM given the rows that the mechanism saw (or, `whole`, the test rows too).
+        """The posterior of a Bayesian GLM given the rows that the mechanism used (or, `whole`, the test rows too).
 
         It is without noise, and its draws are the same wherever they are made.
         """
@@ -151,14 +151,14 @@ class Reference:
         self._fits[key] = fit
 
     def marginals(self, cliques: Sequence[Clique]) -> dict[Clique, Floats]:
-        """The marginals of these cliques on the rows that the mechanism saw."""
-        for clique in cliques:
-            if clique not in self._marginals:
-                (self._marginals[clique],) = _read_only((self.split.seen.marginal(clique),))
+        """The marginals of these cliques on the rows that the mechanism used."""
+        missing = [clique for clique in cliques if clique not in self._marginals]
+        found = self.split.seen.marginals(missing)
+        self._marginals.update(zip(found, _read_only(tuple(found.values())), strict=True))
         return {clique: self._marginals[clique] for clique in cliques}
 
     def answers(self, cliques: tuple[Clique, ...]) -> Floats:
-        """The answers (m,) to all cells of these marginals, as parts of the rows that the mechanism saw."""
+        """The answers (m,) to all cells of these marginals, as parts of the rows that the mechanism used."""
         if cliques not in self._answers:
             rows = self.split.seen
             self._answers[cliques] = _read_only((QueryWorkload(rows.domain.sizes, cliques).of_rows(rows.codes),))[0]
@@ -166,7 +166,7 @@ class Reference:
 
 
 def _read_only(arrays: Arrays) -> Arrays:
-    """These arrays, which other trials will see too: no metric may write into them."""
+    """These arrays, read-only, since other trials use them too."""
     for array in arrays:
         array.setflags(write=False)
     return arrays
@@ -186,7 +186,7 @@ class Evaluation:
     _answers: dict[tuple[Clique, ...], Floats] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def answers(self, cliques: tuple[Clique, ...]) -> Floats:
-        """What `answers_of` has of the release (m,), found once for all metrics."""
+        """The release's answers (m,) by `answers_of`, computed once for all metrics."""
         if cliques not in self._answers:
             found = answers_of(self.release, cliques, len(self.reference.split.seen))
             self._answers[cliques] = _read_only((found,))[0]
@@ -202,18 +202,18 @@ class Evaluation:
     def nonprivate(self) -> Fit:
         """The fit of the trial's own model to the same release without noise (`Release.exact`).
 
-        Coefficients that a mechanism estimates itself have no such release: for them, and where no model is given, it
-        is least squares on the rows that the mechanism saw.
+        Coefficients that a mechanism estimates itself have no such release: for them, or without a model, it is least
+        squares on the rows that the mechanism used.
         """
         return Fit(self.reference.coefficients) if self.model is None else self.reference.fit(self.model, self.release)
 
 
 def check_score(score: object, name: str) -> Score:
-    """The score, if it bears this name and its value is a number (perhaps nan or inf). Raises `ContractError`."""
+    """The score, if it has this name and its value is a number (perhaps nan or inf). Raises `ContractError`."""
     if type(score) is not Score:
         raise ContractError(f"metric {name} must return a dpbench.metrics.evaluation.Score, not {kind_of(score)}")
     if score.name != name:
-        raise ContractError(f"metric {name} must return a score of this name, not {shown(score.name)}")
+        raise ContractError(f"metric {name} must return a score with this name, not {shown(score.name)}")
     if isinstance(score.value, bool) or not isinstance(score.value, (int, float)):
         raise ContractError(f"the value of {name} must be a float, not {kind_of(score.value)}")
     if type(score.unit) is not str or score.direction not in DIRECTIONS:

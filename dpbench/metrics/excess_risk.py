@@ -26,17 +26,17 @@ GRID = np.linspace(-1.0, 1.0, 4001)  # over which a polynomial's distance from t
 
 
 def excess_risk(evaluation: Evaluation) -> Score:
-    """L on the real training rows less that of the same model without noise: what the theorems bound (section 3).
+    """L on the real training rows minus that of the same model without noise: the quantity of the theorems (section 3).
 
     The model without noise is `Evaluation.nonprivate`; for coefficients that a mechanism estimates itself it is maximum
-    likelihood. It is always of the training rows, also where the mechanism saw the test rows too, for the theorems are
-    about the risk on these. It is below 0 where the noise happened to help a model of another loss.
+    likelihood. It is always for the training rows, even where the mechanism used the test rows too, since the theorems
+    are about the risk on these. It can be below 0, by chance, for a model with another loss.
     """
     return Score("excess_risk", _excess("excess_risk", evaluation, *evaluation.reference.train), "nats", "lower")
 
 
 def excess_risk_test(evaluation: Evaluation) -> Score:
-    """L on the test rows less that of the same model without noise, as in `excess_risk` (Table 2: 'real data')."""
+    """L on the test rows minus that of the same model without noise, as in `excess_risk` (Table 2: 'real data')."""
     return Score(
         "excess_risk_test", _excess("excess_risk_test", evaluation, *evaluation.reference.test), "nats", "lower"
     )
@@ -52,17 +52,17 @@ def risk_bound_logistic(evaluation: Evaluation, *, degree: int = 4) -> Score:
 
     m is the number of the design's columns, each in [-1, 1] and a function of one attribute, so that nu is n times the
     largest l1 distance of the normalised marginals of up to `degree` attributes. tau is the larger of the norms of
-    theta_s, the fit, and theta_r, the one without noise: within this ball both are what they are, so that nothing is
-    projected. The paper's setting, rows and weights in the unit ball, is the same with x / sqrt(m) and tau = 1 /
-    sqrt(m); its bound is scaled to these norms, not the fit. What is added is max(0, L(theta_s, D_s) - L(theta_r,
+    theta_s, the fit, and theta_r, the one without noise: both lie in this ball, so that nothing is projected.
+    The paper's setting, rows and weights in the unit ball, is the same with x / sqrt(m) and tau = 1 /
+    sqrt(m); its bound is scaled to these norms, not the fit. The term added is max(0, L(theta_s, D_s) - L(theta_r,
     D_s)), 0 for a theta_s that minimises L(., D_s): so the bound holds for any fit.
 
-    The detail has the parts of the bound, and `steps`, pairs of a name and a number: the bound with one after the other
-    of its steps replaced by what the run has, down to what was measured.
+    The detail has the parts of the bound, and `steps`, pairs of a name and a number: the bound with its steps replaced,
+    one after the other, by the values of the run, down to the measured value.
 
-    - `promise`: the bound at the distance that the mechanism promises, with probability 0.95, of exactly the marginals
-      of up to `degree` attributes: Gen by Lemma 3.4, which makes Corollary 3.6 of the theorem, and AIM by Theorem C.3,
-      which is about the model before its last round. Other releases have no such step;
+    - `promise`: the bound at the distance that the mechanism guarantees, with probability 0.95, for exactly the
+      marginals of up to `degree` attributes: Gen by Lemma 3.4, which makes Corollary 3.6 of the theorem, and AIM by
+      Theorem C.3, which is about the model before its last round. Other releases do not have this step;
     - `theorem`: the bound;
     - `polynomial`: the Bernstein polynomial's own distance and coefficients in place of Theorems 2.3 and 2.4;
     - `weights`: ||theta||_1^k in place of (m tau)^k, and max ||theta||_1 as the largest |x'theta|, if above 1;
@@ -79,9 +79,7 @@ def risk_bound_logistic(evaluation: Evaluation, *, degree: int = 4) -> Score:
 def _bound(name: str, theorem: Callable[..., Bound], evaluation: Evaluation, degree: int) -> Score:
     reference, synthetic = evaluation.reference, evaluation.release[SyntheticRows].table
     if reference.design.exact or not reference.design.scaled:
-        raise UserError(
-            f"{name} needs features in [-1, 1] that the codes give: leave design.exact and design.scaled out"
-        )
+        raise UserError(f"{name} needs features in [-1, 1] from the codes: leave out design.exact and design.scaled")
     (X, y), (Xs, ys) = reference.train, reference.design.encode(synthetic)
     distances = marginal_distances(reference.split.train, synthetic, degree)
     theta_s, theta_r = evaluation.coefficients(name), _nonprivate(evaluation)
@@ -114,7 +112,9 @@ def _bound(name: str, theorem: Callable[..., Bound], evaluation: Evaluation, deg
 
 
 def _promised(release: Release, degree: int) -> float | None:
-    """The largest distance, in rows, of a marginal of up to `degree` attributes that the mechanism promises, if any."""
+    """The largest distance, in rows, of a marginal of up to `degree` attributes that the mechanism guarantees, if
+    any.
+    """
     found = release.diagnostics
     all_of_them = count_marginals(degree, len(release.domain.names) - 1)
     return found.get("promised_distance") if found.get("marginals") == all_of_them else None
@@ -141,10 +141,12 @@ def _excess(name: str, evaluation: Evaluation, X: Floats, y: Floats) -> float:
 
 
 def _nonprivate(evaluation: Evaluation) -> Floats:
-    """The coefficients (p,) of the same model without noise, of the training rows whatever the mechanism saw."""
+    """The coefficients (p,) of the same model without noise, for the training rows, whatever rows the mechanism
+    used.
+    """
     reference, design = evaluation.reference.of_training, evaluation.reference.design
     if not design.binary:
-        raise ValueError(f"the target {design.target!r} is not one of two levels; leave excess_risk and its bounds out")
+        raise ValueError(f"the target {design.target!r} is not one of two levels; leave out excess_risk and its bounds")
     if evaluation.model is None or evaluation.release.get(Coefficients) is not None:
         return reference.likelihood
     return replace(evaluation, reference=reference).nonprivate.coefficients

@@ -1,4 +1,4 @@
-"""How far the marginals of two tables are apart, without a table of the size of any workload."""
+"""Distances of the marginals of two tables, without the memory for an entire workload."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def marginal_distances(real: Table, synthetic: Table, degree: int, *, max_cells:
     """
     d = len(real.domain.names)
     if not 1 <= degree <= d:
-        raise UserError(f"degree={degree}: the marginals of so many attributes need a degree between 1 and {d}")
+        raise UserError(f"degree={degree}: the degree of marginals must be between 1 and {d}, the number of attributes")
     if not (len(real) and len(synthetic)):
-        raise UserError("the marginals of a table without rows are at no distance from others")
+        raise UserError("the marginals of a table without rows have no distance from others")
     codes = np.concatenate([real.codes, synthetic.codes]).T.copy()
     weights = np.repeat([float(len(synthetic)), -float(len(real))], [len(real), len(synthetic)])  # whole numbers: exact
     sizes = list(real.domain.sizes.values())
-    room = math.prod(sizes) if max_cells is None else max_cells
-    found = _distances(codes, weights, sizes, np.zeros(len(weights), dtype=np.int64), 1, 0, degree, room)
+    limit = math.prod(sizes) if max_cells is None else max_cells
+    found = _distances(codes, weights, sizes, np.zeros(len(weights), dtype=np.int64), 1, 0, degree, limit)
     return np.array(list(found), dtype=float) / (len(real) * len(synthetic))
 
 
@@ -45,19 +45,19 @@ def _distances(
     cells: int,
     start: int,
     left: int,
-    room: int,
+    limit: int,
 ) -> Iterator[float]:
-    """The distances of the marginals that add `left` attributes from `start` on to those which `cell` (n,) is of.
+    """The distances of the marginals that add `left` attributes, from `start` on, to those of `cell` (n,).
 
-    These attributes may multiply the cells by `room` at most.
+    These attributes may multiply the cells by `limit` at most.
     """
     if not left:
         yield float(np.abs(np.bincount(cell, weights=weights, minlength=1)).sum())
         return
     for j in range(start, len(sizes) - left + 1):
-        if sizes[j] <= room:
+        if sizes[j] <= limit:
             refined = _refined(cell, cells, codes[j], sizes[j])
-            yield from _distances(codes, weights, sizes, *refined, j + 1, left - 1, room // sizes[j])
+            yield from _distances(codes, weights, sizes, *refined, j + 1, left - 1, limit // sizes[j])
 
 
 def _refined(cell: NDArray[np.int64], cells: int, code: Codes, size: int) -> tuple[NDArray[np.int64], int]:

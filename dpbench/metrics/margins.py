@@ -8,11 +8,11 @@ from dpbench.metrics.classification import scores_of
 from dpbench.metrics.evaluation import Evaluation, Score
 
 RADIUS = 6.0  # DD-SSP, section 3.3: it approximates the loss on [-6, 6], the dashed lines of Figure 4
-EDGES = np.linspace(-15.0, 15.0, 121)  # of our histogram, which is to hold [-6, 6] with room to spare
+EDGES = np.linspace(-15.0, 15.0, 121)  # of our histogram, wider than [-6, 6]
 
 
 def margins_inside(evaluation: Evaluation) -> Score:
-    """Part of the test rows whose margin y x'theta lies in [-6, 6].
+    """Share of the test rows whose margin y x'theta lies in [-6, 6].
 
     The detail is the histogram: `edges`, e_0 < ... < e_k, and `counts`, the rows with a margin below e_0, in each
     [e_j, e_j+1), and of e_k or more, k + 2 in all.

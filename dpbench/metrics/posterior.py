@@ -1,6 +1,6 @@
 """How good a posterior is: its distance from the one without noise, its predictions, and its calibration.
 
-Of fits with draws whose notes tell the `family` and the `largest_norm` of their prior (`models.bayesian_rows`).
+For fits with draws whose notes give the `family` and the `largest_norm` of their prior (`models.bayesian_rows`).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def ks_distance(evaluation: Evaluation) -> Score:
     """Mean over the coefficients of the Kolmogorov-Smirnov distance from the non-private posterior (Bayesian GLM, 4.3).
 
     That is the largest distance of the distribution functions of the two marginal posteriors, the non-private one being
-    that of the same family and prior given the rows that the mechanism saw. 0 is the same, 1 apart; two sets of 4,000
-    independent draws of one distribution are 0.02 apart. `detail`: the distance of each coefficient, and the quantiles
-    of both posteriors at `levels`.
+    that of the same family and prior given the rows that the mechanism used. 0 means equal, 1 disjoint; two sets of
+    4,000 independent draws of one distribution are 0.02 apart. `detail`: the distance of each coefficient, and the
+    quantiles of both posteriors at `levels`.
     """
     draws, exact = _draws(evaluation), _nonprivate(evaluation).draws
     assert exact is not None
@@ -50,7 +50,7 @@ def posterior_mean_error(evaluation: Evaluation) -> Score:
 def predictive_auc(evaluation: Evaluation) -> Score:
     """Area under the ROC curve on the test rows of the predictive probability of +1, the mean over the draws.
 
-    Of a fit without draws it is that of its coefficients, as `auc`.
+    For a fit without draws it is that of its coefficients, as `auc`.
     """
     _, y, chances = _predicted(evaluation)
     return Score("predictive_auc", auc_of(chances, y), "", "higher")
@@ -59,7 +59,7 @@ def predictive_auc(evaluation: Evaluation) -> Score:
 def predictive_log_loss(evaluation: Evaluation) -> Score:
     """Mean of -log p(y | x) on the test rows, p being the mean over the draws of 1 / (1 + exp(-y x'theta)).
 
-    Of a fit without draws it is that of its coefficients, as `log_loss`.
+    For a fit without draws it is that of its coefficients, as `log_loss`.
     """
     scores, y, _ = _predicted(evaluation)
     log = logsumexp(-np.logaddexp(0.0, -y[:, None] * scores), axis=1) - np.log(scores.shape[1])
@@ -67,17 +67,17 @@ def predictive_log_loss(evaluation: Evaluation) -> Score:
 
 
 def coverage_50(evaluation: Evaluation) -> Score:
-    """Part of the population's coefficients that lie in their credible intervals of level 0.5 (see `_covered`)."""
+    """Share of the population's coefficients that lie in their credible intervals of level 0.5 (see `_covered`)."""
     return _covered(evaluation, "coverage_50", 0.5)
 
 
 def coverage_80(evaluation: Evaluation) -> Score:
-    """Part of the population's coefficients that lie in their credible intervals of level 0.8 (see `_covered`)."""
+    """Share of the population's coefficients that lie in their credible intervals of level 0.8 (see `_covered`)."""
     return _covered(evaluation, "coverage_80", 0.8)
 
 
 def coverage_95(evaluation: Evaluation) -> Score:
-    """Part of the population's coefficients that lie in their credible intervals of level 0.95 (see `_covered`)."""
+    """Share of the population's coefficients that lie in their credible intervals of level 0.95 (see `_covered`)."""
     return _covered(evaluation, "coverage_95", 0.95)
 
 
@@ -115,8 +115,8 @@ def chain_r_hat(evaluation: Evaluation) -> Score:
 def _covered(evaluation: Evaluation, name: str, level: float) -> Score:
     """How many of the population's coefficients are in their equal-tailed intervals.
 
-    Of simulated rows these are the coefficients that they were drawn with. Of real ones it is the mean of the posterior
-    given the whole table of the split, without noise; `metrics.coverage.coverage` says what a sample from it lacks.
+    For simulated rows these are the coefficients that they were drawn with. For real ones they are the mean of the
+    posterior given the entire table of the split, without noise; see `metrics.coverage.coverage` on samples from it.
     """
     truth = evaluation.reference.truth
     if truth is None:
@@ -135,21 +135,21 @@ def _interval(evaluation: Evaluation, level: float) -> tuple[Floats, Floats]:
 def _draws(evaluation: Evaluation) -> Floats:
     """The draws (s, p) of the fit."""
     if evaluation.fit.draws is None:
-        raise ValueError("this model has no draws; leave the metrics of posteriors out")
+        raise ValueError("this model has no draws; leave out the metrics of posteriors")
     return np.asarray(evaluation.fit.draws, dtype=float)
 
 
 def _thinned(draws: Floats, most: int) -> Floats:
-    """So many draws at most, evenly spaced."""
+    """At most this many draws, evenly spaced."""
     kept: Floats = draws[np.linspace(0, len(draws) - 1, min(most, len(draws))).round().astype(int)]
     return kept
 
 
 def _nonprivate(evaluation: Evaluation, *, whole: bool = False) -> Fit:
-    """The posterior of the fit's family and prior given the rows that the mechanism saw, or the whole table."""
+    """The posterior of the fit's family and prior given the rows that the mechanism used, or the entire table."""
     notes = evaluation.fit.notes
     if not {"family", "largest_norm"} <= set(notes):
-        raise ValueError("this model does not tell the family and largest_norm of its prior: it has no posterior")
+        raise ValueError("this model does not give the family and largest_norm of its prior: it has no posterior")
     return evaluation.reference.posterior(notes["family"], notes["largest_norm"], whole=whole)
 
 

@@ -23,9 +23,9 @@ def workload_error_max(evaluation: Evaluation) -> Score:
 def row_marginals_error(evaluation: Evaluation, *, degree: int = 4, max_cells: int | None = 1_000_000) -> Score:
     """Mean over all marginals r of `degree` attributes of ||h_r / n - h'_r / n'||_1 (excess risk, section 5.5).
 
-    Excess risk is Zhou et al. 2024. h_r are counts of the n real rows that the mechanism saw, h'_r those of the n'
-    released rows. Marginals of more than `max_cells` cells are left out. The paper's text has this, its code half of
-    it, the total variation.
+    Excess risk is Zhou et al. 2024. h_r are counts of the n real rows that the mechanism used, h'_r those of the n'
+    released rows. Marginals of more than `max_cells` cells are left out. The paper's text has this; its code has half
+    of it, the total variation.
 
     Raises `UserError` for a degree outside [1, number of attributes], or if no marginal is left.
     """

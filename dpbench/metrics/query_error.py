@@ -1,6 +1,6 @@
-"""How far a release's answers are from the true ones, over all queries of a workload of marginals.
+"""The error of a release's answers, over all queries of a workload of marginals.
 
-Liu, Vietri and Wu 2021: each cell of a marginal, as a part of the rows, is one query (Definition 1).
+Liu, Vietri and Wu 2021: each cell of a marginal, as a fraction of the rows, is one query (Definition 1).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ def query_error_max(evaluation: Evaluation, *, workload: Workload = 3) -> Score:
 
     The answers are the release's own: of its marginals where it has all of the workload's, else of its fitted
     distribution, else of its rows. `workload`: as `mechanisms.workload.cliques_of` takes it, such as 3 for all
-    marginals of three attributes. D are the rows that the mechanism saw.
+    marginals of three attributes. D are the rows that the mechanism used.
 
     Raises `UserError` for a workload that does not fit the domain, or whose answers exceed this process's memory.
     """

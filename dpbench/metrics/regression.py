@@ -17,9 +17,9 @@ def mse(evaluation: Evaluation) -> Score:
 
 
 def excess_mse(evaluation: Evaluation) -> Score:
-    """Mean squared error on the test rows less that of the same model without noise (`Evaluation.nonprivate`).
+    """Mean squared error on the test rows minus that of the same model without noise (`Evaluation.nonprivate`).
 
-    It is the error that privacy adds to that of the model itself. It is below 0 where the noise happened to help.
+    It is the error that privacy adds to that of the model itself. By chance it can be below 0.
     """
     exact = _mse(replace(evaluation, fit=evaluation.nonprivate))
     unit = "scaled target^2" if evaluation.reference.design.scaled else ""
@@ -65,7 +65,7 @@ def coefficient_error(evaluation: Evaluation) -> Score:
 
 
 def coefficient_distance(evaluation: Evaluation) -> Score:
-    """||theta - theta_exact||_2 / ||theta_exact||_2, theta_exact least squares on the rows that the mechanism saw.
+    """||theta - theta_exact||_2 / ||theta_exact||_2, theta_exact least squares on the rows that the mechanism used.
 
     It is least squares whatever the model is. `excess_mse` compares a fit with the same model without noise.
     """
@@ -75,12 +75,12 @@ def coefficient_distance(evaluation: Evaluation) -> Score:
 
 
 def xtx_error(evaluation: Evaluation) -> Score:
-    """Relative error, in the Frobenius norm, of the X'X solved from, beside that of the rows the mechanism saw."""
+    """Relative error, in the Frobenius norm, of the X'X of the fit, compared with that of the rows used."""
     return Score("xtx_error", _moment_error(evaluation, 0), "", "lower")
 
 
 def xty_error(evaluation: Evaluation) -> Score:
-    """Relative error, in the l2 norm, of the X'y solved from, beside that of the rows the mechanism saw."""
+    """Relative error, in the l2 norm, of the X'y of the fit, compared with that of the rows used."""
     return Score("xty_error", _moment_error(evaluation, 1), "", "lower")
 
 

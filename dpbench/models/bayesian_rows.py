@@ -15,9 +15,9 @@ from dpbench.models.poisson import counts_of
 from dpbench.models.posterior import posterior_fit
 from dpbench.releases import Release, SyntheticRows
 
-FREEDOM = 5  # degrees of freedom of the proposals: heavier tails than the posterior has
+FREEDOM = 5  # degrees of freedom of the proposals: heavier tails than the posterior
 MOST_STEPS, GRADIENT = 100, 1e-9  # of Newton's method, in units of the number of rows
-BLOCK = 2**22  # scores x'theta that are held at once
+BLOCK = 2**22  # scores x'theta in memory at once
 
 
 def bayesian_rows(
@@ -31,7 +31,7 @@ def bayesian_rows(
     draws: int = 2000,
     level: float = 0.95,
 ) -> Fit:
-    """Draws from the posterior of theta given the released rows, which are taken for real ones.
+    """Draws from the posterior of theta given the released rows, which are treated as real ones.
 
     **Source** Kulkarni et al. 2021 (Bayesian GLM), section 4: the non-private baseline. theta has a uniform direction
     and a squared norm of chi^2(d), truncated at s: it is N(0, I) within ||theta||_2 <= `largest_norm` = sqrt s. Labels
@@ -39,14 +39,14 @@ def bayesian_rows(
     **Privacy** Post-processing.
     **Shapes** `draws` (4 * 1,000, p) in the order of `Design.columns`.
     **Departures** Metropolis-Hastings with independent proposals, a t distribution around the mode with the curvature
-    there, in place of Stan's NUTS: it needs no tuning, and nearly all of its proposals are accepted.
+    there, instead of Stan's NUTS: it needs no tuning, and nearly all of its proposals are accepted.
 
     Raises `UserError` for a target of another family or a setting out of range, and `UnconvergedError`.
     """
     check_known("family", family, FAMILIES)
     check_positive("bayesian_rows", largest_norm=largest_norm, chains=chains, draws=draws)
     if chains < 2 or draws < 10:
-        raise UserError(f"bayesian_rows needs 2 chains and 10 draws at least, not {chains} and {draws}")
+        raise UserError(f"bayesian_rows needs at least 2 chains and 10 draws, not {chains} and {draws}")
     table = release[SyntheticRows].table
     if family == "logistic":
         check_labels(design)
@@ -61,9 +61,9 @@ def bayesian_rows(
 def metropolis(
     X: Floats, y: Floats, family: str, rng: np.random.Generator, *, largest_norm: float, chains: int, draws: int
 ) -> tuple[Floats, float]:
-    """Draws (chains, draws, d) of the posterior given X (n, d) and y (n,), and the part of the proposals accepted.
+    """Draws (chains, draws, d) of the posterior given X (n, d) and y (n,), and the share of proposals accepted.
 
-    A tenth more are drawn and left out at the start of each chain: its first proposal may lie outside of the bound.
+    A tenth more are drawn and discarded at the start of each chain: its first proposal may be outside the bound.
     """
     centre, precision = _mode(X, y, family)
     steps = draws + draws // 10 + 1
@@ -104,7 +104,7 @@ def _mode(X: Floats, y: Floats, family: str) -> tuple[Floats, Floats]:
 
 
 def _log_posterior(thetas: Floats, X: Floats, y: Floats, family: str) -> Floats:
-    """The logarithm of the density (k,) at thetas (k, d) under the prior N(0, I), but for a constant."""
+    """The logarithm of the density (k,) at thetas (k, d) under the prior N(0, I), up to a constant."""
     found: Floats = -(thetas**2).sum(axis=1) / 2
     for start in range(0, len(thetas), rows := max(BLOCK // max(len(y), 1), 1)):
         s = thetas[start : start + rows] @ X.T

@@ -34,28 +34,28 @@ def bayesian_statistics(
     step: float = 0.01,
     level: float = 0.95,
 ) -> Fit:
-    """Draws of theta from the posterior given the released statistics, which knows the law of their noise.
+    """Draws of theta from the posterior given the released statistics, which models the distribution of their noise.
 
     **Source** Kulkarni et al. 2021 (Bayesian GLM), sections 3 and 4.1: features N(0, Sigma), the sum of the statistics
-    normal by the central limit theorem, theta and Sigma as `models.glm_posterior` has their priors.
-    **Privacy** Post-processing: the values, the variances of their noise and the number of rows are all that is read.
+    normal by the central limit theorem, theta and Sigma with the priors of `models.glm_posterior`.
+    **Privacy** Post-processing: only the values, the variances of their noise and the number of rows are used.
     **Shapes** `draws` (chains * 1,000, p) in the order of `Design.columns`.
     **Departures** those of `models.glm_moments`, `models.glm_posterior`, `models.nuts` and `models.metropolis`.
 
-    `noise`: "aware", or "naive", which takes the noisy statistics for true ones. `expectations`: by "quadrature", or by
+    `noise`: "aware", or "naive", which treats the noisy statistics as exact. `expectations`: by "quadrature", or by
     the paper's "taylor" polynomials, which need |x'theta| below 1 or so. `sampler`: "nuts"; "laplace", a normal
-    distribution around the mode; or "metropolis", which the paper has for Poisson, with proposals `step` wide.
+    distribution around the mode; or "metropolis", as in the paper for Poisson, with proposals of scale `step`.
     `largest_norm`: ||theta||_2 is at most this. `feature_scale`: of the half-normal prior of the features' standard
     deviations.
 
     Raises `UserError` for a setting out of range or a design with an intercept, which is not a normal feature,
-    `NoEstimateError` if the number of rows is private and the noise left none, and `UnconvergedError`.
+    `NoEstimateError` if the number of rows is private and its noisy value not positive, and `UnconvergedError`.
     """
     _check(design, noise, expectations, sampler)
     check_positive("bayesian_statistics", largest_norm=largest_norm, feature_scale=feature_scale)
     check_positive("bayesian_statistics", draws=draws, warmup=warmup, step=step)
     if chains < 2:
-        raise UserError(f"bayesian_statistics needs 2 chains at least, which R-hat compares, not {chains}")
+        raise UserError(f"bayesian_statistics needs at least 2 chains, to compute R-hat, not {chains}")
     found, bound = release[GlmStatistics], largest_norm**2
     d, family, rows = found.features, found.family, found.rows
     if rows < 1:
@@ -84,6 +84,5 @@ def _check(design: Design, noise: str, expectations: str, sampler: str) -> None:
     check_known("sampler", sampler, SAMPLERS)
     if design.intercept:
         raise UserError(
-            "bayesian_statistics takes the features for normal ones, and the intercept is a constant: set "
-            "design.intercept=false"
+            "bayesian_statistics assumes normal features, but the intercept is a constant: set design.intercept=false"
         )

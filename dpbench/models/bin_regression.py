@@ -1,4 +1,4 @@
-"""Linear regression on noisy sums of bins, its bias taken out, with confidence intervals (BinAgg, Algorithm 2)."""
+"""Bias-corrected linear regression on noisy sums of bins, with confidence intervals (BinAgg, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpbench.errors import NoEstimateError, check_known, check_part, check_posit
 from dpbench.models.fit import Fit
 from dpbench.releases import BinSums, Release
 
-CORRECTIONS = {  # what is subtracted of w_k D_k, their sum or their mean: from the estimate, from its covariance
+CORRECTIONS = {  # whether the sum or the mean of w_k D_k is subtracted: in the estimate, in its covariance
     "sum": ("sum", "sum"),
     "published": ("mean", "mean"),
     "authors": ("mean", "sum"),
@@ -23,9 +23,9 @@ CORRECTIONS = {  # what is subtracted of w_k D_k, their sum or their mean: from 
 def bin_regression(
     release: Release, *, design: Design, level: float = 0.95, correction: str = "sum", definite: bool = True
 ) -> Fit:
-    """beta = (S'WS - D)^-1 S'W t, weighted least squares on the bins less the bias that the noise of S brings.
+    """beta = (S'WS - D)^-1 S'W t, weighted least squares on the bins, corrected for the bias due to the noise of S.
 
-    `correction` says what D is. With `definite: false` S'WS - D need not be positive definite.
+    `correction` defines D. With `definite: false` S'WS - D need not be positive definite.
 
     **Source** BinAgg, Algorithm 2, lines 5 to 7, and Theorem 4.2. w_k = 1 / c_k; D_k is the covariance of the noise of
     s_k; D is the sum of w_k D_k. The covariance of beta is M^-1 H M^-1, with M = S'WS - D, H = K / (K - d) times the
@@ -37,13 +37,13 @@ def bin_regression(
     in M and Q_k too, and leaves most of the bias. `authors`, as in the authors' package: beta has the mean, its
     covariance the sum. 2. The standard error is the root of the diagonal entry.
     3. Of a release that is `centred`, D_k is the covariance of the noise of s_k given the count c_k. There, with m the
-    bin's middle, s_k / c_k = m + z / c_k, and t_k - s_k beta has (m_y - m beta) times the error of the count beside its
-    other, independent parts. The mean of their product is 0 but for z / c_k, which is small in the middle of a bin, so
-    that the noise of the count needs no correction; its variance is in H. 4. With `definite: false` and no more bins
-    than features, K - d is taken for 1, as in the package.
+    bin's middle, s_k / c_k = m + z / c_k, and t_k - s_k beta has (m_y - m beta) times the error of the count besides
+    its other, independent parts. The mean of their product is 0 except for z / c_k, which is small in the middle of a
+    bin, so that the noise of the count needs no correction; its variance is in H. 4. With `definite: false` and no more
+    bins than features, K - d is set to 1, as in the package.
 
     Raises `NoEstimateError` unless there are more bins than features and M is positive definite: for a column that is
-    (almost) a combination of others, noise decides. With `definite: false`, unless M is singular.
+    (almost) a linear combination of others, the result is noise. With `definite: false`, unless M is singular.
     """
     check_known("correction", correction, CORRECTIONS)
     z, bins = _quantile(level), _enough(release) if definite else release[BinSums]
@@ -55,7 +55,7 @@ def bin_regression(
     of_estimate, D = (noise / (1 if over == "sum" else K) for over in CORRECTIONS[correction])
     M = gram - np.diag(of_estimate.sum(axis=0))
     if definite:
-        _check_positive(M, "S'WS less its correction")
+        _check_positive(M, "S'WS minus its correction")
     beta = _solve(M, xty)
     Q = S * (w * (t - S @ beta))[:, None] + D * beta
     M_inverse_Q = _solve(gram - np.diag(D.sum(axis=0)), Q.T)
@@ -65,11 +65,11 @@ def bin_regression(
 
 
 def bin_regression_naive(release: Release, *, design: Design, level: float = 0.95, sigma: float = 1.0) -> Fit:
-    """beta = (S'WS)^-1 S'W t with the interval of a regression without noise: the noise is in neither.
+    """beta = (S'WS)^-1 S'W t with the interval of a regression without noise; neither accounts for the noise.
 
     **Source** BinAgg, section 4.2: the covariance is sigma^2 (S'WS)^-1. sigma, the target's standard deviation around
-    the model, is taken for known, and the intervals lie around this estimate, not that of `bin_regression`. The paper
-    does not say so; the authors' package does it, with sigma = 1.
+    the model, is treated as known, and the intervals are centred at this estimate, not that of `bin_regression`. The
+    paper does not say so; the authors' package does it, with sigma = 1.
     **Privacy** Post-processing, if sigma is public.
     **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
 
@@ -92,7 +92,7 @@ def _enough(release: Release) -> BinSums:
     bins = release[BinSums]
     K, d = bins.sums.shape
     if d >= K:
-        raise NoEstimateError(f"{K} bins are left, and more than the {d} features are needed")
+        raise NoEstimateError(f"{K} bins are left, but more than {d}, the number of features, are needed")
     return bins
 
 
@@ -100,7 +100,7 @@ def _solve(M: Floats, right: Floats) -> Floats:
     try:
         return np.asarray(np.linalg.solve(M, right), dtype=float)
     except np.linalg.LinAlgError as error:
-        raise NoEstimateError("S'WS less its correction is singular") from error
+        raise NoEstimateError("S'WS minus its correction is singular") from error
 
 
 def _units(bins: BinSums) -> Floats:

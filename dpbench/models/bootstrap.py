@@ -21,8 +21,8 @@ from dpbench.privacy.noise import gaussian
 from dpbench.releases import Marginals, Release, SyntheticRows
 
 METHODS = ("pivotal", "percentile", "normal")
-UNMEASURED = ("refuse", "ignore")  # pairs of attributes that no measured marginal holds
-ENGINES = ("native", "mbi")  # they minimise the same loss over the same models; a mixture is another estimate
+UNMEASURED = ("refuse", "ignore")  # pairs of attributes in no measured marginal
+ENGINES = ("native", "mbi")  # they minimise the same loss over the same models; a mixture is a different estimate
 
 
 def linear_marginals_bootstrap(
@@ -37,29 +37,30 @@ def linear_marginals_bootstrap(
     iterations: int = 1000,
     unmeasured: str = "refuse",
 ) -> Fit:
-    """DD-SSP with intervals: the release is simulated again and again with its own synthetic rows as the population.
+    """DD-SSP with intervals: the release is simulated repeatedly with its own synthetic rows as the population.
 
     A replicate draws n' of the synthetic rows with replacement, n' being the released total; measures the marginals
-    that the release measured, with the same noise; fits the graphical model to them; and regresses. The replicates lie
-    around theta', the fit of the same model to the synthetic rows without noise, as theta lies around the population's.
+    that the release measured, with the same noise; fits the graphical model to them; and regresses. The replicates vary
+    around theta', the fit of the same model to the synthetic rows without noise, as theta varies around the
+    population's.
 
     **Source** Ferrando, Wang and Sheldon 2022, "Parametric bootstrap for differentially private confidence intervals";
     the three intervals: Wasserman 2004, "All of statistics", section 8.3.
-    **Privacy** Post-processing: the release and its ledger's noise scales are all that is read. The noise of the
-    replicates falls on synthetic rows and is nobody's privacy cost.
+    **Privacy** Post-processing: only the release and its ledger's noise scales are used. The noise of the replicates is
+    added to synthetic rows, at no privacy cost.
     **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
     **Departures** 1. The selection of the marginals is not repeated, so its randomness is not in the intervals. 2. The
-    model is taken for true, so a dependence between attributes that no measured marginal holds is taken for absent:
-    the bias of theta from there is not in the intervals. So there are none where a pair was not measured, unless
-    `unmeasured` is `ignore`, and then their level does not hold; `notes` tell how many of the pairs were measured.
-    3. Levels that MST merged are measured each by itself: there the noise is larger
-    than the release's, and the equal shares that MST gave them are taken for true.
+    model is treated as true, so a dependence between attributes in no measured marginal is treated as absent, and the
+    resulting bias of theta is not in the intervals. So there are none where a pair was not measured, unless
+    `unmeasured` is `ignore`, and then their level does not hold; `notes` give the number of pairs measured. 3. Levels
+    that MST merged are measured separately: there the noise is larger than the release's, and the equal shares that MST
+    gave them are treated as true.
 
-    `method`: `pivotal`, theta less the quantiles of theta_b - theta', which takes out the bias that the replicates
-    show; `percentile`, the quantiles of theta_b; `normal`, theta -+ z times their standard deviation. `tolerance`: that
-    of the estimates, a twentieth of the engine's for small models. At the engine's, theta still lies about a fifth of a
+    `method`: `pivotal`, theta minus the quantiles of theta_b - theta', which corrects the bias of the replicates;
+    `percentile`, the quantiles of theta_b; `normal`, theta -+ z times their standard deviation. `tolerance`: that
+    of the estimates, a twentieth of the engine's for small models. At the engine's, theta is still about a fifth of a
     standard deviation towards independent attributes (the chain of tests/models/test_bootstrap.py, eps = 1): give the
-    mechanism this one too. `iterations`: the most steps of one estimate.
+    mechanism the same tolerance. `iterations`: the most steps of one estimate.
 
     Raises `UserError` for a setting out of range, or a release that is not of noisy marginals, a model and its rows;
     `NoEstimateError` where pairs were not measured and `unmeasured` is `refuse`.
@@ -72,8 +73,8 @@ def linear_marginals_bootstrap(
     seen = [pair for pair in wanted if any(set(pair) <= set(r) for r, _ in measured)]
     if unmeasured == "refuse" and len(seen) < len(wanted):
         raise NoEstimateError(
-            f"no intervals: {len(wanted) - len(seen)} of {len(wanted)} pairs of attributes were not measured, and what "
-            "theta misses by that is unknown (unmeasured=ignore gives intervals that leave it out)"
+            f"no intervals: {len(wanted) - len(seen)} of {len(wanted)} pairs of attributes were not measured, and the "
+            "resulting bias is unknown (unmeasured=ignore gives intervals that ignore it)"
         )
     n = max(round(float(next(iter(release[Marginals].tables.values())).sum())), 1)
 
@@ -82,9 +83,10 @@ def linear_marginals_bootstrap(
         return theta
 
     def measure(rows: Table) -> list[Measurement]:
-        ledger = Ledger()  # of synthetic rows: it counts for nothing
+        ledger = Ledger()  # of synthetic rows: not a privacy cost
+        counts = rows.marginals([r for r, _ in measured])
         return [
-            Measurement(r, gaussian(rng, ledger, rows.marginal(r), sensitivity=1.0, multiplier=s, label="replicate"), s)
+            Measurement(r, gaussian(rng, ledger, counts[r], sensitivity=1.0, multiplier=s, label="replicate"), s)
             for r, s in measured
         ]
 
@@ -101,7 +103,7 @@ def linear_marginals_bootstrap(
 
 
 def _intervals(theta: Floats, centre: Floats, theta_b: Floats, level: float, method: str) -> Floats:
-    """(p, 2), from theta (p,), what the replicates lie around (p,), and the replicates (replicates, p)."""
+    """(p, 2), from theta (p,), the centre of the replicates (p,), and the replicates (replicates, p)."""
     tails = [(1 - level) / 2, (1 + level) / 2]
     low, high = np.quantile(theta_b, tails, axis=0, method="weibull")  # the (B + 1) q-th smallest of B
     if method == "pivotal":
@@ -121,10 +123,10 @@ def _check_release(release: Release) -> None:
             f"{engine}, and {'some' if marginals and marginals.noise else 'no'} marginal was measured with noise"
         )
     drawn = [one.sensitivity * one.multiplier for one in release.ledger.events if isinstance(one, Gaussian)]
-    told = [scale for _, scale in marginals.noise]
-    if len(drawn) != len(told) or not np.allclose(drawn, told, rtol=1e-9, atol=0.0):
+    scales = [scale for _, scale in marginals.noise]
+    if len(drawn) != len(scales) or not np.allclose(drawn, scales, rtol=1e-9, atol=0.0):
         raise UserError(
-            f"linear_marginals_bootstrap: the {len(told)} measured marginals of the release do not have the noise of "
+            f"linear_marginals_bootstrap: the {len(scales)} measured marginals of the release do not have the noise of "
             f"its ledger, which holds {len(drawn)} Gaussian events"
         )
 

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from dpbench.data.domain import Floats
 
-TAIL = (0.05, 0.95)  # the quantiles whose effective sample sizes that of the tails is the smaller of
+TAIL = (0.05, 0.95)  # quantiles; the smaller of their effective sample sizes is that of the tails
 
 
 def r_hat(draws: Floats) -> Floats:

@@ -1,12 +1,11 @@
 """Models of machine learning, trained on released rows (BinAgg, section 5.2.2 and Table 3; Zhou et al. 2024, D.3).
 
-The papers state no setting of any. The settings here are the defaults of xgboost and scikit-learn. All four are
+The papers state no settings. The settings here are the defaults of xgboost and scikit-learn. All four are
 post-processing. They are regressors; for a target of two levels all but `svr` are classifiers, which predict the
 log-odds of the second level, or the code of one of several levels. Their features are those of the design; `unit_box`
-brings the range that the domain declares for each of them to [0, 1]. The mean and deviation of the released rows would
-do as well for real rows; of a generator that puts out (nearly) one value they would send real rows far off. The target
-stays in the design's unit, also where that is hard to learn (SVR's `C` and `tube` are in this unit): Table 3's column
-'Original' needs it.
+scales the declared range of each to [0, 1]. Standardising by the released rows would do as well for real rows, but if a
+generator returns (nearly) one value, it would move real rows far away. The target stays in the design's unit, even
+where that is hard to learn (SVR's `C` and `tube` are in this unit), as Table 3's column 'Original' requires.
 """
 
 from __future__ import annotations
@@ -100,8 +99,8 @@ def mlp(
 ) -> Fit:
     """A network of one layer of `hidden` rectified linear units, trained by Adam in batches of 200 rows.
 
-    Training ends when ten epochs gain less than 1e-4, or after `epochs`; the notes record which. The paper leaves the
-    network out below 500 samples; `least_rows` does so by the number of released rows, which is public.
+    Training ends when ten epochs gain less than 1e-4, or after `epochs`; the notes record which. The paper leaves out
+    the network below 500 samples; `least_rows` does so by the number of released rows, which is public.
 
     Raises `UserError` for a setting that is not positive, `NoEstimateError` if the release has fewer rows, or rows of
     one of two levels only.
@@ -112,10 +111,10 @@ def mlp(
     check_positive("mlp", hidden=hidden, epochs=epochs, least_rows=least_rows)
     X, y = _rows(release, design, rng)
     if len(y) < least_rows:
-        raise NoEstimateError(f"the release has {len(y)} rows, and mlp.least_rows={least_rows}")
+        raise NoEstimateError(f"the release has {len(y)} rows, fewer than mlp.least_rows={least_rows}")
     kind = MLPClassifier if _classes(design) else MLPRegressor
     network = kind(hidden_layer_sizes=(hidden,), max_iter=epochs, random_state=_seed(rng))
-    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # the notes say it
+    with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):  # recorded in the notes
         fit = trained(network, X, y, design, unit_box=unit_box)
     converged = network.n_iter_ < epochs
     return replace(fit, notes={**fit.notes, "epochs": int(network.n_iter_), "converged": converged})
@@ -163,7 +162,7 @@ def _classes(design: Design) -> bool:
 
 
 def _rows(release: Release, design: Design, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """What a model of either kind of target is trained on."""
+    """The training data for a model of either kind of target."""
     return labelled_rows(release, design, rng) if _classes(design) else training_rows(release, design, rng)
 
 

@@ -1,4 +1,4 @@
-"""`Fit`: what a model makes of a release."""
+"""`Fit`: the result of a model on a release."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Fit:
     A model without coefficients has a `predictor` instead: features (m, p) -> predictions (m,).
     `intervals` (p, 2): the lower and upper end of each coefficient's confidence interval, if the model gives them.
     `covariance` (p, p) of the coefficients, or `draws` (s, p) from their posterior, if it gives those.
-    `notes` says how all was found (JSON-ready).
+    `notes` has details of the computation (JSON-ready).
     """
 
     coefficients: Floats = field(default_factory=lambda: np.empty(0))

@@ -6,9 +6,9 @@ Gaussian with v = var(u) = theta'Sigma theta and b = cov(x, u) = Sigma theta. Tw
 1. exact. Isserlis' theorem for the product of x_i, x_j, ... and a function f(u): the sum over all ways to pair some of
    the x, each pair giving its Sigma_ij, each x left over giving its b_i, with E[f^(m)(u)] for the m left over. (That
    is Isserlis with each left-over x paired with a factor u of f's power series.) Any d, no loop: `second`, `third` and
-   `fourth` multiply whole matrices, and pick the pairs i <= j of the statistics.
-2. `expectations`: h_m = E[f^(m)(u)], m = 0..4, u ~ N(0, v), a problem of one dimension. "taylor" puts the paper's
-   polynomial in f's place, with exact Gaussian moments of that; "quadrature" is Gauss and Hermite's rule.
+   `fourth` multiply full matrices, and pick the pairs i <= j of the statistics.
+2. `expectations`: h_m = E[f^(m)(u)], m = 0..4, u ~ N(0, v), a problem of one dimension. "taylor" replaces f by the
+   paper's polynomial, with exact Gaussian moments; "quadrature" is Gauss and Hermite's rule.
 
 | f | E[y | x] of | Taylor polynomial |
 | --- | --- | --- |
@@ -16,9 +16,9 @@ Gaussian with v = var(u) = theta'Sigma theta and b = cov(x, u) = Sigma theta. Tw
 | softplus(u) = log(1 + e^u) | poisson | log 2 + u/2 + u^2/8 - u^4/192 |
 | softplus(u) + softplus(u)^2, E[y^2 | x] | poisson | the one above + log^2 2 + u log 2 + u^2 (1 + log 2)/4 + u^3/8 |
 
-Departures from the paper, whose posterior is wrong without them: equation (6) and its polynomial have tanh with the
+Departures from the paper, without which the posterior is wrong: equation (6) and its polynomial have tanh with the
 opposite sign of its likelihood; case (b), where y^(a+b+c+d) = y^2 = 1, has no factor tanh; E[y^2 | x] of section 8.2
-lacks the mean. The polynomial follows tanh for |u| < 1 or so: E[y x] has the wrong sign once v > 4.
+lacks the mean. The polynomial approximates tanh for |u| < 1 or so: E[y x] has the wrong sign once v > 4.
 
 Arrays are NumPy's or jax's; `moments` then is, too, and can be compiled, differentiated and mapped over draws.
 """
@@ -71,7 +71,7 @@ def _logistic(theta: Array, Sigma: Array, method: str) -> tuple[Array, Array]:
 
 
 def _poisson(theta: Array, Sigma: Array, method: str) -> tuple[Array, Array]:
-    """Of t = (x, x_i x_j) and y t: cov = E[tt'], E[y tt'], E[y^2 tt'] less the product of the means."""
+    """Of t = (x, x_i x_j) and y t: cov = E[tt'], E[y tt'], E[y^2 tt'] minus the product of the means."""
     xp = Sigma.__array_namespace__()
     b = Sigma @ theta
     v, upper = theta @ b, triangle(len(b))

@@ -12,7 +12,7 @@ which is N(0, I) within a ball; tau_j half-normal, of the scale `SCALE` in the p
 Sigma = diag(tau) Omega diag(tau).
 
 Departures. 1. Section 4.1 has sqrt(max(rho, s)) for the norm; the text, a truncated chi^2. Here rho <= s is truncated,
-so that no part of the prior lies on the sphere itself. 2. Where the number of rows is private it has a flat prior.
+so that the prior has no mass on the sphere itself. 2. Where the number of rows is private it has a flat prior.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ def theta_of(w: Floats, bound: float) -> Floats:
 
 
 def start_of(values: Floats, variances: Floats, rows: float, bound: float, scale: float, family: str, d: int) -> Floats:
-    """A point (p,) to seek the mode from, by the method of moments: no correlation, and E[y x_j] = tau_j^2 theta_j / 2.
+    """A starting point (p,) for the mode, by the method of moments: no correlation, and E[y x_j] = tau_j^2 theta_j / 2.
 
-    tau_j^2 is the released second moment, between what noise alone could bring and the prior's scale. ||theta||_2 is
+    tau_j^2 is the released second moment, between the scale of the noise alone and the prior's scale. ||theta||_2 is
     at most half the bound, and half the prior's root of d.
     """
     parts = blocks(family, d)
@@ -85,7 +85,7 @@ def gaussian(residual: Array, covariance: Array) -> Array:
 
 @cache
 def _gaussian() -> Any:
-    """Differentiating a Cholesky factor costs several times what the inverse costs, which the closed form needs."""
+    """The derivative of a Cholesky factor takes several times as long as the inverse, which the closed form uses."""
     jax = prepared_jax()
     xp, solve = jax.numpy, jax.scipy.linalg.cho_solve
 

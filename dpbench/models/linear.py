@@ -1,4 +1,4 @@
-"""Linear regression from what a release offers: sufficient statistics, marginals, or rows (DD-SSP, section 3.2)."""
+"""Linear regression from a release: sufficient statistics, marginals, or rows (DD-SSP, section 3.2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RELATIVE_RANK_TOLERANCE = 1e-10
 def linear_statistics(release: Release, *, design: Design) -> Fit:
     """theta = (X'X + ridge I)^-1 X'y from released sufficient statistics (SSP, AdaSSP, exact)."""
     statistics = release[SufficientStatistics]
-    scaled = design.scaled or statistics.xtx_sd > 0  # noise is alike in all entries: in other units it is not
+    scaled = design.scaled or statistics.xtx_sd > 0  # noise is the same in all entries: in other units it is not
     return solve(statistics.xtx, statistics.xty, ridge=statistics.ridge, scaled=scaled)
 
 
@@ -35,9 +35,9 @@ def solve(xtx: Floats, xty: Floats, *, ridge: float = 0.0, scaled: bool = True) 
 
     A positive definite matrix is solved as it is. Otherwise (collinear columns, or noise that made it indefinite) its
     eigenvectors with eigenvalues below 1e-10 of the largest, the negative ones among them, are left out: these
-    directions hold no information on theta. The notes record the rank and which of the two was done. If the columns are
-    not `scaled` to like sizes, all this is said of X'X in the units that make its diagonal 1 (or -1): a column must
-    not fall below the cut-off for the unit it was measured in.
+    directions have no information on theta. The notes record the rank and which of the two was done. If the columns are
+    not `scaled` to like sizes, this applies to X'X in the units that make its diagonal 1 (or -1), so that no column
+    falls below the cut-off because of its unit.
 
     Raises `ValueError` if no eigenvalue is positive.
     """
@@ -46,7 +46,7 @@ def solve(xtx: Floats, xty: Floats, *, ridge: float = 0.0, scaled: bool = True) 
     values, vectors = np.linalg.eigh(matrix / np.outer(unit, unit))
     kept = values > RELATIVE_RANK_TOLERANCE * max(values[-1], 0.0)
     if not kept.any():
-        raise ValueError("X'X has no positive eigenvalue: the noise is larger than all of the signal")
+        raise ValueError("X'X has no positive eigenvalue: the noise is larger than the signal")
     theta = vectors[:, kept] @ ((vectors[:, kept].T @ (xty / unit)) / values[kept]) / unit
     negative = int((values < -RELATIVE_RANK_TOLERANCE * values[-1]).sum())
     notes = {"rank": int(kept.sum()), "columns": len(xty), "negative_eigenvalues": negative}

@@ -18,17 +18,18 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
 
     `ssp` and `analyze_gauss`, with A = X'X, E and e_y their noise: theta - beta = A^-1 (X'e + e_y - E beta), so Cov =
     A^-1 (sigma^2 A + C) A^-1, C = s_y^2 I + s^2 (||beta||^2 I + beta beta' - diag(beta^2)), with theta for beta,
-    sigma^2 = max(0, y'y - theta'X'y) / (n - p), and q from the normal law. That takes A, which is noisy too, for
-    fixed: a first-order approximation, good where the noise is small beside the smallest eigenvalue of X'X.
+    sigma^2 = max(0, y'y - theta'X'y) / (n - p), and q from the normal distribution. This treats A, which is noisy too,
+    as fixed: a first-order approximation, good where the noise is small compared with the smallest eigenvalue of X'X.
 
     `jlt`: given the table, its r projected rows are iid N(0, M), M the moments of [X, y] + ridge I. Their regression is
     a normal linear model: theta_j -+ q sqrt(v A^-1_jj), A = X'X + ridge I, v = (y'y + ridge - theta'X'y) / (r - p), q
-    from Student's law with r - p degrees of freedom, holds the coefficients of M exactly. v A^-1 r / n is added for the
-    table's own deviation from beta. With a ridge (`altered` in the notes) the coefficients of M are those of ridge
-    regression, (X'X + ridge I)^-1 X'y: the intervals do not cover their bias, -ridge (X'X + ridge I)^-1 beta.
+    from Student's distribution with r - p degrees of freedom, has exact coverage for the coefficients of M. v A^-1 r /
+    n is added for the table's own deviation from beta. With a ridge (`altered` in the notes) the coefficients of M are
+    those of ridge regression, (X'X + ridge I)^-1 X'y: the intervals do not cover their bias, -ridge (X'X + ridge I)^-1
+    beta.
 
     **Source** Lin, Paquette and Kolaczyk 2024 for the first, Sheffet 2017 for the second.
-    **Privacy** Post-processing. `expected_rows` is a declared n: the table's own is private.
+    **Privacy** Post-processing. `expected_rows` is a declared n: the table's own n is private.
     **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
     **Departures** 1. Sheffet's intervals for `ssp` need Gaussian features; these do not. 2. His for `jlt` need r to
     be well below n; here the ratio widens them.
@@ -52,7 +53,7 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
         )
     xtx = statistics.xtx + statistics.ridge * np.eye(p)
     if np.linalg.eigvalsh(xtx)[0] <= 0:
-        raise NoEstimateError("the noise made X'X indefinite: its inverse, and so an interval, has no meaning")
+        raise NoEstimateError("the noise made X'X indefinite, so that no interval can be computed")
     inverse = np.linalg.solve(xtx, np.eye(p))
     theta = inverse @ statistics.xty
     rest = float(statistics.yty + statistics.ridge - theta @ statistics.xty)  # the residual sum of squares

@@ -1,4 +1,4 @@
-"""Logistic regression from what a release offers: marginals, sufficient statistics, or rows (DD-SSP, section 3.3).
+"""Logistic regression from a release: marginals, sufficient statistics, or rows (DD-SSP, section 3.3).
 
 Labels y are -1 or +1, P(y = +1 | x) = 1 / (1 + exp(-x'theta)), and phi(s) = -log(1 + exp(-s)) is the log-likelihood
 of one row at s = y x'theta.
@@ -66,14 +66,14 @@ def _scaled(least_squares: Fit, design: Design, radius: float, construction: str
 def logistic_rows(
     release: Release, *, design: Design, ridge: float = 1e-8, tolerance: float = 1e-10, iterations: int = 100
 ) -> Fit:
-    """Maximum likelihood on released rows, but for a tiny ridge (AIM-Synth of DD-SSP; 'public' on the real rows).
+    """Maximum likelihood on released rows, with a tiny ridge (AIM-Synth of DD-SSP; 'public' on the real rows).
 
-    The theta of least `logistic_loss`, by scikit-learn's LogisticRegression (Newton's method from 0, each step by a
-    Cholesky factor of the Hessian). `ridge` makes it unique and finite where maximum likelihood is not: with collinear
-    columns, with labels that a hyperplane separates, with one label only. It belongs to the mean over n rows
-    (scikit-learn's C is 1 / (n ridge)) and holds the design's intercept too; no other is fitted. The fit ends when no
-    entry of the gradient is above `tolerance`, or after `iterations` steps; the notes record which, and the largest
-    entry of the gradient.
+    The theta that minimises `logistic_loss`, by scikit-learn's LogisticRegression (Newton's method from 0, each step by
+    a Cholesky factor of the Hessian). `ridge` makes it unique and finite where maximum likelihood is not: with
+    collinear columns, with labels that a hyperplane separates, with one label only. It refers to the mean over n rows
+    (scikit-learn's C is 1 / (n ridge)) and penalises the design's intercept too; no other intercept is fitted. The fit
+    ends when no entry of the gradient is above `tolerance`, or after `iterations` steps; the notes record which, and
+    the largest entry of the gradient.
 
     Raises `UserError` for a target that is not -1 and +1, or a parameter that is not positive.
     """
@@ -87,7 +87,7 @@ def logistic_rows(
     solver = LogisticRegression(
         C=1 / (len(y) * ridge), fit_intercept=False, solver="newton-cholesky", tol=tolerance, max_iter=iterations
     )
-    with warnings.catch_warnings(action="ignore"):  # the notes say what a warning would
+    with warnings.catch_warnings(action="ignore"):  # recorded in the notes
         solver.fit(X, y)
     theta: Floats = solver.coef_[0]
     value, gradient = logistic_loss(theta, X, y, ridge)
@@ -107,12 +107,12 @@ def logistic_lbfgs(
 ) -> Fit:
     """Logistic regression of released rows by L-BFGS, as scikit-learn does it (Zhou et al. 2024, excess risk, 5).
 
-    The theta of least ||w||_2^2 / 2 + C sum_i log(1 + exp(-y_i x_i'theta)), w being theta without the intercept; C =
-    None is maximum likelihood. The paper's code has the default of scikit-learn, C = 1, at most 10,000 `iterations`,
-    and the codes of the attributes for features (`design.categorical=ordinal`, `+design.scaled=false`), on whose units
-    the penalty depends. It trains on a random 80 % of the synthetic rows (`share`).
+    The theta that minimises ||w||_2^2 / 2 + C sum_i log(1 + exp(-y_i x_i'theta)), w being theta without the intercept;
+    C = None is maximum likelihood. The paper's code has the default of scikit-learn, C = 1, at most 10,000
+    `iterations`, and the codes of the attributes for features (`design.categorical=ordinal`, `+design.scaled=false`),
+    on whose units the penalty depends. It trains on a random 80 % of the synthetic rows (`share`).
 
-    Of several levels it is the multinomial one, which predicts a level and has no coefficients.
+    For several levels it is multinomial regression, which predicts a level and has no coefficients.
 
     Raises `UserError` for a target that is no class or a parameter out of range, `NoEstimateError` if the rows have one
     label only.
@@ -126,7 +126,7 @@ def logistic_lbfgs(
     X, y = labelled_rows(release, design, rng, share=share)
     features = X[:, :-1] if design.intercept else X
     solver = LogisticRegression(C=np.inf if C is None else C, max_iter=iterations, fit_intercept=design.intercept)
-    with warnings.catch_warnings(action="ignore"):  # the notes say what a warning would
+    with warnings.catch_warnings(action="ignore"):  # recorded in the notes
         if design.several:
             return trained(solver, X, y, design)
         solver.fit(features, y)

@@ -41,7 +41,7 @@ def logistic_marginals_degree4(
     **Privacy** Post-processing of the release.
     **Shapes** X'X (p, p), X'y (p,), sum_i x_i^(x4) (p, p, p, p), which may have `max_moments_mb` MB; theta (p,).
     **Departures** 1. sum_i y_i x_i^(x3) is not computed: phi(s) - s/2 is even, so that b3 = 0 by either construction.
-    2. b4 > 0, so that the objective grows without bound, and the paper does not say which theta is meant. Its Hessian
+    2. b4 > 0, so that the objective is unbounded, and the paper does not say which theta it means. Its Hessian
     2 b2 X'X + 12 b4 sum_i (x_i'theta)^2 x_i x_i' is negative semidefinite on a convex region about 0 (b2 < 0, and
     sum_i (x_i'theta)^2 (x_i'v)^2 is convex in theta, if the marginals are those of a table or a model), which holds
     every local maximum. The fit is the maximum over this region: the local maximum if there is one (`local_maximum` in
@@ -50,7 +50,7 @@ def logistic_marginals_degree4(
 
     The objective ends within `tolerance` nats a row of its maximum, or the notes say that `iterations` Newton steps
     were not enough (`converged`). They also hold the root of the mean of s^2 = (x'theta)^2 and, from the mean of s^4,
-    Markov's bound on the part of the rows whose |s| is above `radius`, where the polynomial is not near phi.
+    Markov's bound on the share of the rows whose |s| is above `radius`, where the polynomial does not approximate phi.
 
     Raises `UserError` for a target that is not -1 and +1, marginals that are missing or moments over the limit.
     """
@@ -65,7 +65,7 @@ def logistic_marginals_degree4(
     values, vectors = np.linalg.eigh(xtx / n / np.outer(unit, unit))
     kept = values > RELATIVE_RANK_TOLERANCE * max(values[-1], 0.0)
     if not kept.any():
-        raise ValueError("X'X has no positive eigenvalue: the noise is larger than all of the signal")
+        raise ValueError("X'X has no positive eigenvalue: the noise is larger than the signal")
     # theta = V u makes the mean of (x'theta)^2 equal to u'u
     V = vectors[:, kept] / np.sqrt(values[kept]) / unit[:, None]
     h, K = V.T @ xty / n, fourth_moments(design, marginals) / n
@@ -121,7 +121,7 @@ def _check_size(p: int, max_moments_mb: float) -> None:
     mb = 8 * p**4 / MB
     if mb > max_moments_mb:
         raise UserError(
-            f"logistic_marginals_degree4: the fourth moments of {p} features have {mb:.3g} MB, the limit is "
+            f"logistic_marginals_degree4: the fourth moments of {p} features take {mb:.3g} MB, but the limit is "
             f"{max_moments_mb:g} MB; raise model.logistic_marginals_degree4.max_moments_mb or drop attributes"
         )
 

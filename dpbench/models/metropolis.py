@@ -23,10 +23,10 @@ def metropolis(
     warmup: int,
     step: float,
 ) -> tuple[Floats, float]:
-    """Draws (chains, draws, p) after `warmup` steps, and the part of the proposals that was accepted.
+    """Draws (chains, draws, p) after `warmup` steps, and the share of proposals accepted.
 
-    Proposals are N(point, step^2 I), in the coordinates of the density; chains start where those of `nuts` do. Nothing
-    is adapted. A program is compiled once for each density, `draws` and `warmup`.
+    Proposals are N(point, step^2 I), in the coordinates of the density; chains start as those of `nuts` do. Nothing is
+    adapted. A program is compiled once for each density, `draws` and `warmup`.
 
     Departures from section 10: the moments are exact in place of Monte Carlo's, the prior of Sigma is not an inverse
     Wishart distribution, and its coordinates, which the paper does not state, are those of `models.glm_posterior`.

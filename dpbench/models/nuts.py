@@ -20,10 +20,10 @@ from dpbench.data.fetch import cache_dir
 from dpbench.errors import NoEstimateError
 
 Density = Callable[..., Any]  # (point (p,), *data) -> log density, in jax's operations
-SPREAD = 2.0  # standard deviations of the chains' starting points around the mode, in those of Laplace's approximation
+SPREAD = 2.0  # of the chains' starting points around the mode, in standard deviations of Laplace's approximation
 TRIES = 100  # to find a start where the density is not 0
 STEP = 1e-4  # of the differences of the gradient, in units of the start's scale
-LEAST = 0.1  # curvature: no direction is taken for wider than 3 units
+LEAST = 0.1  # curvature: no direction is treated as wider than 3 units
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 
 
@@ -93,8 +93,8 @@ def nuts(
 ) -> tuple[Floats, Floats, Floats]:
     """Draws (chains, draws, p), whether each diverged (chains, draws), and its leapfrog steps (chains, draws).
 
-    Chains start from Laplace's approximation, `SPREAD` times as wide, and move in its units: there the density is
-    near N(0, I), and few steps go far. `warmup`: steps that adapt the step size and the scales. `target`: their
+    Chains start from Laplace's approximation, `SPREAD` times as wide, and move in its units: there the density is near
+    N(0, I), and few steps suffice. `warmup`: steps that adapt the step size and the scales. `target`: their
     acceptance. A program is compiled once for each density, `draws`, `warmup` and `target`.
     """
     jax = prepared_jax()
@@ -108,7 +108,9 @@ def nuts(
 
 
 def start_near(density: Density, around: Laplace, data: Sequence[Any], rng: np.random.Generator) -> Floats:
-    """Where a chain starts, in Laplace's units: where the density is not 0, and if no try finds that, at the mode."""
+    """The start of a chain, in Laplace's units: where the density is not 0, or at the mode if no try finds such a
+    point.
+    """
     for _ in range(TRIES):
         start: Floats = SPREAD * rng.normal(size=len(around.mode))
         if np.isfinite(_value_and_gradient(density)(around.mode + around.root @ start, *data)[0]):
@@ -124,7 +126,7 @@ def _value_and_gradient(density: Density) -> Any:
 
 @cache
 def _program(density: Density, draws: int, warmup: int, target: float) -> Any:
-    """One chain. Within `jit`, `MCMC.run` is traced once; called outside, it compiles anew for each chain and data."""
+    """One chain. Within `jit`, `MCMC.run` is traced once; called outside, it compiles again for each chain and data."""
     jax = prepared_jax()
     from numpyro.infer import MCMC, NUTS
 

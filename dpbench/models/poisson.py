@@ -1,4 +1,4 @@
-"""Poisson regression from what a release offers: marginals, sufficient statistics, or rows (DD-SSP, appendix F.2).
+"""Poisson regression from a release: marginals, sufficient statistics, or rows (DD-SSP, appendix F.2).
 
 The target y is a count with mean exp(x'theta): the log link. `Design` scales a numeric target to [-1, 1]; here that is
 undone, so that X'y and y are counts.
@@ -46,12 +46,12 @@ def poisson_marginals(
     **Source** DD-SSP, appendix F.2.
     **Privacy** Post-processing of the release.
     **Shapes** X'X (p, p); X'y (p,) of counts; X'1 (p,), the column of X'X that belongs to the intercept.
-    **Departures** 1. F.2 names [-6, 6] as an example (`center=0 radius=6`). No polynomial of degree 2 follows exp
-    there: the interpolation is off by up to 179 and the series by 120, and both put the mean count far too low. The
-    default is an interval that the counts call for: its center is the logarithm of the released mean count
-    (`center=None`), so that the polynomial is near exp for means from 0.61 to 1.65 times it. Where the features say
-    nothing, the fitted mean is exp((1 - c1) / (2 c2)) of the true one: 3% low at radius 0.5, 11% at 1. Where noise has
-    taken the released mean out of the range of the counts, the center is the published one, 0.
+    **Departures** 1. F.2 names [-6, 6] as an example (`center=0 radius=6`). No polynomial of degree 2 approximates exp
+    there: the interpolation is off by up to 179 and the series by 120, and both make the mean count far too low. The
+    default is an interval suited to the counts: its center is the logarithm of the released mean count
+    (`center=None`), so that the polynomial is near exp for means from 0.61 to 1.65 times it. Where the features are not
+    informative, the fitted mean is exp((1 - c1) / (2 c2)) of the true one: 3% low at radius 0.5, 11% at 1. Where noise
+    moved the released mean out of the range of the counts, the center is the published one, 0.
     2. `models.linear.solve` says how a singular X'X is solved.
 
     Raises `UserError` for a target that is not a count, a design without intercept, a radius or a center out of range,
@@ -109,9 +109,9 @@ def _maximiser(
 def poisson_rows(
     release: Release, *, design: Design, ridge: float = 1e-8, tolerance: float = 1e-10, iterations: int = 100
 ) -> Fit:
-    """Maximum likelihood on released rows, but for a tiny ridge (AIM-Synth; 'public' on the real rows).
+    """Maximum likelihood on released rows, with a tiny ridge (AIM-Synth; 'public' on the real rows).
 
-    The theta of least `poisson_loss`, by scikit-learn's PoissonRegressor (Newton's method from 0). The ridge, the
+    The theta that minimises `poisson_loss`, by scikit-learn's PoissonRegressor (Newton's method from 0). The ridge, the
     tolerance and the notes are those of `models.logistic.logistic_rows`.
 
     Raises `UserError` for a target that is not a count, or a parameter that is not positive.
@@ -125,7 +125,7 @@ def poisson_rows(
     solver = PoissonRegressor(
         alpha=ridge, fit_intercept=False, solver="newton-cholesky", tol=tolerance, max_iter=iterations
     )
-    with warnings.catch_warnings(action="ignore"):  # the notes say what a warning would
+    with warnings.catch_warnings(action="ignore"):  # recorded in the notes
         solver.fit(X, y)
     theta: Floats = solver.coef_
     value, gradient = poisson_loss(theta, X, y, ridge)
@@ -158,11 +158,11 @@ def check_counts(design: Design) -> None:
     if not design.counted:
         raise UserError(
             f"Poisson regression needs a target of listed whole numbers of at least 0, such as "
-            f"{{values: {{from: 0, to: 9}}}}, which {design.target!r} is not"
+            f"{{values: {{from: 0, to: 9}}}}, but {design.target!r} is not one"
         )
 
 
 def _middle(design: Design) -> float:
-    """The count that y = 0 stands for."""
+    """The count at y = 0."""
     lower, upper = design.domain[design.target].bounds or (-1.0, 1.0)
     return (lower + upper) / 2 if design.scaled else 0.0

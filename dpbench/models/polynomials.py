@@ -16,11 +16,11 @@ from dpbench.data.domain import Floats
 from dpbench.errors import UserError, check_known
 
 CONSTRUCTIONS = ("interpolation", "series", "bernstein", "minimax")
-RADII = (1e-3, 1e3)  # below, the square of s drowns in the rounding of the function
+RADII = (1e-3, 1e3)  # below, the square of s is lost in the rounding of the function
 # The c_k of a function that is analytic up to +-i pi shrink like exp(-k asinh(pi / radius)) (Trefethen 2013, Theorem
 # 8.1), and at radius 1000 are below the rounding of 1 from k = 11,473 on.
 NODES = 2**14
-EXCHANGES = 1000  # of Remez: 10 to 50 are enough for the functions and degrees that are used here
+EXCHANGES = 1000  # of Remez: 10 to 50 are enough for the functions and degrees used here
 ROUNDING = 1e-13  # of the distance, relative to the function
 
 
@@ -46,10 +46,10 @@ def polynomial_coefficients(
 
     `minimax` has the least possible largest distance from the function, found by Remez's exchange: the distance takes
     its largest value M + 2 times, with alternating signs. It is that over 16,385 points, which is the one over the
-    interval but for about 1e-7 of the distance.
+    interval up to about 1e-7 of the distance.
 
     Raises `UserError` for a degree below 0 (Bernstein: 1), a radius outside [0.001, 1000] or on which the function
-    overflows, an unknown construction, or iterations below 1 or of another construction than Bernstein's.
+    overflows, an unknown construction, or iterations below 1 or with another construction than Bernstein's.
 
     >>> polynomial_coefficients(np.exp, 2, 1.0, "interpolation").round(4).tolist()
     [1.0, 1.1298, 0.532]
@@ -85,7 +85,7 @@ def _check(degree: int, radius: float, construction: str, iterations: int) -> No
     if not RADII[0] <= radius <= RADII[1]:
         raise UserError(f"radius must lie between {RADII[0]:g} and {RADII[1]:g}, not {radius:g}")
     if iterations < 1 or (iterations > 1 and construction != "bernstein"):
-        raise UserError(f"iterations are Bernstein's, and at least 1, not {iterations} of {construction}")
+        raise UserError(f"iterations must be 1, or more for bernstein, not {iterations} for {construction}")
 
 
 def _chebyshev(function: Callable[[Floats], Floats], degree: int, construction: str) -> Floats:
@@ -100,7 +100,7 @@ def _chebyshev(function: Callable[[Floats], Floats], degree: int, construction: 
 def _bernstein(function: Callable[[Floats], Floats], degree: int, iterations: int) -> Floats:
     """b (degree + 1,) of f - (I - B)^k f = B (f + (I - B) f + ... + (I - B)^(k-1) f) on [-1, 1].
 
-    B sees a function at its nodes only, so that the sum in the brackets is a sum of vectors there.
+    B uses a function only at its nodes, so that the sum in the brackets is a sum of vectors there.
     """
     low, high = Polynomial([0.5, -0.5]), Polynomial([0.5, 0.5])  # 1 - t and t
     basis = [comb(degree, i) * high**i * low ** (degree - i) for i in range(degree + 1)]

@@ -1,4 +1,4 @@
-"""A `Fit` from the draws of a posterior, with what tells whether its chains converged."""
+"""A `Fit` from the draws of a posterior, with convergence diagnostics."""
 
 from __future__ import annotations
 

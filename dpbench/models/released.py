@@ -1,4 +1,4 @@
-"""What the mechanism itself released: coefficients (objective perturbation, DP-SGD), or answers to queries."""
+"""Results released by the mechanism itself: coefficients (objective perturbation, DP-SGD), or answers to queries."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpbench.releases import Coefficients, Release
 
 
 def released_coefficients(release: Release, *, design: Design) -> Fit:
-    """The identity: the released coefficients (p,), of the design that the release was made for."""
+    """The identity: the released coefficients (p,), for the design of the release."""
     return Fit(release[Coefficients].values)
 
 

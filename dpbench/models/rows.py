@@ -25,15 +25,15 @@ def training_rows(release: Release, design: Design, rng: np.random.Generator) ->
 def labelled_rows(
     release: Release, design: Design, rng: np.random.Generator, *, share: float = 1.0
 ) -> tuple[Floats, Floats]:
-    """`training_rows` for a classifier, whose y are two levels at least. A part `share` of the rows, chosen at random.
+    """`training_rows` for a classifier, whose y has at least two levels. A random fraction `share` of the rows.
 
-    A row of bins has any number for y: it becomes +1 with probability (1 + y) / 2, cut to [0, 1], so that the mean of
-    labels is that of numbers within [-1, 1].
+    A row of bins has a numeric y: it becomes +1 with probability (1 + y) / 2, clipped to [0, 1], so that labels have
+    the mean of y in [-1, 1].
 
     Raises `UserError` for a share outside (0, 1], `NoEstimateError` if all rows have one level.
     """
     if not 0 < share <= 1:
-        raise UserError(f"share, the part of the released rows to train on, must be in (0, 1], not {share:g}")
+        raise UserError(f"share, the fraction of the released rows to train on, must be in (0, 1], not {share:g}")
     X, y = training_rows(release, design, rng)
     if release.get(SyntheticRows) is None:
         y = np.where(2 * rng.random(len(y)) - 1 < y, 1.0, -1.0)
@@ -50,13 +50,14 @@ def bin_rows(bins: BinSums, rng: np.random.Generator) -> tuple[Floats, Floats]:
 
     **Source** BinAgg, Algorithm 3: c rows (s + xi_i) / c in a bin, xi_i ~ N(0, c sd^2), sd that of the noise of s, and
     y likewise.
-    **Privacy** Post-processing: the rows are drawn given the released sums, and no noise is paid for again.
+    **Privacy** Post-processing: the rows are drawn given the released sums, at no further cost.
     **Shapes** X, y in the units of the design that the release was made with; rows are in the order of the bins, and
     may lie outside of them, as in the paper.
-    **Departures** The law is Algorithm 3's. There the rows of a bin are independent N(s / c, sd^2 / c). Their sum is
-    N(s, sd^2), the law of the released s~ (Corollary 3.1); and of independent Gaussian rows of equal variance, the
-    differences from their mean are independent of the mean and have a law free of s. So to draw s~ first, and then the
-    rows as s~ / c plus independent N(0, sd^2 / c) less their mean in the bin, is to draw Algorithm 3's rows.
+    ***Departures** The distribution is Algorithm 3's. There the rows of a bin are independent N(s / c, sd^2 / c). Their
+    sum is N(s, sd^2), the distribution of the released s~ (Corollary 3.1); and of independent Gaussian rows of equal
+    variance, the differences from their mean are independent of the mean and have a distribution free of s. So drawing
+    s~ first, and then the rows as s~ / c plus independent N(0, sd^2 / c) minus their mean in the bin, gives Algorithm
+    3's rows.
     """
     c = bins.counts
     start = np.cumsum(c) - c

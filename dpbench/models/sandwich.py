@@ -1,4 +1,4 @@
-"""Least squares on rows with the classical robust interval: the yardstick without privacy."""
+"""Least squares on rows with the classical robust interval: the non-private reference."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpbench.releases import Release
 def linear_rows_sandwich(release: Release, *, design: Design, rng: np.random.Generator, level: float = 0.9) -> Fit:
     """Least squares on the rows of `linear_rows`, theta_j -+ z se_j, as if they were drawn from the population.
 
-    That is so for `exact_table`, whose rows are the real ones. On synthetic rows it is what a reader does who does not
-    know how they were made: neither the noise nor the model's error is in the interval.
+    That is so for `exact_table`, whose rows are the real ones. On synthetic rows it is the analysis of a user who
+    ignores how they were made: the interval accounts for neither the noise nor the model's error.
 
     **Source** White 1980, "A heteroskedasticity-consistent covariance matrix estimator": the covariance
     (X'X)^-1 (sum_i e_i^2 x_i x_i') (X'X)^-1, with the pseudo-inverse where columns are collinear.

@@ -1,6 +1,6 @@
-"""Conversions between (eps, delta)-DP, zCDP and Gaussian DP, and what a ledger has spent.
+"""Conversions between (eps, delta)-DP, zCDP and Gaussian DP, and the cost of a ledger.
 
-A conversion gives the least that is true.
+A conversion gives the smallest valid value.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
 from dpbench.privacy.projections import Projection, projection_epsilon
 from dpbench.privacy.renyi import RandomSearch, random_search_epsilon, renyi_epsilon
-from dpbench.privacy.root import root
+from dpbench.privacy.root_finding import root
 
-SOLVER_DELTA = 1e-3  # of delta: for the Gaussian noise beside a perturbed objective
+SOLVER_DELTA = 1e-3  # of delta: for the Gaussian noise added to a perturbed objective
 
 
 def gaussian_delta(epsilon: float, mu: float) -> float:
@@ -117,10 +117,11 @@ def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a release cost: the least eps known at `delta`, rho (zCDP), and mu (Gaussian DP; None where none is known).
+    """The cost of a release: the smallest known eps at `delta`, rho (zCDP), and mu (Gaussian DP; None where none is
+    known).
 
-    Under a filter these are what the filter guarantees, whatever was drawn, and `ex_post` is the eps of the noise
-    really drawn, as if it had been fixed beforehand: no guarantee. Without a filter `ex_post` is None.
+    Under a filter these are the filter's guarantee, whatever was drawn, and `ex_post` is the eps of the noise actually
+    drawn, as if it had been fixed in advance: not a guarantee. Without a filter `ex_post` is None.
     """
 
     epsilon: float
@@ -133,14 +134,14 @@ class Spent:
 def spent(ledger: Ledger, delta: float) -> Spent:
     """The guarantee of the ledger's filter, or, without one, that of the noise in the ledger.
 
-    Without a filter the noise must have been fixed beforehand, and all events compose. Gaussian ones do exactly,
-    mu^2 = sum 1/multiplier^2. With others the smallest of three true bounds is taken: Gaussian DP (`Event.mu`), zCDP
+    Without a filter the noise must have been fixed in advance, and all events compose. Gaussian ones do exactly, mu^2 =
+    sum 1/multiplier^2. With others the smallest of three valid bounds is taken: Gaussian DP (`Event.mu`), zCDP
     (`Event.rho`), both for a sampled Gaussian as if all rows took part, and a privacy loss distribution (see
     `pld.composed_epsilon`). With a curve of Renyi DP it is the Renyi DP of all events (`renyi.renyi_epsilon`). An
-    objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a claim stand alone, but a
-    projection may have Laplace events beside it, and an objective Gaussian ones.
+    objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a claim compose with nothing
+    else, but a projection may be combined with Laplace events, and an objective with Gaussian ones.
 
-    Raises `ValueError` for one of these among other events: their composition is not known here.
+    Raises `ValueError` for one of these among other events: their composition is not supported.
     """
     drawn = _spent_on_events(ledger, delta)
     if ledger.filter is None:
@@ -153,9 +154,9 @@ def spent(ledger: Ledger, delta: float) -> Spent:
 
 def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
     events = ledger.events
-    alone = [event for event in events if event.beside is not None]
+    alone = [event for event in events if event.composes_with is not None]
     if alone:
-        rest = [event for event in events if event.beside is None]
+        rest = [event for event in events if event.composes_with is None]
         return Spent(_epsilon_alone(alone[0], [*alone[1:], *rest], delta), delta, math.inf, None)
     rho = math.fsum(event.count * event.rho for event in events)
     mu = math.sqrt(math.fsum(event.count * event.mu**2 for event in events))
@@ -177,7 +178,7 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
     Laplace events and its own at the rest of delta; an objective costs the eps of the Gaussian events at `SOLVER_DELTA`
     of delta and its own at the rest.
     """
-    if not all(isinstance(other, event.beside or ()) and other.rate == 1 for other in rest):
+    if not all(isinstance(other, event.composes_with or ()) and other.rate == 1 for other in rest):
         raise ValueError("an objective, a random search, a claim or a projection cannot be composed with other events")
     match event:
         case RandomSearch():
@@ -195,10 +196,10 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
 
 
 def together(costs: Sequence[Spent]) -> Spent:
-    """What several releases of one table cost together: the guarantee against whoever sees all of them.
+    """The joint cost of several releases of one table: the guarantee against an adversary who sees all of them.
 
     Their mu (Gaussian DP) and rho (zCDP) compose, mu^2 and rho by their sums, at the largest delta. Releases whose rho
-    is infinite, or bounds much less than their epsilon does (noise on samples), add their epsilon and delta (basic
+    is infinite, or gives a much looser bound than their epsilon (noise on samples), add their epsilon and delta (basic
     composition): the largest rho to an epsilon first, as many of them as give the least epsilon in all.
     """
     ordered = sorted(costs, key=lambda cost: cost.rho / cost.epsilon if cost.epsilon else 0.0)
@@ -220,5 +221,5 @@ def _together(composed: Sequence[Spent], rest: Sequence[Spent]) -> Spent:
 
 
 def check_calibration(calibration: str, *more: str) -> None:
-    """`UserError` unless `calibration` is "tight", "paper" or one of `more`."""
+    """Raises `UserError` unless `calibration` is "tight", "paper" or one of `more`."""
     check_known("calibration", calibration, ("tight", "paper", *more))

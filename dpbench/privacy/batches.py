@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.privacy.events import Event
-from dpbench.privacy.root import root
+from dpbench.privacy.root_finding import root
 
 TAIL = math.exp(-50)  # of a privacy loss distribution, given up to infinity; the default of dp-accounting
 
@@ -53,7 +53,7 @@ class BatchGaussian(Event):
         return replace(self, label="", sensitivity=1.0, count=1)
 
     def loss(self, interval: float) -> Any:
-        """That of two laws with this `profile`, which dominate a step (Zhu, Dong and Wang 2022)."""
+        """That of a pair of distributions with this `profile`, which dominates a step (Zhu, Dong and Wang 2022)."""
         from dp_accounting.pld import pld_pmf
         from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
@@ -74,10 +74,10 @@ class BatchGaussian(Event):
 
             delta(eps') <= sum over k >= 1 of P(K = k) delta_k(eps),     e^eps' = 1 + q (e^eps - 1), q = P(K >= 1),
 
-        with delta_k that of a Gaussian whose mean moves by k sensitivities. Proof. The laws of the answer are
+        with delta_k that of a Gaussian whose mean moves by k sensitivities. Proof. The distributions of the answer are
         (1 - q) P0 + q P1 and (1 - q) P0 + q Q1, and (1 - q) P0 + q P1 - e^eps' ((1 - q) P0 + q Q1) = q (P1 - e^eps R)
-        with R = (1 - b) P0 + b Q1, b = e^(eps' - eps). Given K = k, batches of P1 differ from their like in P0 and in
-        Q1 in k places.
+        with R = (1 - b) P0 + b Q1, b = e^(eps' - eps). Given K = k, batches of P1 differ from the corresponding ones of
+        P0 and Q1 in k places.
         """
         inner = epsilons + np.log1p(-np.expm1(-epsilons) * (1 / self.rate - 1))
         total: Floats = np.sum([p * _gaussian_deltas(inner, k / self.multiplier) for k, p in self._draws()], axis=0)
@@ -95,7 +95,7 @@ class BatchGaussian(Event):
             yield k, float(binom.pmf(k, self.batch, 1 / self.rows))
             k += 1
         if k <= self.batch:
-            yield self.batch, rest  # the largest of the others stands for them
+            yield self.batch, rest  # the largest of the others bounds them
 
 
 def _gaussian_deltas(epsilons: Floats, mu: float) -> Floats:

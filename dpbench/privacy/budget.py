@@ -1,4 +1,4 @@
-"""`Budget`: what may be spent."""
+"""`Budget`: the privacy loss that a release may spend."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RELATIONS = ("add_remove", "replace")
 
 @dataclass(frozen=True)
 class Budget:
-    """(epsilon, delta)-DP between neighbouring tables; epsilon = inf asks for no privacy at all.
+    """(epsilon, delta)-DP between neighbouring tables; epsilon = inf is no privacy.
 
     `relation`: `add_remove` one record (n is private) or `replace` one (n is public).
     """

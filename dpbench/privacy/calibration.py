@@ -37,7 +37,7 @@ def advanced_composition(epsilon: float, delta: float, k: int) -> tuple[float, f
 
 @lru_cache(maxsize=512)
 def sampled_multiplier(epsilon: float, delta: float, rate: float, count: int) -> float:
-    """The least noise multiplier, but for `PRECISION`, with which `count` sampled Gaussians are (eps, delta)-DP.
+    """The least noise multiplier, up to `PRECISION`, with which `count` sampled Gaussians are (eps, delta)-DP.
 
     At rate 1, and for an eps or a count out of the range of privacy loss distributions, it is the closed form of
     `count` Gaussians in which all rows take part. It is at least `LEAST_MULTIPLIER` otherwise.
@@ -58,7 +58,7 @@ def sampled_multiplier(epsilon: float, delta: float, rate: float, count: int) ->
 
 @lru_cache(maxsize=512)
 def least_multiplier(epsilon: float, delta: float, event: Laplace | BatchGaussian) -> float:
-    """The least multiplier, but for `PRECISION`, with which `event` is (eps, delta)-DP by `accounting.spent`.
+    """The least multiplier, up to `PRECISION`, with which `event` is (eps, delta)-DP by `accounting.spent`.
 
     It is at least `LEAST_MULTIPLIER`. Raises `UserError` for an infinite eps, or if there is none.
     """
@@ -78,9 +78,9 @@ def search_multipliers(
 ) -> tuple[tuple[float, ...], float]:
     """The multipliers of the steps of each plan, and of the score, with which a random search is (eps, delta)-DP.
 
-    A search over mu-Gaussian-DP releases gives the mu^2 of one run, of which the part `score_share` pays for the
-    score. The steps of a plan get the least multiplier at which they cost no more than the rest of mu^2 at the two
-    orders that decide the search's eps (`random_search_orders`).
+    A search over mu-Gaussian-DP releases gives the mu^2 of one run, of which the share `score_share` goes to the score.
+    The steps of a plan get the least multiplier at which they cost no more than the rest of mu^2 at the two orders that
+    attain the search's eps (`random_search_orders`).
 
     Raises `UserError` for parameters out of range, an infinite eps, or if there are no such multipliers.
     """
@@ -94,27 +94,29 @@ def search_multipliers(
     def search(multiplier: float) -> RandomSearch:
         return RandomSearch("", eta, gamma, ((Gaussian("", 1.0, multiplier),),))
 
-    asked = f"epsilon = {epsilon:g} and delta = {delta:g} in a random search with E[K] = {search(1.0).mean:.3g}"
-    whole = _least(lambda m: random_search_epsilon(search(m), delta) - epsilon, 1 / gaussian_mu(epsilon, delta), asked)
-    orders = np.array(random_search_orders(search(whole), delta))
-    mu = math.sqrt(1 - score_share) / whole
+    target = f"epsilon = {epsilon:g} and delta = {delta:g} in a random search with E[K] = {search(1.0).mean:.3g}"
+    of_search = _least(
+        lambda m: random_search_epsilon(search(m), delta) - epsilon, 1 / gaussian_mu(epsilon, delta), target
+    )
+    orders = np.array(random_search_orders(search(of_search), delta))
+    mu = math.sqrt(1 - score_share) / of_search
 
     def steps(rate: float, count: int) -> float:
         def excess(multiplier: float) -> float:
             rdp = Gaussian("", 1.0, multiplier, count, rate).rdp(orders)
             return math.log((rdp / orders).max() / (mu**2 / 2))
 
-        return math.sqrt(count) / mu if rate == 1 else _least(excess, _central_limit(mu, rate, count), asked)
+        return math.sqrt(count) / mu if rate == 1 else _least(excess, _central_limit(mu, rate, count), target)
 
-    return tuple(steps(rate, count) for rate, count in plans), whole / math.sqrt(score_share)
+    return tuple(steps(rate, count) for rate, count in plans), of_search / math.sqrt(score_share)
 
 
 @lru_cache(maxsize=64)
 def grid_multipliers(epsilon: float, delta: float, runs: tuple[tuple[Plan, int], ...]) -> tuple[float, ...]:
     """The multipliers of runs of several plans with which all of them together are (eps, delta)-DP.
 
-    `runs` has each plan and how many runs of it there are, side by side on the same samples: what they release in a
-    step is one sampled Gaussian of sensitivity sqrt(k). All runs have the same share of mu^2, by the central limit for
+    `runs` has each plan and its number of runs, in parallel on the same samples: their releases in a step are one
+    sampled Gaussian of sensitivity sqrt(k). All runs have the same share of mu^2, by the central limit for
     sampled ones; their multipliers are then scaled together to the least, but for `PRECISION`. For an eps or a count
     out of the range of privacy loss distributions, it is the closed form of steps in which all rows take part.
 
@@ -136,7 +138,7 @@ def grid_multipliers(epsilon: float, delta: float, runs: tuple[tuple[Plan, int],
 
 
 def check_finite(epsilon: float) -> None:
-    """`UserError` for an infinite eps."""
+    """Raises `UserError` for an infinite eps."""
     if math.isinf(epsilon):
         raise UserError("this mechanism needs a finite epsilon; use a large one, such as 1e3, to see its limit")
 
@@ -146,8 +148,8 @@ def _central_limit(mu: float, rate: float, count: int) -> float:
     return 1 / math.sqrt(math.log1p((mu / rate) ** 2 / count))
 
 
-def _least(excess: Callable[[float], float], guess: float, asked: str) -> float:
-    """The least multiplier at which a falling `excess` is at most 0, but for `PRECISION`, on the safe side."""
+def _least(excess: Callable[[float], float], guess: float, target: str) -> float:
+    """The least multiplier at which a falling `excess` is at most 0, up to `PRECISION`, on the safe side."""
     from scipy.optimize import brentq
 
     low = high = max(guess, LEAST_MULTIPLIER)
@@ -155,7 +157,7 @@ def _least(excess: Callable[[float], float], guess: float, asked: str) -> float:
         low, high = high, 1.2 * high
         if high > MOST_MULTIPLIER:
             raise UserError(
-                f"no noise multiplier up to {MOST_MULTIPLIER:g} is known to give {asked}; raise one of them"
+                f"no noise multiplier up to {MOST_MULTIPLIER:g} is known to give {target}; raise one of them"
             )
     while low == high or excess(low) <= 0:
         if low == LEAST_MULTIPLIER:

@@ -1,9 +1,9 @@
-"""Exact samplers of discrete noise (Canonne, Kamath and Steinke 2020, section 5): integers alone, no floating point.
+"""Exact samplers of discrete noise (Canonne, Kamath and Steinke 2020, section 5): integers only, no floating point.
 
 The probability of each coin is a ratio of integers. Arrays are of 64 bits, unsigned, and nothing in them overflows: a
-scale s is at most `LARGEST_SCALE` = 2^31, and what is drawn is u + s v, where u < s and v is a number of tosses of a
+scale s is at most `LARGEST_SCALE` = 2^31, and the drawn value is u + s v, where u < s and v is a number of tosses of a
 coin of probability 1/e that succeeded in a row. So u^2 and 2 s^2 are at most 2^63; for u + s v to reach that, 2^32
-tosses would have to succeed, and nobody could wait for them.
+tosses would have to succeed, which never happens in practice.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ STEPS = 2**60  # in 1, of the exponents in `weighted_index`
 
 
 class Source:
-    """Uniform integers from the stream of SHAKE-256 under a key, which does not give away the key or its other bits."""
+    """Uniform integers from the stream of SHAKE-256 under a key, which do not reveal the key or its other bits."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self._block = key, 0
@@ -63,7 +63,7 @@ def coins(source: Source, numerator: Integers, denominator: int) -> Coins:
 
 
 def _all_succeed(source: Source, numerator: Integers, denominator: int, times: Integers) -> Coins:
-    """Each True with probability exp(-times numerator / denominator): where so many coins succeed."""
+    """Each True with probability exp(-times numerator / denominator): where this many coins succeed."""
     success, k = np.ones(len(times), bool), 0
     while len(tossed := np.flatnonzero(success & (times > k))):
         success[tossed] = coins(source, numerator[tossed], denominator)
@@ -121,7 +121,7 @@ def gaussian(source: Source, scale: int, size: int) -> Codes:
     """`size` integers x, each with a probability in proportion to exp(-x^2 / (2 scale^2)) (Algorithm 3); scale >= 2.
 
     A Laplace variate of the same scale s is accepted with probability exp(-(|x| - s)^2 / (2 s^2)), since that times
-    exp(-|x| / s) is exp(-x^2 / (2 s^2)), but for a constant. With ||x| - s| = u + s v the exponent is v^2 / 2 +
+    exp(-|x| / s) is exp(-x^2 / (2 s^2)), up to a constant. With ||x| - s| = u + s v the exponent is v^2 / 2 +
     v u / s + u^2 / (2 s^2): coins whose exponents lie in [0, 1].
     """
     return _drawn(_gaussian, source, scale, size)

@@ -23,9 +23,9 @@ POSITIVE = ("sensitivity", "multiplier", "epsilon", "count", "projections", "lim
 
 @dataclass(frozen=True)
 class Event:
-    """What was told of the private rows: `label` names it. The subclasses say how, and at which cost.
+    """One noisy answer about the private rows, named by `label`. The subclasses define its noise and cost.
 
-    `beside`: the kinds of event that the cost is known beside, where it does not compose as zCDP or Gaussian DP does.
+    `composes_with`: the kinds of event with which the cost composes, where it does not compose as zCDP or Gaussian DP.
 
     Raises `ValueError` for a field of `POSITIVE` that is not positive, or not finite, which a multiplier need not be,
     and for a delta outside [0, 1).
@@ -34,7 +34,7 @@ class Event:
     label: str
     kind: ClassVar[str]
     norm: ClassVar[str] = "none"
-    beside: ClassVar[tuple[type[Event], ...] | None] = None
+    composes_with: ClassVar[tuple[type[Event], ...] | None] = None
 
     def __post_init__(self) -> None:
         for name in POSITIVE:
@@ -43,7 +43,7 @@ class Event:
                 raise ValueError(f"{self.label}: {name} must be positive and finite, not {value}")
         delta = getattr(self, "delta", 0.0)
         if not 0 <= delta < 1:
-            raise ValueError(f"{self.label}: a delta lies in [0, 1), not {delta}")
+            raise ValueError(f"{self.label}: a delta must lie in [0, 1), not {delta}")
 
     @property
     def count(self) -> int:
@@ -62,7 +62,7 @@ class Event:
 
     @property
     def mu(self) -> float:
-        """The Gaussian DP of one draw: the least mu, but for Laplace noise, of which only its eps-DP is used.
+        """The Gaussian DP of one draw: the least mu, except for Laplace noise, where only its eps-DP is used.
 
         Sampling is left out, which only lowers mu.
         """
@@ -74,8 +74,8 @@ class Event:
 
     @property
     def once(self) -> Event:
-        """One draw of it, without label and sensitivity: equal for events of one privacy loss distribution."""
-        raise ValueError(f"{self.label}: no privacy loss distribution is known of {self.kind!r}")
+        """One draw of it, without label and sensitivity: equal for events with the same privacy loss distribution."""
+        raise ValueError(f"{self.label}: no privacy loss distribution is known for {self.kind!r}")
 
     def loss(self, interval: float) -> Any:
         """The privacy loss distribution of `once`, by dp-accounting, on a grid of this interval."""
@@ -87,7 +87,7 @@ class Event:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_dict` described, lists as tuples."""
+        """The fields that `to_dict` wrote, lists as tuples."""
         given: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in data.items()}
         return cls(**{key: value for key, value in given.items() if key not in ("kind", "norm")})
 
@@ -109,7 +109,7 @@ class Gaussian(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0 < self.rate <= 1:
-            raise ValueError(f"{self.label}: a sampling rate lies in (0, 1], not {self.rate}")
+            raise ValueError(f"{self.label}: a sampling rate must lie in (0, 1], not {self.rate}")
 
     @property
     def sd(self) -> float:
@@ -127,7 +127,7 @@ class Gaussian(Event):
         return 1 / self.multiplier
 
     def rdp(self, orders: Floats) -> Floats:
-        """At rate q < 1 for an added and for a removed record, and for whole orders: infinite at others.
+        """At rate q < 1 for an added and for a removed record, and for integer orders: infinite at others.
 
         At order a one draw has 1 / (a - 1) times the logarithm of the sum over k = 0 .. a of binomial(a, k)
         (1 - q)^(a - k) q^k exp((k^2 - k) / (2 multiplier^2)) (Mironov, Talwar, Zhang 2019, section 3.3).
@@ -150,7 +150,7 @@ class Gaussian(Event):
         return Gaussian("", 1.0, self.multiplier, rate=self.rate)
 
     def loss(self, interval: float) -> Any:
-        """That of the mixture that sampling makes of it, for an added and for a removed record."""
+        """That of the mixture due to sampling, for an added and for a removed record."""
         from dp_accounting.pld import privacy_loss_distribution as pld
 
         return pld.from_gaussian_mechanism(
@@ -159,7 +159,7 @@ class Gaussian(Event):
 
 
 class _Pure(Event):
-    """What is eps-DP in each draw; Laplace noise says so by its multiplier, which is its `scale`."""
+    """A step that is eps-DP in each draw; for Laplace noise eps follows from its multiplier, its `scale`."""
 
     epsilon: float
 
@@ -212,7 +212,7 @@ class Laplace(_Pure):
 
 @dataclass(frozen=True)
 class PureDP(_Pure):
-    """A step that is eps-DP as a whole, whatever it drew; an l1 norm of 1 is what a record may change."""
+    """A step that is eps-DP in total, whatever it drew; a record may change it by an l1 norm of 1."""
 
     kind, norm = "pure", "l1"
     epsilon: float
@@ -258,7 +258,7 @@ class ExponentialMechanism(PermuteAndFlip):
 
 @dataclass(frozen=True)
 class ZCDP(Event):
-    """Several draws, chosen as the run went, that are limit-zCDP as a whole."""
+    """Several draws, chosen adaptively, that are limit-zCDP in total."""
 
     kind = "zcdp"
     limit: float
@@ -273,11 +273,11 @@ class ZCDP(Event):
 class ObjectivePerturbation(Event):
     """The minimiser of a convex objective with a linear term b ~ N(0, (multiplier * sensitivity)^2 I).
 
-    `sensitivity` bounds the l2 norm of the gradient of one record's loss. `offset`: the privacy loss that the change of
-    variables adds, whatever was drawn (`accounting.objective_epsilon`).
+    `sensitivity` bounds the l2 norm of the gradient of one record's loss. `offset`: the privacy loss added by the
+    change of variables, whatever was drawn (`accounting.objective_epsilon`).
     """
 
-    kind, norm, beside = "objective", "l2", (Gaussian,)
+    kind, norm, composes_with = "objective", "l2", (Gaussian,)
     sensitivity: float
     multiplier: float
     offset: float
@@ -285,14 +285,14 @@ class ObjectivePerturbation(Event):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.offset >= 0:
-            raise ValueError(f"{self.label}: an offset is not negative: {self.offset}")
+            raise ValueError(f"{self.label}: an offset must not be negative: {self.offset}")
 
 
 @dataclass(frozen=True)
 class Claimed(Event):
-    """(eps, delta)-DP as third-party code claims it of its own noise, which we cannot verify."""
+    """(eps, delta)-DP as claimed by third-party code for its own noise, which we cannot verify."""
 
-    kind, beside = "claimed", ()
+    kind, composes_with = "claimed", ()
     epsilon: float
     delta: float
 

@@ -1,4 +1,4 @@
-"""`Ledger`: the noise that was really drawn for a release, and the `Filter` that bounds it."""
+"""`Ledger`: the noise actually drawn for a release, and the `Filter` that bounds it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from dpbench.privacy import events as kinds
 from dpbench.privacy.batches import BatchGaussian
+from dpbench.privacy.discrete_values import DiscreteGaussian
 from dpbench.privacy.events import Event
-from dpbench.privacy.on_grid import DiscreteGaussian
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve
 
@@ -25,9 +25,9 @@ EVENTS: dict[str, type[Event]] = {event.kind: event for event in _EVENTS}
 
 @dataclass(frozen=True)
 class Filter:
-    """A bound on all that a ledger may hold, whose events may be chosen, and paid for, as earlier answers suggest.
+    """A bound on the total cost of a ledger, whose events and costs may be chosen adaptively.
 
-    `unit` is `mu`: the whole is limit-Gaussian DP as long as the sum of mu_i^2 is at most limit^2 (Koskela, Tobaben and
+    `unit` is `mu`: the total is limit-Gaussian DP as long as the sum of mu_i^2 is at most limit^2 (Koskela, Tobaben and
     Honkela 2023; Smith and Thakurta 2022). Or `rho`: limit-zCDP while the sum of rho_i is at most limit (Feldman and
     Zrnic 2021, for every order of Renyi DP; Whitehouse, Ramdas, Rogers and Wu 2023).
     """
@@ -37,7 +37,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         if self.unit not in ("mu", "rho") or not 0 < self.limit < math.inf:
-            raise ValueError(f"a filter has a positive, finite limit on mu or rho, not {self.limit} on {self.unit!r}")
+            raise ValueError(f"a filter needs a positive, finite limit on mu or rho, not {self.limit} on {self.unit!r}")
 
     def refuses(self, costs: Iterable[float]) -> bool:
         """Whether draws of these costs exceed the limit together, by more than rounding."""
@@ -52,7 +52,7 @@ class Filter:
 class Ledger:
     """The events of one release, in the order in which they were drawn. Only `privacy.noise` adds to it.
 
-    `filter` bounds what may be drawn, where the noise is chosen as the mechanism goes.
+    `filter` bounds the total cost where the noise is chosen adaptively.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -71,12 +71,12 @@ class Ledger:
         return self._filter
 
     def open_filter(self, unit: str, limit: float) -> None:
-        """From now on the ledger refuses what exceeds `limit`, in all, of `unit`: `mu` or `rho` (see `Filter`).
+        """From now on the ledger refuses events whose total exceeds `limit` in `unit`: `mu` or `rho` (see `Filter`).
 
-        Raises `ValueError` if it has a filter, or any event: what was drawn before was not filtered.
+        Raises `ValueError` if it has a filter or any event, since earlier draws were not filtered.
         """
         if self._filter is not None or self._events:
-            raise ValueError("a filter is opened once, and before the first draw")
+            raise ValueError("a filter can be opened only once, before the first draw")
         self._filter = Filter(unit, limit)
 
     def record(self, event: Event) -> None:
@@ -95,7 +95,9 @@ class Ledger:
 
     @classmethod
     def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Ledger:
-        """The ledger that `to_list` described. Raises `ValueError` for unknown events, or what exceeds its filter."""
+        """The ledger that `to_list` wrote. Raises `ValueError` for unknown events, or a total that exceeds its
+        filter.
+        """
         ledger = cls()
         for item in data:
             if item["kind"] == "filter":
@@ -106,7 +108,7 @@ class Ledger:
 
 
 def event_of(data: Mapping[str, Any]) -> Event:
-    """The event that `to_dict` described. Raises `ValueError` for an unknown kind or values out of range."""
+    """The event that `to_dict` wrote. Raises `ValueError` for an unknown kind or values out of range."""
     if data["kind"] not in EVENTS:
         raise ValueError(f"unknown kind of event {data['kind']!r}; known: {', '.join(EVENTS)}")
     return EVENTS[data["kind"]].from_dict(data)

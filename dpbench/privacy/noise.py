@@ -1,9 +1,10 @@
-"""The only place where noise is drawn. Each call writes what it drew into the ledger, and each function takes the value
-that it noises, so that what is asked and told can be recorded and replayed (`privacy.tape`).
+"""The only place where noise is drawn. Each call enters its draw into the ledger, and each function takes the exact
+value, so that queries and answers can be recorded and replayed (`privacy.tape`).
 
-Noise is sampled in double precision: the guarantee is that of the real-valued mechanism, not of its last bits (Mironov
-2012). Discrete noise (`noise=discrete`) is whole multiples of a spacing, drawn exactly (`privacy.discrete`) and added
-to values that are such multiples themselves (`privacy.on_grid`): its guarantee is that of what is released.
+Noise is sampled in double precision: the guarantee is that of the real-valued mechanism, not of floating-point
+arithmetic (Mironov 2012). Discrete noise (`noise=discrete`) is integer multiples of a spacing, drawn exactly
+(`privacy.discrete`) and added to values that are such multiples themselves (`privacy.discrete_values`): its guarantee
+holds for the released values.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from numpy.typing import ArrayLike
 from dpbench.data.domain import Codes, Floats
 from dpbench.privacy import discrete, events, tape
 from dpbench.privacy.batches import BatchGaussian
+from dpbench.privacy.discrete_values import DiscreteGaussian, OnGrid, is_discrete
 from dpbench.privacy.events import Event
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.on_grid import DiscreteGaussian, OnGrid, is_discrete
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.privacy.tape import Rows
@@ -43,15 +44,15 @@ def gaussian(
 ) -> Floats:
     """value + N(0, (multiplier * sensitivity)^2) in each entry: 1/multiplier-Gaussian DP.
 
-    `sensitivity` bounds the l2 norm of the change of the whole `value` between neighbours. A value `OnGrid` gets
-    discrete noise (`DiscreteGaussian.of`), of a standard deviation that is larger by what its rounding costs.
+    `sensitivity` bounds the l2 norm of the change of `value` between neighbours. A value `OnGrid` gets
+    discrete noise (`DiscreteGaussian.of`), with a standard deviation that also covers its rounding.
     """
     if isinstance(value, OnGrid):
         return _discrete_gaussian(
             rng, ledger, value, DiscreteGaussian.of(label, sensitivity, multiplier, value.entries)
         )
     event = events.Gaussian(label, sensitivity, multiplier)
-    return _told(rng, ledger, event, value, lambda x: x + rng.normal(0.0, multiplier * sensitivity, size=x.shape))
+    return _answer(rng, ledger, event, value, lambda x: x + rng.normal(0.0, multiplier * sensitivity, size=x.shape))
 
 
 def _discrete_gaussian(rng: np.random.Generator, ledger: Ledger, value: OnGrid, event: DiscreteGaussian) -> Floats:
@@ -81,8 +82,8 @@ def sampled_gaussian(
 
     Each of n rows is in a sample with probability `rate`, independently: a binomial number of rows without
     replacement; all rows, as a slice, at rate 1. The noise is N(0, (multiplier * sensitivity)^2) in each entry, where
-    `sensitivity` bounds the l2 norm of what one sampled row adds to the query. A step's query is computed when the step
-    is asked for, so that it may depend on the answers before.
+    `sensitivity` bounds the l2 norm of one sampled row's contribution to the query. A step's query is computed when the
+    step is taken, so that it may depend on the previous answers.
     """
     event = events.Gaussian(label, sensitivity, multiplier, count, rate)
 
@@ -109,7 +110,7 @@ def batch_gaussian(
 
     Neighbours replace one record. The noise is N(0, (multiplier * sensitivity)^2) in each entry, where `sensitivity`
     bounds the l2 norm of the change of the query where the batch holds another row in one place. As in
-    `sampled_gaussian` a step's query may depend on the answers before.
+    `sampled_gaussian` a step's query may depend on the previous answers.
     """
     event = BatchGaussian(label, sensitivity, multiplier, n, batch, replacement, count)
     return _steps(rng, ledger, event, n, query, lambda: rng.choice(n, batch, replace=replacement))
@@ -123,15 +124,15 @@ def _steps(
     query: Callable[[Rows], Floats],
     draw: Callable[[], Rows],
 ) -> Iterator[Floats]:
-    """The noisy answers of an event, whose samples of n rows are what `draw` returns; all rows, as a slice, at rate 1.
+    """The noisy answers of an event, on samples of n rows from `draw`; all rows, as a slice, at rate 1.
 
     A batch is drawn at any rate: it may hold a row more than once.
     """
     ledger.record(event)
-    whole = isinstance(event, events.Gaussian) and event.rate == 1
+    all_rows = isinstance(event, events.Gaussian) and event.rate == 1
 
     def step() -> Floats:
-        rows = slice(None) if whole else tape.sample(n, draw)
+        rows = slice(None) if all_rows else tape.sample(n, draw)
         exact = query(rows)
 
         def noisy() -> Floats:
@@ -147,18 +148,18 @@ def laplace(
 ) -> Floats:
     """value + Laplace(multiplier * sensitivity) in each entry: (1/multiplier)-DP; `sensitivity` is in the l1 norm."""
     event = events.Laplace(label, sensitivity, multiplier)
-    return _told(rng, ledger, event, value, lambda x: x + rng.laplace(0.0, multiplier * sensitivity, size=x.shape))
+    return _answer(rng, ledger, event, value, lambda x: x + rng.laplace(0.0, multiplier * sensitivity, size=x.shape))
 
 
 def tree_laplace(
     rng: np.random.Generator, ledger: Ledger, *, scale: float, epsilon: float, label: str, spacing: float | None = None
 ) -> Callable[[Floats], Floats]:
-    """A function that adds Laplace(scale) to each of the counts (m,) of a tree that is epsilon-DP as a whole.
+    """A function that adds Laplace(scale) to each of the counts (m,) of a tree that is epsilon-DP in total.
 
     A record changes the counts of one call by 1 at most, in the l1 norm. The ledger holds one event of this epsilon
     however often the function is called: the caller's algorithm must be epsilon-DP whatever the depth of its tree, as
     PrivTree is (Zhang et al. 2016; BinAgg, section C). With a `spacing`, of which counts and scale are multiples, the
-    noise is discrete: whole multiples x with probabilities in proportion to exp(-|x| / scale).
+    noise is discrete: integer multiples x with probabilities in proportion to exp(-|x| / scale).
     """
     event = events.PureDP(label, epsilon)
     ledger.record(event)
@@ -185,11 +186,10 @@ def projection(
     """R B (count, k) for a matrix B with B'B = `gram` (k, k) and R of entries iid N(0, 1): rows iid N(0, gram).
 
     `sensitivity` bounds the l2 norm of a record's row in B. Both of two neighbours' Gram matrices must be at least
-    (multiplier * sensitivity)^2 I, but for the probability `failure`; `projections.projection_epsilon` says what that
-    costs.
+    (multiplier * sensitivity)^2 I, except with probability `failure`; `projections.projection_epsilon` gives the cost.
     """
     event = Projection(label, sensitivity, multiplier, count, failure)
-    return _told(rng, ledger, event, gram, lambda M: rng.normal(size=(count, len(M))) @ np.linalg.cholesky(M).T)
+    return _answer(rng, ledger, event, gram, lambda M: rng.normal(size=(count, len(M))) @ np.linalg.cholesky(M).T)
 
 
 def exponential_mechanism(
@@ -218,8 +218,8 @@ def exponential_mechanism(
             levels = [int(level) for level in np.rint(x * (LEVELS / sensitivity))]
             return discrete.weighted_index(discrete.Source.of(rng), levels, rate)
 
-        return _told(rng, ledger, event, scores, draw)
-    return _told(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.gumbel(size=x.shape))))
+        return _answer(rng, ledger, event, scores, draw)
+    return _answer(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.gumbel(size=x.shape))))
 
 
 def exponential_mechanisms(
@@ -235,7 +235,7 @@ def exponential_mechanisms(
 ) -> Codes:
     """`count` indices by as many exponential mechanisms, the scores being the same for all.
 
-    Without replacement each is drawn from those that are left. They are the largest of the scores with Gumbel noise,
+    Without replacement each is drawn from the remaining ones. They are the largest of the scores with Gumbel noise,
     in their order (Durfee and Rogers 2019), so that noise is drawn once.
     """
     event, scale = events.ExponentialMechanism(label, sensitivity, epsilon, count), epsilon / (2 * sensitivity)
@@ -251,7 +251,7 @@ def exponential_mechanisms(
         largest: Codes = np.argpartition(logits, len(x) - count)[len(x) - count :]
         return largest[np.argsort(-logits[largest])]
 
-    return _told(rng, ledger, event, scores, draw)
+    return _answer(rng, ledger, event, scores, draw, replacement=replacement)
 
 
 def permute_and_flip(
@@ -259,10 +259,10 @@ def permute_and_flip(
 ) -> int:
     """An index by permute-and-flip (McKenna and Sheldon 2020): epsilon-DP, hence epsilon^2/2-zCDP, and no better.
 
-    Equal in law to the largest of the scores with exponential noise (Ding et al. 2021).
+    Equal in distribution to the largest of the scores with exponential noise (Ding et al. 2021).
     """
     event, scale = events.PermuteAndFlip(label, sensitivity, epsilon), epsilon / (2 * sensitivity)
-    return _told(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.exponential(size=x.shape))))
+    return _answer(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.exponential(size=x.shape))))
 
 
 def perturbed_minimiser(
@@ -280,7 +280,7 @@ def perturbed_minimiser(
     """minimise(b), the theta (size,) of an objective with the linear term b ~ N(0, (multiplier * sensitivity)^2 I).
 
     `gradient` is that of the objective without b, a function of theta. `sensitivity` bounds the l2 norm of the gradient
-    of one record's loss; `accounting.objective_epsilon` says what the whole costs if theta is the exact minimiser.
+    of one record's loss; `accounting.objective_epsilon` gives the cost if theta is the exact minimiser.
     """
     event = events.ObjectivePerturbation(label, sensitivity, multiplier, offset)
     ledger.record(event)
@@ -290,8 +290,8 @@ def perturbed_minimiser(
 
 
 def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearch) -> int:
-    """K, drawn from the law of the search by inversion. The ledger holds the search: whoever draws K must make the
-    runs independent, and release no more than the one with the best private score.
+    """K, drawn from the distribution of the search by inversion. The ledger holds the search: the caller must make the
+    runs independent, and release only the one with the best private score.
     """
     ledger.record(search)
     return tape.answer(rng, search.label, search, None, lambda: _draw_number(rng, search))
@@ -309,13 +309,13 @@ def _draw_number(rng: np.random.Generator, search: RandomSearch) -> int:
 
 
 def claimed(ledger: Ledger, epsilon: float, delta: float, *, label: str) -> None:
-    """Enter the (epsilon, delta) that a third party's code claims of its own noise, which we cannot verify."""
+    """Enter the (epsilon, delta) that third-party code claims for its own noise, which we cannot verify."""
     ledger.record(events.Claimed(label, epsilon, delta))
 
 
 def unperturbed(ledger: Ledger, value: ArrayLike, *, label: str) -> Floats:
     """The value itself, with its infinite cost in the ledger: for the non-private reference."""
-    return _told(None, ledger, events.Exact(label), value, lambda exact: exact)
+    return _answer(None, ledger, events.Exact(label), value, lambda exact: exact)
 
 
 def unpaid(value: ArrayLike, *, label: str) -> Floats:
@@ -324,10 +324,16 @@ def unpaid(value: ArrayLike, *, label: str) -> Floats:
     return tape.answer(None, label, None, exact, lambda: exact)
 
 
-def _told(
-    rng: np.random.Generator | None, ledger: Ledger, event: Event, value: ArrayLike, draw: Callable[[Floats], T]
+def _answer(
+    rng: np.random.Generator | None,
+    ledger: Ledger,
+    event: Event,
+    value: ArrayLike,
+    draw: Callable[[Floats], T],
+    *,
+    replacement: bool | None = None,
 ) -> T:
-    """What `draw` makes of the value, once the event is in the ledger."""
+    """The answer of `draw` for the value, once the event is in the ledger."""
     ledger.record(event)
     exact = np.asarray(value, dtype=float)
-    return tape.answer(rng, event.label, event, exact, lambda: draw(exact))
+    return tape.answer(rng, event.label, event, exact, lambda: draw(exact), replacement=replacement)

@@ -12,13 +12,13 @@ from dpbench.privacy.events import Event, Gaussian
 
 INTERVAL = 1e-4  # of the grid of privacy losses; the default of dp-accounting
 LARGEST_EPSILON = 50.0  # a distribution on a grid of this interval takes memory in proportion
-RELATIVE_INTERVAL = 0.1  # the same beside the standard deviation of one step: eps comes out up to 0.1% too large
+RELATIVE_INTERVAL = 0.1  # the same relative to the standard deviation of one step: eps comes out up to 0.1% too large
 MOST_EVENTS = 10**6  # the grid's size grows with their number
 LEAST_MULTIPLIER = 0.2  # of sampled Gaussians: below, no central limit is near, and the grid is far too coarse
 
 
 def tractable(events: Sequence[Event], epsilon: float) -> bool:
-    """Whether a distribution of these events, of which `epsilon` is a bound at hand, can be had and is of use."""
+    """Whether the distribution of these events, with the known bound `epsilon`, can be computed and is useful."""
     sampled = [event for event in events if isinstance(event, (Gaussian, BatchGaussian)) and event.rate < 1]
     if not sampled:
         return epsilon <= LARGEST_EPSILON
@@ -27,10 +27,10 @@ def tractable(events: Sequence[Event], epsilon: float) -> bool:
 
 
 def composed_epsilon(events: Sequence[Event], delta: float) -> float:
-    """eps at delta of all events together, rounded up; infinite where delta is below what the arithmetic can tell.
+    """eps at delta of all events together, rounded up; infinite where delta is below the precision of the arithmetic.
 
-    Gaussian events in which all rows took part are one Gaussian. A sampled Gaussian is the mixture that Poisson
-    sampling makes of it, for a record that is added and for one that is removed. Selections enter as eps-DP.
+    Gaussian events in which all rows took part are one Gaussian. A sampled Gaussian is the mixture due to Poisson
+    sampling, for a record that is added and for one that is removed. Selections enter as eps-DP.
     """
     return float(_composed(events).get_epsilon_for_delta(delta))
 
@@ -43,7 +43,8 @@ def composed_delta(events: Sequence[Event], epsilon: float) -> float:
 def central_limit_mu(events: Sequence[Event]) -> float:
     """mu of the Gaussian DP to which many events tend (Bu, Dong, Long and Su 2020, for Poisson sampling).
 
-    mu^2 = sum of rate^2 (exp(1 / multiplier^2) - 1) for sampled Gaussians, 2 rho for other events. No bound: a guide.
+    mu^2 = sum of rate^2 (exp(1 / multiplier^2) - 1) for sampled Gaussians, 2 rho for other events. An approximation,
+    not a bound.
     """
     return math.sqrt(math.fsum(event.count * _squared_mu(event) for event in events))
 
@@ -76,8 +77,8 @@ def _all_rows(event: Event) -> bool:
 
 @lru_cache(maxsize=16)
 def _distribution(parts: tuple[tuple[Event, int], ...], interval: float) -> Any:
-    """The distribution of dp-accounting of all parts, each so many times."""
-    whole, *others = (event.loss(interval).self_compose(count) for event, count in parts)
+    """The distribution, by dp-accounting, of all parts, each composed `count` times."""
+    total, *others = (event.loss(interval).self_compose(count) for event, count in parts)
     for other in others:
-        whole = whole.compose(other)
-    return whole
+        total = total.compose(other)
+    return total

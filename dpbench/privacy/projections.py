@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from dpbench.privacy.events import Event, Laplace
-from dpbench.privacy.root import root
+from dpbench.privacy.root_finding import root
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Projection(Event):
     `projection_delta` fails.
     """
 
-    kind, norm, beside = "projection", "l2", (Laplace,)
+    kind, norm, composes_with = "projection", "l2", (Laplace,)
     sensitivity: float
     multiplier: float
     projections: int
@@ -29,7 +29,7 @@ def projection_delta(epsilon: float, multiplier: float, count: int) -> float:
 
     M is the Gram matrix of a table, regularised or not, that of its neighbour is M + v v', ||v|| <= B, and both are at
     least w^2 I, w = multiplier B. With s = 1 + t, t = 1 / multiplier^2, r = count, and F_r the distribution function
-    of the chi-square law with r degrees of freedom, delta is the larger of
+    of the chi-square distribution with r degrees of freedom, delta is the larger of
 
         F_r(s q_-) - e^eps F_r(q_-)     q_- = (r log s - 2 eps) / t          (M against M + v v')
         1 - F_r(q_+) - e^eps (1 - F_r(s q_+))     q_+ = (r log s + 2 eps) / t     (M + v v' against M).
@@ -37,7 +37,7 @@ def projection_delta(epsilon: float, multiplier: float, count: int) -> float:
     Proof. M^(-1/2) maps the rows to N(0, I) and N(0, I + u u'), u = M^(-1/2) v, one to one. Only their part along u
     differs: N(0, 1)^r against N(0, 1 + t)^r, t = ||u||^2 = v' M^-1 v <= B^2 / w^2. The least favourable t is that
     bound: noise N(0, c) on each entry and division by sqrt(1 + c) turn the pair of t into that of t / (1 + c), and no
-    processing raises delta. It is attained by a record of norm B beside an empty table, M = w^2 I. The densities'
+    processing raises delta. It is attained by a record of norm B added to an empty table, M = w^2 I. The densities'
     ratio depends on the sum of squares alone, which is chi-square, and s times chi-square for the neighbour: the two
     formulas are the hockey-stick divergences in either direction. (The second was the larger wherever we looked.)
     """

@@ -13,7 +13,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.privacy.events import ZCDP, Event, Gaussian
 
-# Orders of the Renyi divergence. Whole numbers, for which the divergence of a sampled Gaussian is a finite sum; up to
+# Orders of the Renyi divergence. Integers, for which the divergence of a sampled Gaussian is a finite sum; up to
 # more than 2 log(1/delta) / eps, where the conversion to (eps, delta) has its minimum, for eps = 0.005.
 ORDERS: Floats = np.unique(np.round(np.geomspace(2, 1e4, 120)))
 
@@ -22,13 +22,13 @@ ORDERS: Floats = np.unique(np.round(np.geomspace(2, 1e4, 120)))
 class RandomSearch(Event):
     """K independent runs, of which the one with the best private score was released (Papernot and Steinke 2021).
 
-    K has the truncated negative binomial law of Definition 1 there: P(K = k) is in proportion to
+    K has the truncated negative binomial distribution of Definition 1 there: P(K = k) is in proportion to
     (1 - gamma)^k prod_{l < k} (l + eta) / (l + 1), k = 1, 2, ..., eta > -1, 0 < gamma < 1 (eta = 0: the logarithmic
-    law, k's weight being (1 - gamma)^k / k). Each run drew the noise of one of the `alternatives`. Which of them, and
-    K, are not recorded: the theorem's guarantee is that of an output whose number of runs stays secret.
+    distribution, k's weight being (1 - gamma)^k / k). Each run drew the noise of one of the `alternatives`. Which of
+    them, and K, are not recorded: the theorem's guarantee is that of an output whose number of runs stays secret.
     """
 
-    kind, beside = "random_search", ()
+    kind, composes_with = "random_search", ()
     eta: float
     gamma: float
     alternatives: tuple[tuple[Gaussian | ZCDP, ...], ...]
@@ -37,7 +37,7 @@ class RandomSearch(Event):
         if not (self.eta > -1 and 0 < self.gamma < 1):
             raise ValueError(f"{self.label}: eta > -1 and 0 < gamma < 1 are needed, not {self.eta} and {self.gamma}")
         if not all(isinstance(event, (Gaussian, ZCDP)) for events in self.alternatives for event in events):
-            raise ValueError(f"{self.label}: a run is Gaussian noise, or zCDP as a whole")
+            raise ValueError(f"{self.label}: a run must be Gaussian noise, or zCDP in total")
 
     @property
     def mean(self) -> float:
@@ -53,7 +53,7 @@ class RandomSearch(Event):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_dict` described."""
+        """The event that `to_dict` wrote."""
         kinds: dict[str, type[Gaussian | ZCDP]] = {Gaussian.kind: Gaussian, ZCDP.kind: ZCDP}
         alternatives = tuple(
             tuple(kinds[event["kind"]].from_dict(event) for event in events) for events in data["alternatives"]
@@ -75,9 +75,9 @@ class RenyiCurve(Event):
 
     def __post_init__(self) -> None:
         if not self.orders or len(self.orders) != len(self.epsilons):
-            raise ValueError(f"{self.label}: {len(self.orders)} orders need as many epsilons, not {len(self.epsilons)}")
+            raise ValueError(f"{self.label}: {len(self.orders)} orders, but {len(self.epsilons)} epsilons")
         if not (min(self.orders) > 1 and min(self.epsilons) >= 0):
-            raise ValueError(f"{self.label}: orders are greater than 1, and their epsilons are not negative")
+            raise ValueError(f"{self.label}: orders must be greater than 1, and their epsilons not negative")
 
     def rdp(self, orders: Floats) -> Floats:
         """At its own orders; infinite at others."""
@@ -88,7 +88,7 @@ class RenyiCurve(Event):
 def renyi_epsilon(events: Sequence[Event], delta: float) -> float:
     """eps at delta of all events together, by their Renyi DP at the orders that all curves share; infinite without one.
 
-    Sampled Gaussians need whole orders.
+    Sampled Gaussians need integer orders.
     """
     curves = [set(event.orders) for event in events if isinstance(event, RenyiCurve)]
     orders = np.array(sorted(set.intersection(*curves)) if curves else [], dtype=float)
@@ -101,7 +101,7 @@ def renyi_epsilon(events: Sequence[Event], delta: float) -> float:
 def random_search_epsilon(search: RandomSearch, delta: float) -> float:
     """eps at delta of the released run (Papernot and Steinke 2021, Theorem 2).
 
-    If one run is (lambda, eps)-RDP and (l, e)-RDP, what is released is (lambda, eps')-RDP with
+    If one run is (lambda, eps)-RDP and (l, e)-RDP, the released one is (lambda, eps')-RDP with
 
         eps' = eps + (1 + eta) (1 - 1/l) e + (1 + eta) log(1/gamma) / l + log(E[K]) / (lambda - 1).
 

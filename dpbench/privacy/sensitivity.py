@@ -1,4 +1,4 @@
-"""How far one record moves what is released, under each neighbouring relation: a function a statistic.
+"""Sensitivities: how far one record changes a statistic, under each neighbouring relation; one function each.
 
 A record is added or removed (`add_remove`), or replaced by another (`replace`). X (n, p) and y (n,) are the rows as a
 `Design` encodes them, ||X|| and ||Y|| its bounds on ||x||_2 and |y|, and A is X, or [X, y] where `target` is set.
@@ -7,13 +7,17 @@ A record is added or removed (`add_remove`), or replaced by another (`replace`).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import combinations, product
 
 import numpy as np
 from numpy.polynomial import Polynomial
 
-from dpbench.data.domain import Floats
+from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design
+
+MOST_EXACT = 14  # attributes up to which `of_residuals` checks all 2^d sets
 
 
 def of_marginal(relation: str) -> tuple[float, float]:
@@ -22,6 +26,47 @@ def of_marginal(relation: str) -> tuple[float, float]:
     A record that is added or removed is one count in one cell; one that is replaced can leave a cell for another.
     """
     return (1.0, 1.0) if relation == "add_remove" else (2.0, math.sqrt(2))
+
+
+def of_residuals(sizes: Mapping[str, int], weights: Mapping[Clique, float], relation: str) -> float:
+    """The l2 sensitivity of the residuals of these cliques' marginals (`inference.residuals`), each times its weight.
+
+    For a record that is added or removed, the residual of A has the squared norm p_A = prod_(i in A) (1 - 1/m_i). Two
+    records that differ in the attributes D, their residuals being e and f, have e.f = prod_(i in A \\ D) (1 - 1/m_i)
+    prod_(i in A and D) (-1/m_i), so that for `replace` the square is the largest, over D, of
+
+        2 sum_A w_A^2 (p_A - e_A.f_A).
+
+    Up to `MOST_EXACT` attributes it is found among all D. Beyond that, the terms of A are divided equally over the
+    largest cliques that contain A, and D is chosen for each of these separately: an upper bound.
+    """
+    squares = {r: w**2 for r, w in weights.items() if all(sizes[name] > 1 for name in r)}
+    names = sorted({name for r in squares for name in r})
+    if relation == "add_remove":
+        return math.sqrt(sum(w * math.prod(1 - 1 / sizes[name] for name in r) for r, w in squares.items()))
+    if len(names) <= MOST_EXACT:
+        return math.sqrt(_most_apart(sizes, names, squares))
+    subsets = {r: [a for k in range(len(r) + 1) for a in combinations(r, k) if a in squares] for r in squares}
+    inner = {a for r, below in subsets.items() for a in below if a != r}
+    outer = {r: below for r, below in subsets.items() if r not in inner}
+    times = Counter(a for below in outer.values() for a in below)
+    return math.sqrt(
+        sum(_most_apart(sizes, r, {a: squares[a] / times[a] for a in below}) for r, below in outer.items())
+    )
+
+
+def _most_apart(sizes: Mapping[str, int], names: Sequence[str], squares: Mapping[Clique, float]) -> float:
+    """The largest squared distance of the weighted residuals of two records, over the sets of these names."""
+    differ = np.array(list(product([False, True], repeat=len(names))))
+    size = np.array([sizes[name] for name in names], dtype=float)
+    factors = dict(zip(names, np.where(differ, -1 / size, 1 - 1 / size).T, strict=True))
+    apart = np.zeros(len(differ))
+    for r, square in squares.items():
+        common = np.ones(len(differ))
+        for name in r:
+            common = common * factors[name]
+        apart += 2 * square * (common[0] - common)  # the first set is empty: the same record twice
+    return float(apart.max())
 
 
 def of_gram(design: Design, relation: str, *, target: bool = False) -> float:
@@ -33,7 +78,7 @@ def of_gram(design: Design, relation: str, *, target: bool = False) -> float:
 
 
 def of_triangle(design: Design, relation: str, *, target: bool = False) -> float:
-    """The l2 sensitivity of the upper triangle of A'A, which is all that there is to release of it.
+    """The l2 sensitivity of the upper triangle of A'A, which determines A'A.
 
     For one record it is sum_{i <= j} (a_i a_j)^2 = (||a||^4 + sum_i a_i^4) / 2, and both terms are largest where each
     attribute takes the value with the largest entry, because an encoded value has at most one entry that is not 0. For
@@ -65,7 +110,7 @@ def of_cross(design: Design, relation: str) -> float:
 
 
 def of_square(design: Design, relation: str) -> float:
-    """The sensitivity of y'y: the largest y^2, less the smallest for `replace`."""
+    """The sensitivity of y'y: the largest y^2, minus the smallest for `replace`."""
     low, high = design.target_range
     least = 0.0 if relation == "add_remove" or low < 0 < high else min(low**2, high**2)
     return design.y_bound**2 - least
@@ -74,7 +119,7 @@ def of_square(design: Design, relation: str) -> float:
 def of_least_eigenvalue(design: Design) -> float:
     """The sensitivity of lambda_min(X'X): ||X||^2 under both relations.
 
-    lambda_min(M) <= lambda_min(M + xx') <= lambda_min(M) + ||x||^2 (Weyl), M being what two neighbours have in common.
+    lambda_min(M) <= lambda_min(M + xx') <= lambda_min(M) + ||x||^2 (Weyl), M being the common part of two neighbours.
     """
     return design.x_bound**2
 

@@ -1,4 +1,4 @@
-"""Releases: what mechanisms make public, one module a kind. `KINDS` is the list that a new kind is added to."""
+"""Releases: the outputs of mechanisms, one module a kind. `KINDS` lists them."""
 
 from .bins import BinSums
 from .coefficients import Coefficients

@@ -1,4 +1,4 @@
-"""What a release answers to the queries of a workload of marginals."""
+"""The answers of a release to the queries of a workload of marginals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what a plug-in returned: arrays of a shape, plain data, exact types. Each raises `ContractError`."""
+"""Checks of the values that a plug-in returned: arrays of a shape, plain data, exact types, or `ContractError`."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def check_array(what: str, value: object, shape: tuple[int, ...], *, finite: boo
 
 
 def check_plain(what: str, value: object) -> None:
-    """Plain data that JSON can hold: texts, finite numbers, lists and mappings, and not too many of them."""
+    """Plain data that JSON can hold: texts, finite numbers, lists and mappings, of limited size."""
     problem = _not_plain(value, 0)
     if problem:
         raise ContractError(f"{what} must be plain data (texts, finite numbers, lists, mappings), without {problem}")
     size = len(json.dumps(value))
     if size > MOST_PLAIN:
-        raise ContractError(f"{what} must be small: {MOST_PLAIN:,} characters of JSON at most, not {size:,}")
+        raise ContractError(f"{what} must have at most {MOST_PLAIN:,} characters of JSON, not {size:,}")
 
 
 def listed(what: str, value: object, length: int | None = None) -> Sequence[Any]:
@@ -51,7 +51,7 @@ def kind_of(value: object) -> str:
 def _not_plain(value: object, depth: int) -> str:
     """The first thing in the value that is not plain; empty if all is."""
     if depth > 20:
-        return "more than 20 levels of lists in each other"
+        return "more than 20 levels of nested lists"
     if isinstance(value, dict):
         names = next((f"the key {shown(key)}" for key in value if type(key) is not str), "")
         return names or next(filter(None, (_not_plain(item, depth + 1) for item in value.values())), "")

@@ -15,7 +15,7 @@ from .part import Part
 
 @dataclass(frozen=True)
 class Coefficients(Part):
-    """theta (p,) in the order of `Design.columns`, with the covariance (p, p) of its noise where there is a law."""
+    """theta (p,) in the order of `Design.columns`, with the covariance (p, p) of its noise, if known."""
 
     kind: ClassVar[str] = "coefficients"
     values: Floats

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Stored:
-    """The state of a model as it was read. The model is made from it at the first use, which takes some time."""
+    """The state of a model as read. The model is built from it at the first use, which takes some time."""
 
     data: Mapping[str, Any]
     arrays: Arrays
@@ -53,7 +53,7 @@ class Stored:
         return self.model.answer(cliques)
 
     def state(self) -> State:
-        """What was read."""
+        """The arrays that were read."""
         return dict(self.data), self.arrays
 
 
@@ -74,7 +74,7 @@ class Merge:
         return np.bincount(self.code).astype(np.int64)
 
     def undo(self, codes: Codes, rng: np.random.Generator) -> Codes:
-        """Compressed codes (n,) as original ones: for a merged level, one of its levels, each as likely."""
+        """Compressed codes (n,) as original ones: for a merged level, one of its levels, equally likely."""
         first = np.cumsum(self.count) - self.count
         original: Codes = self.levels[first[codes] + rng.integers(0, self.count[codes])]
         return original
@@ -97,7 +97,7 @@ class Distribution(Part):
     merges: Mapping[str, Merge] = field(default_factory=dict)
 
     def sample(self, domain: Domain, rows: int, rng: np.random.Generator) -> Table:
-        """So many rows over the domain of the release. A merged level becomes one of its levels, each as likely."""
+        """This many rows over the domain of the release. A merged level becomes one of its levels, equally likely."""
         codes = self.model.sample(rows, rng)
         for j, name in enumerate(domain.names):
             if name in self.merges:
@@ -123,7 +123,7 @@ class Distribution(Part):
             check_array(f"the merged levels of {name}", merge.code, (domain.sizes.get(name, 0),))
         merged = {name: len(merge.count) for name, merge in self.merges.items()}
         if list(self.model.sizes.items()) != list({**domain.sizes, **merged}.items()):
-            raise ContractError("the distribution must be over the domain of the release, and it is over another one")
+            raise ContractError("the distribution must be over the domain of the release, but it is over another one")
         data, arrays = self.model.state()
         check_plain("the parameters of the distribution", data)
         for name, array in arrays.items():
@@ -137,7 +137,7 @@ class Distribution(Part):
 
     @classmethod
     def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> Distribution:
-        """The distribution that `to_parts` took apart."""
+        """The distribution that `to_parts` wrote."""
         merges = {name: Merge(arrays[f"merge_{i}"]) for i, name in enumerate(data["merges"])}
         own = {name: array for name, array in arrays.items() if not name.startswith("merge_")}
         return cls(Stored(data["model"], own), merges)

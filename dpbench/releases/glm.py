@@ -25,8 +25,8 @@ class GlmStatistics(Part):
     """The statistics `values` (k,) of `inference.glm_statistics`, the `variances` (k,) of their noise, and their rows.
 
     The noise of the entries is independent and Gaussian. `rows`: n where it is public; else a noisy count, whose noise
-    has the standard deviation `rows_sd`, else 0. `radius`, `largest_count`, `outside`: how rows were made to fit (see
-    `bounded_rows`); how many did not is private.
+    has the standard deviation `rows_sd`, else 0. `radius`, `largest_count`, `outside`: how rows were brought within the
+    bounds (see `bounded_rows`); how many were outside is private.
     """
 
     kind: ClassVar[str] = "glm_statistics"
@@ -51,14 +51,14 @@ class GlmStatistics(Part):
         return np.diag(self.variances)
 
     def check(self, domain: Domain) -> None:
-        """As many values and variances as the family has of some number of features."""
+        """The numbers of values and variances are those of the family for some number of features."""
         k = blocks(self.family, self.features)[-1].stop
         check_array("the statistics of the release", self.values, (k,))
         check_array("the variances of the statistics", self.variances, (k,))
         check_plain("the rows of the statistics", [self.rows, self.rows_sd, self.radius, self.largest_count])
 
     def exact(self, train: Table, design: Design) -> GlmStatistics:
-        """The statistics of the rows, which are made to fit in the same way, without noise."""
+        """The statistics of the rows, brought within the bounds in the same way, without noise."""
         X, y = bounded_rows(train, design, self.family, self.radius, self.largest_count, self.outside)
         values = sum_statistics(X, y, self.family)
         kept = (self.radius, self.largest_count, self.outside)
@@ -66,7 +66,7 @@ class GlmStatistics(Part):
 
     @property
     def outline(self) -> Hashable:
-        """What `exact` depends on, apart from the rows and the design."""
+        """The values on which `exact` depends, apart from the rows and the design."""
         return self.family, self.radius, self.largest_count, self.outside
 
 

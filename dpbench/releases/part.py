@@ -1,4 +1,4 @@
-"""`Part`: what each kind of release is, and how one of arrays and plain values alone is stored."""
+"""`Part`: the base of each kind of release, and how one of arrays and plain values is stored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Arrays = dict[str, np.ndarray[Any, Any]]
 
 
 class Part(Protocol):
-    """One kind of what a release may hold: a frozen dataclass of values, and of the law of their noise if it has one.
+    """One kind of output in a release: a frozen dataclass of values, and of the distribution of their noise if it has
+    one.
 
     `kind`: its name in configs, under `_offers_` and `_needs_`.
     """
@@ -23,7 +24,7 @@ class Part(Protocol):
     kind: ClassVar[str]
 
     def check(self, domain: Domain) -> None:
-        """Hold types and shapes against the domain of the release. Raises `ContractError`."""
+        """Check types and shapes against the domain of the release. Raises `ContractError`."""
 
     def to_parts(self) -> tuple[dict[str, Any], Arrays]:
         """The part as JSON-ready data and arrays; `from_parts` reads them back."""
@@ -32,7 +33,7 @@ class Part(Protocol):
 
     @classmethod
     def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> Self:
-        """The part that `to_parts` took apart."""
+        """The part that `to_parts` wrote."""
         return cls(**data, **arrays)
 
     def exact(self, train: Table, design: Design) -> Self | None:
@@ -41,5 +42,5 @@ class Part(Protocol):
 
     @property
     def outline(self) -> Hashable:
-        """What `exact` depends on, apart from the rows and the design."""
+        """The values on which `exact` depends, apart from the rows and the design."""
         return ()

@@ -1,4 +1,4 @@
-"""`Release`: what a mechanism makes public, with the ledger of its noise. It holds no true value and not n."""
+"""`Release`: the output of a mechanism, with the ledger of its noise. It holds no exact value and not n."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dpbench.data.domain import Domain
+from dpbench.data.coding import decoded
+from dpbench.data.domain import Clique, Domain, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, UserError
@@ -28,6 +29,11 @@ from .part import Arrays, Part
 from .rows import SyntheticRows
 from .statistics import SufficientStatistics
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dpbench.privacy.accounting import Spent
+
 P = TypeVar("P", bound=Part)
 KINDS: dict[str, type[Part]] = {
     kind.kind: kind
@@ -37,10 +43,10 @@ KINDS: dict[str, type[Part]] = {
 
 @dataclass(frozen=True)
 class Release:
-    """The public output of one run of a mechanism: one or more `parts`, each of another of `KINDS`.
+    """The public output of one run of a mechanism: one or more `parts`, each of a different one of `KINDS`.
 
     `diagnostics` is plain data about the run that depends on the private rows only through the release's noise.
-    `nonprivate_inputs` names what the run took from the private rows without paying for it.
+    `nonprivate_inputs` names what the run took from the private rows outside the privacy budget.
     """
 
     domain: Domain
@@ -65,8 +71,44 @@ class Release:
             raise ContractError(f"the release holds no {kind.kind}; it offers {', '.join(self.offers) or 'nothing'}")
         return found
 
+    @property
+    def rows(self) -> pd.DataFrame:
+        """The synthetic rows: a column an attribute, levels by name, and for a number the middle of its bin.
+
+        Raises `UserError` if the release has none.
+        """
+        return decoded(self._asked(SyntheticRows).table)
+
+    @property
+    def marginals(self) -> Mapping[Clique, Floats]:
+        """Clique of attributes, in the order of the domain -> counts of rows, of shape `domain.shape(clique)`; they may
+        be negative.
+
+        Raises `UserError` if the release has none.
+        """
+        return self._asked(Marginals).tables
+
+    @property
+    def spent(self) -> Spent:
+        """The guarantee of the ledger: epsilon at the delta of the budget, rho (zCDP) and mu (Gaussian DP)."""
+        from dpbench.privacy.accounting import spent
+
+        return spent(self.ledger, self.budget.delta)
+
+    def _asked(self, kind: type[P]) -> P:
+        """The part that a user asks for by its name."""
+        found = self.get(kind)
+        if found is None:
+            raise UserError(f"the release has no {kind.kind}; it offers {', '.join(self.offers) or 'nothing'}")
+        return found
+
+    def __repr__(self) -> str:
+        budget, size = self.budget, len(self.domain.names)
+        paid = f"epsilon={budget.epsilon:g}, delta={budget.delta:g}, {budget.relation}"
+        return f"<Release of {', '.join(self.offers) or 'nothing'} over {size} attributes: {paid}>"
+
     def redrawn(self, draw: int, rng: np.random.Generator) -> Release:
-        """The release with as many fresh rows in place of its synthetic rows. Draw 0 is the release itself.
+        """The release with newly drawn synthetic rows, as many as before. Draw 0 is the release itself.
 
         A release of bins stays as it is: the model draws its rows. Raises `UserError` for any other release without
         rows, or without the distribution that they are drawn from.
@@ -76,7 +118,7 @@ class Release:
             return self
         if rows is None or distribution is None:
             raise UserError(
-                "only a release of rows and of their distribution, or of bins, has several sets of synthetic rows; "
+                "only a release of rows with their distribution, or of bins, can give several sets of synthetic rows; "
                 f"this one offers {', '.join(self.offers)}: leave draws at 1"
             )
         fresh = SyntheticRows(distribution.sample(self.domain, len(rows.table), rng))
@@ -89,7 +131,7 @@ class Release:
 
     @property
     def outline(self) -> Hashable:
-        """What `exact` depends on, apart from the rows and the design."""
+        """The values on which `exact` depends, apart from the rows and the design."""
         return tuple((part.kind, part.outline) for part in self.parts)
 
     def to_parts(self) -> tuple[dict[str, Any], Arrays]:
@@ -107,7 +149,7 @@ class Release:
 
     @classmethod
     def from_parts(cls, data: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> Release:
-        """The release that `to_parts` took apart."""
+        """The release that `to_parts` wrote."""
         domain, own = _domain(json.dumps(data["domain"])), dict[str, Arrays]()
         for name, array in arrays.items():
             kind, _, rest = name.partition(".")
@@ -132,12 +174,12 @@ def check_release(
 
     Raises `ContractError`.
     """
-    if type(release) is not Release:  # a subclass could carry rows past the store
+    if type(release) is not Release:  # a subclass could carry rows into the store
         raise ContractError(f"a mechanism must return a dpbench.releases.Release, not {kind_of(release)}")
     if type(release.domain) is not Domain or (domain is not None and release.domain != domain):
-        raise ContractError("the domain of the release must be that of the training rows, and it is another one")
+        raise ContractError("the domain of the release must be that of the training rows, but it is another one")
     if type(release.budget) is not Budget or (budget is not None and release.budget != budget):
-        raise ContractError(f"the budget of the release must be the one asked for, {budget}, not {release.budget}")
+        raise ContractError(f"the budget of the release must be the requested one, {budget}, not {release.budget}")
     if type(release.ledger) is not Ledger:
         raise ContractError(f"the ledger of the release must be a Ledger, not {kind_of(release.ledger)}")
     if not all(type(text) is str for text in listed("nonprivate_inputs", release.nonprivate_inputs)):
@@ -148,7 +190,7 @@ def check_release(
 
 
 def _check_parts(parts: Sequence[Any], offers: Sequence[str], domain: Domain) -> None:
-    """Each is of one of `KINDS`, none twice, and all that was offered is there."""
+    """Each is of one of `KINDS`, none twice, and all kinds offered are there."""
     for part in parts:
         if type(part) not in KINDS.values():
             known = ", ".join(kind.__name__ for kind in KINDS.values())

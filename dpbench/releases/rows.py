@@ -29,7 +29,7 @@ class SyntheticRows(Part):
         if type(self.table) is not Table:
             raise ContractError(f"rows of the release must be a Table, not {kind_of(self.table)}")
         if self.table.domain != domain:
-            raise ContractError("the released rows must have the domain of the release, and they have another one")
+            raise ContractError("the released rows must have the domain of the release, but they have another one")
 
     def to_parts(self) -> tuple[dict[str, Any], Arrays]:
         """The codes in the smallest type that holds them, and the numbers of each attribute that has them."""
@@ -40,7 +40,7 @@ class SyntheticRows(Part):
 
     @classmethod
     def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> SyntheticRows:
-        """The rows that `to_parts` took apart."""
+        """The rows that `to_parts` wrote."""
         numbers = {name: arrays[f"numbers_{i}"] for i, name in enumerate(data["numbers"])}
         return cls(Table(domain, arrays["codes"].astype(np.int64), numbers))
 

@@ -19,7 +19,7 @@ from .part import Part
 class SufficientStatistics(Part):
     """Noisy X'X (p, p), symmetric but perhaps indefinite, and X'y (p,), with the standard deviations of their noise.
 
-    `ridge` is the multiple of the identity that the mechanism asks to be added to X'X (AdaSSP's lambda; else 0).
+    `ridge` is the multiple of the identity to be added to X'X (AdaSSP's lambda; else 0).
     `yty` is a noisy y'y, where it was released too.
     """
 

@@ -7,6 +7,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from matplotlib.figure import Figure
+
 from dpbench.config.reports import kind_of
 from dpbench.errors import UserError
 from dpbench.grid.audits import read_audits
@@ -17,7 +20,7 @@ from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
 from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import draw_figure, is_table, make_table
-from dpbench.report.not_run import not_run
+from dpbench.report.missing import not_run
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import write_runs
 from dpbench.report.tables.text_table import write_text_table
@@ -38,7 +41,7 @@ def build_report(
     The experiment's report has `labels` ("mechanism/model" -> label), `metrics` (those with a table; all there are, if
     left out) and `figures` (specs of figures and tables: with a table there is none of `metrics`). A figure that shows
     nothing is not written. The same trials give the same bytes, in whatever order they come. `others`: trials of other
-    runs of that name, for what all of them cost together. `keep` writes which trials the numbers of tables are of.
+    runs of that name, for the total privacy cost. `keep` writes which trials each number of a table comes from.
 
     Raises `UserError` if there are no trials or the folder cannot be written to.
     """
@@ -54,7 +57,7 @@ def build_report(
     if not any(map(is_table, report["figures"])):
         frame = frame_of([results], {})
         metrics = report["metrics"] or sorted(frame["metric"].unique())
-        below = as_text(told_below([results], report["labels"], {}, notes))
+        below = as_text(notes_below([results], report["labels"], {}, notes))
         paths += write_tables(frame, report["labels"], metrics, folder / "tables", name, below, keep)
     audits = read_audits(results.experiment.results)
     return [*paths, write_runs(results.trials, folder / "tables", name, audits, ledger_of, others)]
@@ -70,13 +73,20 @@ def draw_one(
 ) -> list[Path]:
     """Draw the figure of `spec` into `folder`/figures, and its numbers as a table if it is a metric against epsilon.
 
-    Nothing is written for a figure that shows nothing: it must not take the place of one that does.
+    Nothing is written for an empty figure: it must not replace one with data.
     """
+    figure, drawn = made_figure(chosen, labels, spec, notes)
+    return save(figure, drawn, folder / "figures", str(spec["name"])) if len(drawn) else []
+
+
+def made_figure(
+    chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[str, Any], notes: Sequence[str]
+) -> tuple[Figure, pd.DataFrame]:
+    """The figure of `spec`, and what it draws, a row a mark."""
     labels = ordered(labels, spec.get("show"))
     frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
-    told = as_text([str(spec.get("caption") or ""), *told_below(chosen, labels, spec, notes, absent)])
-    figure, drawn = draw_figure(frame, labels, spec, told)
-    return save(figure, drawn, folder / "figures", str(spec["name"])) if len(drawn) else []
+    footnote = as_text([str(spec.get("caption") or ""), *notes_below(chosen, labels, spec, notes, absent)])
+    return draw_figure(frame, labels, spec, footnote)
 
 
 def draw_table(
@@ -88,7 +98,7 @@ def draw_table(
     published: Mapping[str, Any] | None = None,
     keep: Keep | None = None,
 ) -> list[Path]:
-    """Write the table of `spec`, beside what the paper has of it, into `folder`/tables; nothing if it is empty."""
+    """Write the table of `spec`, with the paper's numbers, into `folder`/tables; nothing if it is empty."""
     labels = ordered(labels, spec.get("show"))
     frame, absent = shown(frame_of(chosen, spec, kind_of(spec).reads), labels, spec.get("show"))
     if frame.empty:
@@ -96,21 +106,21 @@ def draw_table(
     table = make_table(frame, labels, spec, published or {})
     if not table.rows:
         return []
-    below = [str(spec.get("caption") or ""), *table.footnotes, *told_below(chosen, labels, spec, notes, absent)]
+    below = [str(spec.get("caption") or ""), *table.footnotes, *notes_below(chosen, labels, spec, notes, absent)]
     name, folder = str(spec["name"]), folder / "tables"
     paths = write_text_table(table._replace(footnotes=below), folder, name, str(spec["title"]))
     return paths + (keep([table.trials], folder, name) if keep else [])
 
 
-def told_below(
+def notes_below(
     chosen: Sequence[Results],
     labels: Mapping[str, str],
     spec: Mapping[str, Any],
     notes: Sequence[str],
     absent: Sequence[str] = (),
 ) -> list[str]:
-    """What is told below a figure or table beside its own footnotes: the notes, of which of its methods several
-    versions of the code have results, and which were not run; `absent` are those that it should show.
+    """The footnotes below a figure or table besides its own: the notes, the methods for which several
+    versions of the code have results, and the methods not run; `absent` are those that it should show.
     """
     missing = [f"Methods not run: {'; '.join(absent)}"] if absent else []
     return [*notes, *several_versions(chosen, labels, spec), *missing, *not_run(chosen, labels, spec)]

@@ -1,4 +1,4 @@
-"""Records side by side, column by column: what all of them share stands there once."""
+"""Records stored by column; a value that all of them share is stored once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def packed(values: Sequence[Any]) -> dict[str, Any]:
 
 
 def unpacked(node: Mapping[str, Any], count: int) -> Sequence[Any]:
-    """The `count` values that `packed` made a node of."""
+    """The `count` values of a node made by `packed`."""
     ((how, found),) = node.items()
     if how == "all":
         return [found] * count
@@ -43,19 +43,26 @@ def unpacked(node: Mapping[str, Any], count: int) -> Sequence[Any]:
 
 
 def value_at(value: Any, path: Sequence[str]) -> Any:
-    """What stands in nested dicts at a path, None if it leads nowhere."""
+    """The value in nested dicts at a path, None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
 
 
 def check_columns(node: Mapping[str, Any], count: int) -> None:
-    """`ValueError` if a column has not `count` values."""
+    """Raises `ValueError` if a column does not have `count` values."""
     ((how, found),) = node.items()
     if how == "each" and len(found) != count:
         raise ValueError(f"a column of {len(found)} values for {count} trials")
     for part in found.values() if how == "dict" else found if how == "list" else ():
         check_columns(part, count)
+
+
+def check_count(node: Mapping[str, Any], count: Any) -> None:
+    """Raises `ValueError` for a count that the node does not list: trials differ at least in their repetition."""
+    listed = {**node, **node.get("dict", {}).get("repetition", {})}
+    if type(count) is not int or (count != 1 and "each" not in listed):
+        raise ValueError(f"{count} trials without a repetition for each")
 
 
 def names_of(node: Mapping[str, Any]) -> set[str]:

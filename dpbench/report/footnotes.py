@@ -1,4 +1,4 @@
-"""What stands under every figure and table: the data, the budget, and whatever a reader must not overlook."""
+"""The footnotes of every figure and table: data, budget, failures and other cautions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from dpbench.report.frames.series import Series, mark_series
 from dpbench.report.frames.stats import summarise
 from dpbench.report.text import in_ranges, number, span
 
-_MARKS = {  # what a frame's `test_rows` may have beside a size
-    "protocol": "which the mechanism saw too (protocol: authors)",
-    "fixed": "one split for all repetitions, so that the errors hold the noise alone (split: fixed)",
+_MARKS = {  # what a frame's `test_rows` may have besides a size
+    "coins": "by a secret coin for each row",
+    "protocol": "which the mechanism used too (protocol: authors)",
+    "fixed": "one split for all repetitions, so that the errors reflect the noise alone (split: fixed)",
 }
 NO_VALUE = "No value (failed, no estimate or not finite)"
-UNFINISHED = "Integer programmes that their time limit ended, with the best solution so far"
-SLACK = 1.001  # spent and asked epsilon are called different beyond this ratio: accountants round
+UNFINISHED = "Integer programmes stopped by their time limit, with the best solution so far"
+ALL_OTHERS = "all others for training"  # for a table that is not public: their number is secret
+SLACK = 1.001  # spent epsilon counts as above the target beyond this ratio: accountants round
 
 
 def footnotes(
@@ -26,55 +28,57 @@ def footnotes(
 ) -> list[str]:
     """Sentences on rows of one metric: what was run, failures, overspending, unfinished programmes, inputs, `notes`.
 
-    `shown`: what of the repetitions is shown.
+    `shown`: the statistic over the repetitions, in words.
     """
     cells = mark_series(summarise(frame), known) if len(frame) else frame
-    told = [*_data(frame), *_protocol(frame, shown)]
+    sentences = [*_data(frame), *_protocol(frame, shown)]
     if len(cells):
-        told += [*_failures(cells), *_overspending(cells), *_unfinished(frame, known), *_inputs(frame, known)]
-    return [*told, notes] if notes else told
+        sentences += [*_failures(cells), *_overspending(cells), *_unfinished(frame, known), *_inputs(frame, known)]
+    return [*sentences, notes] if notes else sentences
 
 
 def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     """Sentences on rows of one metric over a sweep, from the smallest to the largest value in place of a list."""
     private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
     test = " or ".join(_test_rows(asked) for asked in sorted(frame["test_rows"].unique()))
-    told = [f"{span(frame['train_rows'])} training rows at most, {test}"]
-    told += [f"ε = {span(private['epsilon'])}, δ = {span(private['delta'].dropna())}"] if len(private) else []
+    most = f"{span(frame['train_rows'])} training rows at most" if frame["train_rows"].any() else ALL_OTHERS
+    sentences = [f"{most}, {test}"]
+    sentences += [f"ε = {span(private['epsilon'])}, δ = {span(private['delta'].dropna())}"] if len(private) else []
     cells = ["mechanism", "calibration", "model", "dataset", "epsilon"]
     repetitions = frame.groupby(cells, dropna=False)["repetition"].nunique()
-    told.append(f"{span(repetitions)} repetition{'' if repetitions.max() == 1 else 's'}")
+    sentences.append(f"{span(repetitions)} repetition{'' if repetitions.max() == 1 else 's'}")
     marked = mark_series(frame, known)
     lost = marked[~np.isfinite(marked["value"])]
     counts = [
         f"{name} {len(rows)} of {(marked['series'] == name).sum()}"
         for name, rows in lost.sort_values("series_order").groupby("series", sort=False)
     ]
-    told += [f"{NO_VALUE}: {', '.join(counts)}"] if counts else []
+    sentences += [f"{NO_VALUE}: {', '.join(counts)}"] if counts else []
     over = private[private["spent_epsilon"] > SLACK * private["epsilon"]]
     factors = [
         f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.3g} times"
         for name, rows in over.sort_values("series_order").groupby("series", sort=False)
     ]
-    told += [f"Spent ε exceeds the asked ε: {', '.join(factors)}"] if factors else []
+    sentences += [f"Spent ε exceeds the target ε: {', '.join(factors)}"] if factors else []
     ended = [
         f"{name} {rows['unfinished'].sum()} in {(rows['unfinished'] > 0).sum()} of {len(rows)} trials"
         for name, rows in marked.sort_values("series_order").groupby("series", sort=False)
         if (rows["unfinished"] > 0).any()
     ]
-    told += [f"{UNFINISHED}: {', '.join(ended)}"] if ended else []
-    return [*told, *_inputs(frame, known)]
+    sentences += [f"{UNFINISHED}: {', '.join(ended)}"] if ended else []
+    return [*sentences, *_inputs(frame, known)]
 
 
 def _data(frame: pd.DataFrame) -> list[str]:
-    """The data sets by their rows. The split takes all rows there are, up to the number asked for."""
-    told = []
+    """The data sets by their rows. The split takes all available rows, up to the number requested."""
+    sentences = []
     for (train, test), rows in frame.groupby(["train_rows", "test_rows"], sort=True):
         names = sorted(rows["dataset"].unique())
         everywhere = 1 < len(names) == frame["dataset"].nunique()
         where = "Each data set" if everywhere else listed(names)
-        told.append(f"{where}: up to {train:,} training and {_test_rows(test)}")
-    return told
+        sizes = f"up to {train:,} training and {_test_rows(test)}" if train else f"{_test_rows(test)}, {ALL_OTHERS}"
+        sentences.append(f"{where}: {sizes}")
+    return sentences
 
 
 def _test_rows(asked: object) -> str:
@@ -83,9 +87,9 @@ def _test_rows(asked: object) -> str:
     >>> _test_rows("1000"), _test_rows("0"), _test_rows("0.2:1000")
     ('1,000 test rows', 'no test rows', '20 % of all rows, 1,000 at most, as test rows')
     >>> _test_rows("1000+protocol")
-    '1,000 test rows, which the mechanism saw too (protocol: authors)'
+    '1,000 test rows, which the mechanism used too (protocol: authors)'
     >>> _test_rows("1000+fixed")
-    '1,000 test rows, one split for all repetitions, so that the errors hold the noise alone (split: fixed)'
+    '1,000 test rows, one split for all repetitions, so that the errors reflect the noise alone (split: fixed)'
     """
     asked, *marks = str(asked).split("+")
     return ", ".join([_size(asked), *(_MARKS[mark] for mark in marks)])
@@ -101,10 +105,10 @@ def _size(asked: str) -> str:
 
 def _protocol(frame: pd.DataFrame, shown: str) -> list[str]:
     private = frame[np.isfinite(frame["epsilon"])]
-    told = []
+    sentences = []
     if len(private):
-        told.append("δ = " + ", ".join(number(delta) for delta in sorted(private["delta"].dropna().unique())))
-        told.append("Neighbours: " + ", ".join(sorted(set(private["relation"]) - {""})).replace("_", "/"))
+        sentences.append("δ = " + ", ".join(number(delta) for delta in sorted(private["delta"].dropna().unique())))
+        sentences.append("Neighbours: " + ", ".join(sorted(set(private["relation"]) - {""})).replace("_", "/"))
     repetitions: dict[tuple[int, int], list[str]] = {}
     for dataset, rows in frame.groupby("dataset", sort=True):
         of_cells = rows.groupby([*SERIES, "epsilon"], dropna=False)["repetition"].nunique()
@@ -114,39 +118,43 @@ def _protocol(frame: pd.DataFrame, shown: str) -> list[str]:
         f"{f' ({listed(names)})' if len(repetitions) > 1 else ''}"
         for (most, least), names in sorted(repetitions.items(), reverse=True)
     ]
-    told += [f"{shown} of {listed(counts)}"] if counts else []
-    return [text for text in told if not text.endswith(": ")]
+    sentences += [f"{shown} of {listed(counts)}"] if counts else []
+    return [text for text in sentences if not text.endswith(": ")]
 
 
 def _failures(cells: pd.DataFrame) -> list[str]:
     missing = cells["failed"] + cells["nonfinite"]
     counted = cells.assign(missing=missing, trials=missing + cells["count"])
-    told = _by_series(counted, missing > 0, lambda row: f"{row['missing']} of {row['trials']}")
-    return [f"{NO_VALUE}: {told}"] if told else []
+    cases = _by_series(counted, missing > 0, lambda row: f"{row['missing']} of {row['trials']}")
+    return [f"{NO_VALUE}: {cases}"] if cases else []
 
 
 def _overspending(cells: pd.DataFrame) -> list[str]:
-    """Series whose ledger spent more than was asked for (published constants that do not hold)."""
+    """Series whose ledger spent more than the target epsilon (published constants that do not hold)."""
     over = cells["spent_epsilon"] > SLACK * cells["epsilon"]
-    told = _by_series(cells, over, lambda row: f"{row['spent_epsilon']:.3g}")
-    return [f"Spent ε exceeds the asked ε: {told}"] if told else []
+    cases = _by_series(cells, over, lambda row: f"{row['spent_epsilon']:.3g}")
+    return [f"Spent ε exceeds the target ε: {cases}"] if cases else []
 
 
 def _unfinished(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
-    """Series whose releases rest on integer programmes that were ended by their time limit."""
+    """Series whose releases used integer programmes stopped by their time limit."""
+    if not frame["unfinished"].any():
+        return []
     counted = frame.assign(ended=frame["unfinished"] > 0)
     cells = counted.groupby(list(CELL), dropna=False).agg(
         programmes=("unfinished", "sum"), ended=("ended", "sum"), trials=("ended", "size")
     )
     cells = mark_series(cells.reset_index(), known)
-    told = _by_series(
+    cases = _by_series(
         cells, cells["ended"] > 0, lambda row: f"{row['programmes']} in {row['ended']} of {row['trials']} trials"
     )
-    return [f"{UNFINISHED}: {told}"] if told else []
+    return [f"{UNFINISHED}: {cases}"] if cases else []
 
 
 def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
-    """What was taken from the rows without paying for it, by which series."""
+    """What was taken from the rows outside the privacy budget, by which series."""
+    if not any(frame["nonprivate_inputs"]):
+        return []
     private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
     users: dict[str, dict[str, list[str]]] = {}
     for dataset, rows in private.groupby("dataset", sort=True):
@@ -159,21 +167,21 @@ def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
         for name, those in taken.items():
             who = "every private method" if len(those) == order["series"].nunique() > 1 else " and ".join(those)
             users.setdefault(name, {}).setdefault(who, []).append(str(dataset))
-    told = [
+    described = [
         f"{name} ({'; '.join(who + _where(datasets, private) for who, datasets in uses.items())})"
         for name, uses in users.items()
     ]
-    return [f"Non-private inputs: {'; '.join(told)}"] if told else []
+    return [f"Non-private inputs: {'; '.join(described)}"] if described else []
 
 
 def _by_series(cells: pd.DataFrame, wanted: pd.Series[bool], say: Callable[[pd.Series], str]) -> str:
-    """What `say` makes of each wanted cell, as "SSP (paper) 0.13 at ε = 0.1, 1.6 at ε = 1; AdaSSP ..."."""
-    told: dict[str, dict[str, list[str]]] = {}
+    """The text of `say` for each wanted cell, as "SSP (paper) 0.13 at ε = 0.1, 1.6 at ε = 1; AdaSSP ..."."""
+    by_series: dict[str, dict[str, list[str]]] = {}
     for _, row in cells[wanted].sort_values(["series_order", "epsilon", "delta", "dataset"]).iterrows():
-        parts = told.setdefault(str(row["series"]), {})
+        parts = by_series.setdefault(str(row["series"]), {})
         parts.setdefault(f"{say(row)} at ε = {number(row['epsilon'])}", []).append(str(row["dataset"]))
     sentences = []
-    for series, parts in told.items():
+    for series, parts in by_series.items():
         words = [f"{what}{_where(datasets, cells)}" for what, datasets in parts.items()]
         sentences.append(f"{series} {', '.join(words)}")
     return "; ".join(sentences)

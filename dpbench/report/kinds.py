@@ -21,7 +21,7 @@ def is_table(spec: Mapping[str, Any]) -> bool:
 def draw_figure(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
-    """The figure of `spec` and what it draws, by its `kind` ("metric_by_epsilon" if left out).
+    """The figure of `spec` and its data, by its `kind` ("metric_by_epsilon" if left out).
 
     Raises `UserError` for an unknown kind, `ContractError` for a kind that returns anything else.
     """
@@ -31,7 +31,7 @@ def draw_figure(
         isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], Figure) and isinstance(made[1], pd.DataFrame)
     ):
         raise ContractError(
-            f"figure {kind.name} must return a matplotlib Figure and a DataFrame of what it draws, not "
+            f"figure {kind.name} must return a matplotlib Figure and a DataFrame of the data drawn, not "
             f"{type(made).__name__}"
         )
     return made
@@ -40,7 +40,7 @@ def draw_figure(
 def make_table(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
-    """The table of `spec`, beside what the paper has of it.
+    """The table of `spec`, with the paper's numbers.
 
     Raises `UserError` for an unknown kind, `ContractError` for a kind that returns no `TextTable`.
     """

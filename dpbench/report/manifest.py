@@ -1,4 +1,4 @@
-"""The manifest of a paper's results: where the trials of each experiment come from, and how to make them again."""
+"""The manifest of a paper's results: where the trials of each experiment come from, and how to reproduce them."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dpbench.config import Paper
 from dpbench.files import write_file
 from dpbench.grid.records import Trial
 from dpbench.report.claims.published import EQUAL, protocol_table
-from dpbench.report.export import Exported
+from dpbench.report.export_file import Exported
 from dpbench.report.frames.results import Results
 from dpbench.report.versions import several_versions
 
 
 def write_manifest(paper: Paper, results: Sequence[Results], folder: Path) -> Path:
-    """Write `folder`/manifest.json: of each experiment with trials its command, the number of trials, of releases and
-    trials by the commit that made them, the notes on them, and the settings that differ from the published ones.
+    """Write `folder`/manifest.json: for each experiment with trials its command, the numbers of trials, and of releases
+    and trials by commit, the notes on them, and the settings that differ from the published ones.
     """
     found = {one.experiment.name: _entry(paper, one) for one in results if one.trials}
-    told = {"draw": f"dpbench figures paper={paper.name}", "experiments": found}
-    return write_file(folder / "manifest.json", json.dumps(told, indent=2, ensure_ascii=False) + "\n")
+    manifest = {"draw": f"dpbench figures paper={paper.name}", "experiments": found}
+    return write_file(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
 
 def _entry(paper: Paper, one: Results) -> dict[str, Any]:
@@ -41,10 +41,10 @@ def _entry(paper: Paper, one: Results) -> dict[str, Any]:
 
 
 def _origins(trials: Sequence[Trial]) -> Iterator[tuple[str, str, str]]:
-    """Of each trial its release, and the commits of both; a trial of an export is not made for it."""
+    """The release of each trial, and the commits of both; trials of an export are not built for it."""
     if isinstance(trials, Exported):
         for cell, places in trials.parts:
-            made, releases = cell.shared["provenance"], cell.column("release_id")
+            made, releases = cell.shared["provenance"], cell.release_ids
             commit, of_release = str(made["commit"]), str((cell.shared["release_provenance"] or made)["commit"])
             yield from ((releases[place], of_release, commit) for place in places)
         return

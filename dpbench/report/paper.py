@@ -1,4 +1,4 @@
-"""The report of a paper: figures over several experiments, and tables of what it publishes beside what was found."""
+"""The report of a paper: figures over several experiments, and tables that compare published and reproduced results."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
+from matplotlib.figure import Figure
+
 from dpbench.config import Paper
-from dpbench.report.build import draw_one, draw_table, told_below
+from dpbench.report.build import draw_one, draw_table, made_figure, notes_below
 from dpbench.report.claims.published import write_published
 from dpbench.report.claims.verdicts import write_verdicts
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
-from dpbench.report.forked import forked
 from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import is_table
+from dpbench.report.parallel import forked
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.trials import Keep
 
@@ -26,10 +29,10 @@ def build_paper(
     paper: Paper, results: Sequence[Results], folder: Path, save: Save = save_figure, keep: Keep | None = None
 ) -> list[Path]:
     """Write the paper's figures into `folder`/figures, with `save`, and its tables into `folder`/tables; the paths.
-    `keep` writes which trials the numbers of tables are of.
+    `keep` writes which trials each number of a table comes from.
 
     `results` has every experiment of the paper. A figure is drawn from those of its experiments that have trials with
-    its metric and labels, and names the others; it is left out if none has, but for one that needs no experiment. The
+    its metric and labels, and names the others; it is left out if none has, except if it needs no experiment. The
     same trials give the same bytes.
     """
     for spec in paper.report["figures"]:
@@ -43,6 +46,27 @@ def build_paper(
     return [path for paths in (*others, verdicts) for path in paths]
 
 
+def figure_of(paper: Paper, spec: Mapping[str, Any], results: Sequence[Results]) -> tuple[Figure, pd.DataFrame]:
+    """A figure of the paper (not a table), and what it draws: no row if none of its experiments has trials for it."""
+    labels, chosen, spec = _asked(paper, spec, {one.experiment.name: one for one in results})
+    titled = {"panels": titles_of(chosen, paper.report["panels"]), **spec}
+    return made_figure(chosen, labels, titled, notes_on(chosen))
+
+
+def _asked(
+    paper: Paper, spec: Mapping[str, Any], by_name: Mapping[str, Results]
+) -> tuple[dict[str, str], list[Results], Mapping[str, Any]]:
+    """The labels of a figure, its experiments as it sees them, and its spec with what is published of it."""
+    labels = ordered(paper.report["labels"], spec.get("show"))
+    chosen = [_concerned(by_name[name], spec, labels) for name in spec.get("experiments") or []]
+    return labels, chosen, {**spec, "published": _published(paper, spec)}
+
+
+def _published(paper: Paper, spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = (paper.published.get("tables") or {}).get(spec.get("published"), {})
+    return found
+
+
 def _draw_spec(
     paper: Paper,
     spec: Mapping[str, Any],
@@ -52,16 +76,15 @@ def _draw_spec(
     keep: Keep | None,
 ) -> list[Path]:
     """One figure or table of the paper."""
-    labels = ordered(paper.report["labels"], spec.get("show"))
-    chosen = [by_name[name] for name in spec.get("experiments") or []]
-    published = (paper.published.get("tables") or {}).get(spec.get("published"), {})
     if is_table(spec):
+        labels = ordered(paper.report["labels"], spec.get("show"))
+        chosen = [by_name[name] for name in spec.get("experiments") or []]
         titled = {"panels": paper.report["panels"], **spec}
-        return draw_table(chosen, labels, titled, folder, notes_on(chosen), published, keep)
-    chosen = [_concerned(one, spec, labels) for one in chosen]
+        return draw_table(chosen, labels, titled, folder, notes_on(chosen), _published(paper, spec), keep)
+    labels, chosen, spec = _asked(paper, spec, by_name)
     if chosen and not any(one.trials for one in chosen):
         return []
-    return _draw(paper, labels, {**spec, "published": published}, chosen, folder, save, keep)
+    return _draw(paper, labels, spec, chosen, folder, save, keep)
 
 
 def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Results:
@@ -88,7 +111,7 @@ def _draw(
     if paths and spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
         frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
         titled = frame.assign(dataset=frame["dataset"].replace(titles))
-        below = told_below(chosen, labels, {**spec, "panels": titles}, notes, absent)
-        told = as_text([str(spec.get("caption") or ""), *below])
-        paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), told, keep)
+        below = notes_below(chosen, labels, {**spec, "panels": titles}, notes, absent)
+        text = as_text([str(spec.get("caption") or ""), *below])
+        paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), text, keep)
     return paths

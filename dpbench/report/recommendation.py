@@ -1,4 +1,4 @@
-"""Which methods did best on the tables that are nearest to one's own, and how often such a choice was right."""
+"""The methods that did best on the data sets most similar to one's own, and how good such choices were."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from dpbench.errors import UserError
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import has_value
 
-NEAREST = 5  # places that a choice rests on
-CLOSE = 1.1  # a method is close to the best one if its error is at most so many times that one's
+NEAREST = 5  # places that a choice is based on
+CLOSE = 1.1  # a method is close to the best one if its error is at most this multiple of it
 PLACE = ["dataset", "epsilon"]
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is known of a table before anything is spent on it: rows, attributes, and coefficients of a regression."""
+    """What is known of a table without any budget: rows, attributes, and coefficients of a regression."""
 
     rows: int
     columns: int
     coefficients: int
 
     def at(self, epsilon: float) -> Floats:
-        """Where the table lies under a budget (3,): the logarithms of n epsilon, which the noise of a mean is the
-        inverse of, of the attributes and of the coefficients. Tables are as far apart as these points.
+        """The coordinates of the table under a budget (3,): the logarithms of n epsilon (the noise of a mean is its
+        inverse), of the attributes and of the coefficients. The distance of tables is that of these points.
         """
         return np.log([self.rows * epsilon, self.columns, self.coefficients])
 
@@ -49,11 +49,11 @@ def ranking_metric(report: Mapping[str, Any]) -> str:
 def errors_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str]) -> pd.DataFrame:
     """The mean error of each private method, a column, at each data set and epsilon, a row (`PLACE`).
 
-    A score of which high is good counts as what it lacks of 1. A method has the error inf where a repetition has no
+    A score s that is better if higher counts as 1 - s. A method has the error inf where a repetition has no
     estimate or failed, and NaN where it was not run.
 
-    Raises `UserError` if the metric ranks nothing: no direction of it is better, or an error is below zero, of which
-    there are no multiples.
+    Raises `UserError` if the metric cannot rank methods: it has no better direction, or an error is below zero, which
+    has no multiples.
     """
     rows = frame[(frame["metric"] == metric) & np.isfinite(frame["epsilon"])]
     rows = mark_series(rows, series_of(rows, labels))
@@ -62,7 +62,7 @@ def errors_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str]) -> pd
         raise UserError(f"{metric} cannot rank methods: neither low nor high values of it are better")
     value = 1 - rows["value"] if "higher" in better else rows["value"]
     if (value[valued] < 0).any():
-        raise UserError(f"{metric} cannot rank methods: errors below zero are no multiples of the lowest")
+        raise UserError(f"{metric} cannot rank methods: errors below zero have no ratio to the lowest")
     value = value.where(valued, math.inf)
     return rows.assign(error=value).groupby([*PLACE, "series"])["error"].mean().unstack("series")
 
@@ -74,8 +74,8 @@ def nearest(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Floats) -> pd.
 
 
 def ratios_of(errors: pd.DataFrame) -> pd.DataFrame:
-    """Errors as multiples of the lowest at the place: 1 for the lowest, 0 too, inf beside a lowest of 0; NaN where no
-    method has a finite one.
+    """Errors as multiples of the lowest at the place: 1 for the lowest, even if it is 0; inf for the others if the
+    lowest is 0; NaN where no method has a finite one.
     """
     lowest = errors.min(axis=1)
     lowest = lowest.where(np.isfinite(lowest))
@@ -100,8 +100,8 @@ def ranked(errors: pd.DataFrame) -> pd.DataFrame:
 
 
 def left_out(errors: pd.DataFrame, sizes: Mapping[str, Size]) -> pd.DataFrame:
-    """What choices would have cost: at each place, as multiples of the lowest error there, that of the method `chosen`
-    from the nearest places of the other data sets, and that of the one which is best over all of those, `fixed`. NaN
+    """The errors of past choices: at each place, as multiples of the lowest error there, that of the method `chosen`
+    from the nearest places of the other data sets, and that of the `fixed` one, the best over all of those. NaN
     where the method was not run.
     """
     ratios, rows = ratios_of(errors), []

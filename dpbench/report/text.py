@@ -6,11 +6,14 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain, zip_longest
+from typing import Any
 
 import pandas as pd
 
 _POWERS = {"^2": "²", "^3": "³"}
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:,\d{3})*(?:\.\d+)?(?:e[+-]?\d+)?(?!\w)")
+_FORMULA = frozenset("=+-@\t\r")  # first characters of a formula in a spreadsheet
+_PLAIN_NUMBER = re.compile(r"[-+]?(\d[\d.]*(e[-+]?\d+)?|inf)?", re.IGNORECASE)
 _LATEX = {
     "\\": r"\textbackslash{}",
     "&": r"\&",
@@ -43,8 +46,25 @@ def csv_text(table: pd.DataFrame) -> str:
     >>> csv_text(pd.DataFrame({"x": [0.1 + 0.2], "n": [3]}))
     'x,n\\n0.3,3\\n'
     """
-    text: str = table.to_csv(index=False, lineterminator="\n", float_format="%.12g")
-    return text
+    return plain_cells(table).to_csv(index=False, lineterminator="\n", float_format="%.12g")
+
+
+def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with an apostrophe before texts that a spreadsheet would take for a formula, and run.
+
+    >>> plain_cells(pd.DataFrame({"a": ["=1+1", "-2", "b"]}))["a"].tolist()
+    ["'=1+1", '-2', 'b']
+    """
+    found = table.copy(deep=False)
+    for name in table.columns:
+        if pd.api.types.is_string_dtype(table[name].dtype):
+            found[name] = table[name].map(_plain)
+    return found.rename(columns=_plain)
+
+
+def _plain(cell: Any) -> Any:
+    formula = isinstance(cell, str) and cell[:1] in _FORMULA and not _PLAIN_NUMBER.fullmatch(cell)
+    return f"'{cell}" if formula else cell
 
 
 def number(value: float) -> str:
@@ -57,7 +77,7 @@ def number(value: float) -> str:
 
 
 def span(values: Iterable[float], digits: int = 3) -> str:
-    """One number, or the smallest and the largest, to so many digits; nothing for none.
+    """One number, or the smallest and the largest, to this many digits; nothing for none.
 
     >>> span([0.4801, 16.02]), span([200, 200]), span([])
     ('0.48 to 16', '200', '')
@@ -68,7 +88,7 @@ def span(values: Iterable[float], digits: int = 3) -> str:
 
 
 def in_ranges(sentences: Iterable[str]) -> list[str]:
-    """The sentences; those that differ in their numbers alone become one, with the range of each number.
+    """The sentences; those that differ only in their numbers become one, with the range of each number.
 
     >>> in_ranges(["495 rows of 8 columns", "the levels", "1,474 rows of 8 columns"])
     ['495 to 1,474 rows of 8 columns', 'the levels']
@@ -77,12 +97,12 @@ def in_ranges(sentences: Iterable[str]) -> list[str]:
     for sentence in sentences:
         words = _NUMBER.split(sentence)
         alike.setdefault(tuple(words), []).append(_NUMBER.findall(sentence))
-    told = []
+    merged = []
     for between, numbers in alike.items():
         each = (sorted(set(some), key=lambda one: float(one.replace(",", ""))) for some in zip(*numbers, strict=True))
         ranges = (" to ".join(dict.fromkeys((some[0], some[-1]))) for some in each)
-        told.append("".join(chain(*zip_longest(between, ranges, fillvalue=""))))
-    return told
+        merged.append("".join(chain(*zip_longest(between, ranges, fillvalue=""))))
+    return merged
 
 
 def mean_and_error(mean: float, se: float) -> str:
@@ -136,7 +156,7 @@ def latex(text: str) -> str:
 
 
 def markdown(text: str) -> str:
-    """The text as it may stand in a cell of a Markdown table."""
+    """The text, escaped for a cell of a Markdown table."""
     escaped = "".join(f"\\{character}" if character in "\\|*_`[]<>" else character for character in text)
     return escaped.replace("\n", " ")
 

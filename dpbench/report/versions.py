@@ -14,18 +14,18 @@ from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import series_of
 from dpbench.report.frames.settings import calibration_of, is_placed
 
-NAMED = 4  # so many methods are named, more are counted
+NAMED = 4  # up to this many methods are named, more are counted
 
 
 def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[str, Any]) -> list[str]:
-    """The sentence on methods whose trials on a data set, of those that a figure or table shows, several versions of
-    their mechanism's code made; none if there are none. An empty `spec` shows all trials.
+    """The sentence on methods for which several versions of the mechanism's code made the trials on a data set that a
+    figure or table shows; none if there are none. An empty `spec` shows all trials.
     """
     codes: dict[tuple[str, ...], dict[str, set[str | None]]] = {}
     for key in (key for one in chosen for key in _keys_shown(one, spec)):
         mechanism, dataset = key.release.mechanism, str(key.release.dataset["name"])
         of_method = codes.setdefault((mechanism.name, calibration_of(key), "", key.fit.model.name), {})
-        of_method.setdefault(dataset, set()).add(mechanism.code)
+        of_method.setdefault(dataset, set()).add(mechanism.version)
     known = series_of(pd.DataFrame(list(codes), columns=list(SERIES)), labels)
     names = spec.get("show")
     every = [one for one in known if names is None or one.name in names]

@@ -5,13 +5,18 @@ from functools import partial
 
 import pytest
 
+from dpbench.audit.exact_audit import Exact, Pair
+from dpbench.audit.sampled_audit import Audit, not_audited
+from dpbench.audit.tilted_audit import Importance
 from dpbench.cli import main
-from dpbench.commands.audit import _cases
-from dpbench.commands.plugins import made, tiny_table
+from dpbench.commands.audit import _cases, _of_answers
 from dpbench.config.registry import declared
 from dpbench.errors import UserError
 from dpbench.grid.audits import read_audits
-from dpbench.mechanisms.audit import not_audited
+from dpbench.grid.tiny import made, tiny_table
+from dpbench.privacy.accounting import spent
+from dpbench.privacy.events import Gaussian
+from dpbench.privacy.ledger import Ledger
 
 LYING = '''
 import numpy as np
@@ -32,7 +37,8 @@ def test_published_constants_of_ssp_are_caught_and_those_that_are_tight_are_not(
     assert main(["audit", "mechanism=[ssp]", "relation=add_remove", "--runs", "100"]) == 0
     out = [line for line in capsys.readouterr().out.splitlines() if line.startswith("ssp")]
     assert [line.split()[1] for line in out] == ["tight", "paper"]
-    assert "more than" not in out[0] and out[1].endswith("Gaussian DP, with one more record; more than was asked for")
+    assert "exact, " in out[0] and "more than" not in out[0] and out[1].endswith("; more than was asked for")
+    assert [line.split()[4:6] for line in out] == [["10", "10.000"], ["22.14", "22.143"]]  # spent and measured
 
 
 def test_a_ledger_that_says_too_little_makes_the_code_1(tmp_path, capsys):
@@ -119,3 +125,33 @@ def test_each_mechanism_has_a_case_and_what_answers_do_not_tell_is_listed(name):
 def test_what_the_answers_do_not_tell_is_said(capsys):
     assert main(["audit", "mechanism=[dpsgd_random]", "mechanism.dpsgd_random.batch_sizes=[null]", "--runs", "40"]) == 0
     assert "not audited: it releases one of its runs" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("exact_part", "measured_part", "estimate", "made"),
+    [
+        (1.0, 0.1, "exact", [("answers", 0.95)]),
+        (1.0, 2.0, "Clopper-Pearson", [("answers", 0.95)]),  # less noise was drawn than the ledger says
+        (0.5, 0.1, "importance sampling", [("answers", 0.975), ("tilted", 0.975)]),
+    ],
+)
+def test_the_largest_bound_is_reported_at_its_level(exact_part, measured_part, estimate, made, monkeypatch):
+    """Where an exact bound leaves something open two bounds are sampled, of an error rate of 2.5% each."""
+    cost, levels = spent(Ledger([Gaussian("noise", 1.0, 1.0)]), 1e-5), []
+
+    def measured(*_, confidence, **__):
+        levels.append(("answers", pytest.approx(confidence)))
+        return Audit(cost, measured_part * cost.epsilon, None, "neighbour", 40, "Clopper-Pearson")
+
+    def tilted(*_, confidence, **__):
+        levels.append(("tilted", pytest.approx(confidence)))
+        return Importance(cost, 0.6 * cost.epsilon, pair, {})
+
+    pair = Pair("neighbour", None, None, None)
+    exact = Exact(cost, exact_part * cost.epsilon, None, pair, {})
+    for name, found in ("audit", measured), ("tilted_audit", tilted), ("exact_audit", lambda *_, **__: exact):
+        monkeypatch.setattr(f"dpbench.commands.audit.{name}", found)
+    monkeypatch.setattr("dpbench.commands.audit.not_audited", lambda *_: None)
+    given = argparse.Namespace(overrides=["mechanism=[ssp]"], config_dir=None, releases=False)
+    assert _of_answers(_cases(given)[1][0], 40).estimate == estimate
+    assert levels == made

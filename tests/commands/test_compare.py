@@ -8,7 +8,7 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.grid.store import Store
-from dpbench.report.export import write_export
+from dpbench.report.export_file import write_export
 from tests.report.made_up import make_trial
 
 

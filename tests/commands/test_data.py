@@ -3,6 +3,7 @@
 import json
 
 from dpbench.cli import main
+from dpbench.config import composed
 
 
 def test_a_card_states_how_the_synthetic_copy_was_made(capsys):
@@ -36,3 +37,40 @@ def test_an_absent_download_names_file_places_command_and_alternative(monkeypatc
         "dataset=adult_synth",
     ):
         assert part in error
+
+
+def test_a_domain_that_is_nested_too_deep_is_refused(bench, capsys):
+    for name, text in (("deep.yaml", "a: " + "[" * 20_000 + "]" * 20_000), ("deep.json", '{"a":' + "[" * 20_000)):
+        (bench.folder / name).write_text(text)
+        assert main(["data", "check", "dataset.path=my.csv", f"dataset.domain={name}"]) == 2
+        assert "nested too deep" in capsys.readouterr().err
+
+
+def test_a_config_that_ships_no_table_is_refused(capsys):
+    assert main(["data", "check", "adult_synth", "dataset.shipped=null"]) == 2
+    assert "shipped must name a table" in capsys.readouterr().err
+
+
+def test_an_attribute_of_too_many_levels_is_named(bench, capsys):
+    levels = [f"l{k}" for k in range(100_000)]
+    (bench.folder / "many.json").write_text(json.dumps({"city": {"levels": levels}, "grade": {"values": [1, 2]}}))
+    (bench.folder / "many.csv").write_text("city,grade\n" + "".join(f"l{k},{1 + k % 2}\n" for k in range(99)))
+    own = [f"dataset.{name}" for name in ("path=many.csv", "domain=many.json", "target=grade")]
+    assert main(["data", "check", *own]) == 0
+    assert "city has 100,000 levels: more than 20,000 cannot be one-hot" in capsys.readouterr().out
+    assert (
+        main(["run", "dataset=csv", *own, "mechanism=[exact]", "repetitions=1", "sample.test_rows=0.2", "jobs=1"]) == 2
+    )
+    assert "attribute 'city' has 100,000 levels" in capsys.readouterr().err
+
+
+def test_the_titles_that_are_listed_are_those_that_the_configs_make(tmp_path, capsys):
+    (tmp_path / "dataset").mkdir()
+    (tmp_path / "dataset" / "mine.yaml").write_text("defaults: [adult_income, _self_]\nname: mine\n")
+    (tmp_path / "dataset" / "other.yaml").write_text("defaults: [adult, _self_]\nname: other\ncard: {title: Another}\n")
+    assert main(["data", "list", "--config-dir", str(tmp_path)]) == 0
+    listed = dict(line.split(": ", 1) for line in capsys.readouterr().out.splitlines())
+    assert "csv" not in listed and len(listed) > 50
+    for name in ("mine", "other", "adult", "adult_income", "loans_without_state"):
+        config = composed([f"dataset={name}"], tmp_path)["dataset"]
+        assert listed[config["name"]] == config["card"]["title"], name

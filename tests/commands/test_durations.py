@@ -7,7 +7,7 @@ from dpbench.commands.durations import durations
 from dpbench.config import compose
 from dpbench.grid.plan import make_plan
 from dpbench.grid.store import Store
-from dpbench.report.export import Cell, add_to_export
+from dpbench.report.export_file import Cell, add_to_export
 
 GRID = ["mechanism=[exact,adassp]", "epsilon=[1]"]
 

@@ -9,9 +9,13 @@ import pandas as pd
 import pytest
 
 from dpbench.cli import main
-from dpbench.commands.export import COLUMNS, decoded, write_parquet
+from dpbench.commands.export import write_parquet
+from dpbench.data.coding import decoded
+from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.metrics.evaluation import Score
+from dpbench.report.frames.tidy import COLUMNS
+from dpbench.report.text import csv_text, plain_cells
 from tests.report.made_up import make_trial
 
 
@@ -94,3 +98,17 @@ def test_numbers_that_are_known_are_kept_and_the_others_are_those_of_their_bins(
     assert rows["age"].tolist() == [17.5, 99.0]
     assert rows["work"].tolist() == ["none", "private"] and rows["grade"].tolist() == [5, 1]
     assert decoded(Table(small_domain, codes))["age"].tolist() == [23.0, 93.0]
+
+
+def test_a_text_that_a_spreadsheet_would_run_is_written_as_text():
+    table = pd.DataFrame({"@x": ["=cmd|' /C calc'!A0", "-1", "+1e5", "<=50K", "-", "a"], "n": [-1.5, 2, 3, 4, 5, 6]})
+    rows = csv_text(table).splitlines()
+    assert (
+        rows[0] == "'@x,n" and rows[1].startswith("'=cmd") and rows[2:] == ["-1,2", "+1e5,3", "<=50K,4", "-,5", "a,6"]
+    )
+
+
+def test_released_rows_hold_no_formula(small_domain):
+    domain = Domain((Attribute.categorical("work", ["=1+1", "b"]),))
+    rows = plain_cells(decoded(Table(domain, np.array([[0], [1]]))))
+    assert rows["work"].tolist() == ["'=1+1", "b"]

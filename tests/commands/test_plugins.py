@@ -15,9 +15,11 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import Gaussian
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, unperturbed
+from dpbench.privacy.sensitivity import of_cross, of_gram
 
-def mine(train, budget, rng, *, design, sensitivity=4.0, share=1.0):
+def mine(train, budget, rng, *, design, sensitivity=None, share=1.0):
     ledger = Ledger()
+    sensitivity = sensitivity or max(of_gram(design, budget.relation), of_cross(design, budget.relation))
     X, y = design.encode(train)
     xtx, xty = second_moments(X, y)
     m = 2 ** 0.5 / gaussian_mu(budget.epsilon * share, budget.delta)
@@ -46,7 +48,7 @@ BAD = {
     "budget": (
         NOISY + "    return Release(train.domain, Budget(100.0), ledger, (released,))\n",
         "",
-        "the one asked for",
+        "the requested one",
     ),
     "offers": (
         NOISY + "    return Release(train.domain, budget, ledger, (Coefficients(noisy_y),))\n",

@@ -77,7 +77,7 @@ def test_a_size_stands_for_a_table(capsys):
         (["--rows", "0", "--columns", "3"], "must be at least 1"),
         (["--rows", "5", "--columns", "3"], "name the arena"),
         (["--rows", "5", "--columns", "3", "dataset=adult"], "or give its size alone"),
-        (["--rows", "5", "--columns", "3", "experiment=arena_regression", "model=[]"], "alone, not model=[]"),
+        (["--rows", "5", "--columns", "3", "experiment=arena_regression", "model=[]"], "can be set, not model=[]"),
     ],
 )
 def test_a_size_that_says_nothing_is_refused(line, told, capsys):

@@ -9,7 +9,7 @@ import pytest
 from dpbench.cli import main
 from dpbench.grid.records import Failure
 from dpbench.grid.store import Store
-from dpbench.report.export import NAME, load_export
+from dpbench.report.export_file import NAME, load_export, write_export
 
 SETTINGS = [
     "experiment=quickstart",
@@ -35,13 +35,13 @@ def drawn(folder):
 
 
 def test_figures_are_drawn_from_trials_and_again_from_the_export_alone(results, tmp_path, capsys):
-    assert main(["figures", *SETTINGS, f"results={results}"]) == 0
+    assert main(["figures", *SETTINGS, f"results={results}", "--pdf"]) == 0
     from_trials = drawn(results)
     assert "sample: smoke. limits: smoke" in from_trials["tables/quickstart.md"].decode()
     (tmp_path / "quickstart").mkdir()
     shutil.copy(results / "quickstart" / "trials.jsonl.xz", tmp_path / "quickstart")
     capsys.readouterr()
-    assert main(["figures", *SETTINGS, f"results={tmp_path}"]) == 0
+    assert main(["figures", *SETTINGS, f"results={tmp_path}", "--pdf"]) == 0
     assert drawn(tmp_path) == from_trials
     assert "trials drawn are those of an export" in capsys.readouterr().out
 
@@ -112,8 +112,8 @@ def test_what_a_cost_rests_on_is_told_by_the_ledger_of_an_export_as_the_report_d
     )
     assert "| proven |" in row
     page = (folder / "report.html").read_text()
-    assert "the ledger of the noise that was drawn" in page and "cannot be told" not in page
-    assert "not told" not in page, "the table of the page neither"
+    assert "the ledger of the noise that was drawn" in page and "the ledger is not stored" not in page
+    assert "unknown: the ledger" not in page, "the table of the page neither"
 
 
 def test_nothing_stored_is_a_clear_message(tmp_path, capsys):
@@ -178,9 +178,21 @@ def test_a_paper_is_drawn_again_from_its_export_alone_and_its_manifest_names_the
     first = tmp_path / "copy" / "small"
     told = json.loads((first / "manifest.json").read_text())["experiments"]["quickstart"]
     assert told["run"] == "dpbench run experiment=quickstart" and told["notes"] == ["sample: smoke", "limits: smoke"]
-    again = tmp_path / "again" / "small"
-    again.mkdir(parents=True)
-    shutil.copy(first / "trials.jsonl.xz", again)
+    again, export = tmp_path / "again" / "small", "exports/quickstart.jsonl.xz"
+    (again / "exports").mkdir(parents=True)
+    shutil.copy(first / export, again / export)
     assert main(["figures", *settings, f"results={tmp_path}/again"]) == 0
-    for name in ("figures/both.png", "figures/both.csv", "tables/both.md", "trials.jsonl.xz"):
+    for name in ("figures/both.png", "figures/both.csv", "tables/both.md", export):
         assert (again / name).read_bytes() == (first / name).read_bytes(), name
+
+
+def test_a_run_of_one_experiment_leaves_the_exports_of_others_as_they_are(results, tmp_path, config_dir):
+    shutil.copytree(results, tmp_path / "copy")
+    settings = ["paper=small", *SETTINGS[1:], "--config-dir", str(config_dir), f"results={tmp_path}/copy"]
+    other = tmp_path / "copy" / "small" / "exports" / "another.jsonl.xz"
+    other.parent.mkdir(parents=True)
+    write_export([], other.parent, name=other.name)
+    before = other.stat().st_mtime_ns
+    assert main(["figures", *settings]) == 0
+    assert other.stat().st_mtime_ns == before
+    assert sorted(path.name for path in other.parent.iterdir()) == ["another.jsonl.xz", "quickstart.jsonl.xz"]

@@ -11,6 +11,11 @@ import time
 import pytest
 
 from dpbench.cli import main
+from dpbench.config import compose
+from dpbench.grid.records import Trial
+from dpbench.grid.store import Store
+from dpbench.report.frames.frame import trial_frame
+from dpbench.report.tables.cells import terminal_table
 
 OWN = '''
 import os, time
@@ -65,7 +70,7 @@ def own(bench):
 
 
 def command(bench, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "dpbench", "run", *bench.settings(*arguments)]
+    return [sys.executable, "-m", "dpbench", "run", "--unchecked", *bench.settings(*arguments)]
 
 
 def test_a_run_stores_its_trials_and_shows_the_table(bench, capsys):
@@ -79,6 +84,14 @@ def test_a_run_stores_its_trials_and_shows_the_table(bench, capsys):
     spent = {t["spent"]["epsilon"] for t in trials.values() if t["key"]["release"]["mechanism"]["name"] == "adassp"}
     assert all(epsilon == pytest.approx(0.5) or epsilon == pytest.approx(1) for epsilon in spent)
     assert all(json.dumps(trial).count(str(bench.folder)) == 0 for trial in trials.values())
+
+
+@pytest.mark.parametrize("line", [["run"], ["run", "--dry-run"], ["run", "name=absent"], ["slurm", "--print"]])
+def test_a_line_that_names_nothing_to_run_says_what_there_is(tmp_path, monkeypatch, capsys, line):
+    monkeypatch.chdir(tmp_path)
+    assert main(line) == 2
+    assert "say what to run: an experiment, such as experiment=quickstart" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_same_line_again_runs_nothing_and_more_repetitions_run_the_difference(bench, capsys):
@@ -199,6 +212,7 @@ def test_a_failure_is_a_status_in_the_table_and_stops_nothing(
 ):
     monkeypatch.syspath_prepend(str(own))
     arguments = ["--config-dir", str(own), "mechanism=[exact,fragile]", f"mechanism.fragile.how={how}", "epsilon=1"]
+    arguments.append("--unchecked")
     assert bench.run(*arguments, *more) == 1
     captured = capsys.readouterr()
     states = sorted(trial["status"] for trial in bench.trials().values())
@@ -256,7 +270,7 @@ def test_an_unwritable_results_folder_is_one_message(bench, capsys):
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(bench, monkeypatch, capsys):
-    from dpbench.grid import log
+    from dpbench.grid import trial_log
 
     assert bench.run("repetitions=1") == 0
     before = bench.trials()
@@ -270,7 +284,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(bench, monkeypatch, capsys)
         torn.append(descriptor)
         return write(descriptor, content[: len(content) // 2])  # a part of a trial still fits
 
-    monkeypatch.setattr(log.os, "write", full)
+    monkeypatch.setattr(trial_log.os, "write", full)
     assert bench.run("repetitions=3") == 2
     assert "No space left on device. What was stored before is untouched" in capsys.readouterr().err
     assert bench.trials() == before
@@ -333,3 +347,19 @@ def test_a_task_says_by_its_exit_code_whether_it_ran(bench):
     task = ["run", f"results={bench.results}", "jobs=1", "--plan"]
     assert main([*task, str(bench.results / "grid" / "plan.jsonl")]) == 1, "it ran, and stored its failures"
     assert main([*task, "none.jsonl"]) == 2
+
+
+def test_with_nothing_to_do_the_table_is_the_same_and_no_trial_is_made_for_it(bench, capsys, monkeypatch):
+    """At a million stored trials that is most of the time and the memory."""
+    line = ["mechanism=[exact,adassp,ssp]", "repetitions=2", "metric=[mse,r2]", "epsilon=[0.5,2]"]
+    assert bench.run(*line) == 0
+    before = capsys.readouterr().out
+    trials = [*Store(bench.results, "grid").all_trials()]
+    labels = compose(bench.settings(*line)).report["labels"]
+    monkeypatch.setattr(Trial, "from_dict", lambda *_: pytest.fail("a trial was made"))
+    for more in ([], ["report.metrics=[r2]"]):
+        assert bench.run(*line, *more) == 0
+        out = capsys.readouterr().out
+        assert terminal_table(trial_frame(trials), labels, "r2" if more else "mse") in out
+        assert "10 of 10 trials are stored" in out and "; 0 ran now" in out
+        assert more or out.replace("; 0 ran", "; 10 ran") == before

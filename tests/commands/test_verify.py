@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dpbench.cli import main
-from dpbench.grid.sealed import sealed, unsealed
+from dpbench.grid.checksummed import sealed, unsealed
 
 
 @pytest.fixture
@@ -109,3 +109,89 @@ def test_a_trial_that_names_another_release_is_found(stored, capsys):
 def test_nothing_to_verify_is_told(bench, capsys):
     assert main(["verify", f"results={bench.results}"]) == 2
     assert "holds no results" in capsys.readouterr().err
+
+
+def set_aside(bench, capsys):
+    capsys.readouterr()
+    main(["verify", "--set-aside", f"results={bench.results}"])
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("part", ['"id": "', '"status"', '"shared"', '"provenance"'])
+def test_after_damage_a_run_and_setting_aside_lead_back_to_all_well(stored, capsys, part):
+    """Wherever the byte is: in an id too, and in what records share, so that nobody knows whose it was."""
+    expected = stored.trials()
+    (path,) = (stored.results / "grid" / "trials").iterdir()
+    content = bytearray(path.read_bytes())
+    content[content.index(part.encode()) + len(part)] ^= 1
+    path.write_bytes(content)
+    verify(stored, capsys, 1)
+    assert stored.run("mechanism=[adassp]", "repetitions=2") == 0
+    assert "set aside in" in set_aside(stored, capsys)
+    assert "grid: 2 trials, all well" in verify(stored, capsys, 0)
+    assert stored.trials() == expected
+    assert (stored.results / "damaged").exists()
+
+
+def test_a_damaged_release_can_be_set_aside_and_is_made_again_where_it_is_needed(stored, capsys):
+    (arrays,) = (stored.results / "releases").glob("*.bin")
+    arrays.write_bytes(b"x" + arrays.read_bytes()[1:])
+    set_aside(stored, capsys)
+    assert "releases: 1 releases, all well" in verify(stored, capsys, 0)
+    stored.drop_trials()
+    assert stored.run("mechanism=[adassp]", "repetitions=2") == 0
+    assert "releases: 2 releases, all well" in verify(stored, capsys, 0)
+
+
+def test_a_log_that_was_cut_to_nothing_is_not_well(stored, capsys):
+    (path,) = (stored.results / "grid" / "trials").iterdir()
+    path.write_bytes(b"")
+    out = verify(stored, capsys, 1)
+    assert "logs hold nothing" in out and path.name in out
+    set_aside(stored, capsys)
+    assert "grid: 0 trials, all well" in verify(stored, capsys, 0)
+
+
+def test_a_file_that_cannot_be_read_is_named_and_the_others_are_checked(stored, capsys):
+    (stored.results / "grid" / "trials" / "0.jsonl").symlink_to("nowhere")
+    out = verify(stored, capsys, 1)
+    assert "grid: 2 trials, something is wrong" in out and "0.jsonl cannot be read" in out
+
+
+def test_a_trial_that_cannot_be_read_is_run_again(stored, capsys):
+    def foreign(record):
+        if "scores" in record:
+            record["scores"] = 5
+
+    expected = stored.trials()
+    edited(next((stored.results / "grid" / "trials").iterdir()), foreign)
+    assert "2 trials cannot be read" in verify(stored, capsys, 1)
+    assert stored.run("mechanism=[adassp]", "repetitions=2") == 0
+    assert "2 of 2 trials are stored" in capsys.readouterr().out
+    assert stored.trials() == expected
+
+
+def deceitful(record):
+    for score in record.get("scores", ()):
+        score["value"] = 1e-9
+
+
+def test_what_checksums_cannot_show_is_said_and_running_again_shows_it(stored, capsys):
+    edited(next((stored.results / "grid" / "trials").iterdir()), deceitful)
+    out = verify(stored, capsys, 0)
+    assert "Checksums show damage, not deceit" in out and "--recompute N" in out
+    before = sorted(stored.results.rglob("*"))
+    assert main(["verify", "--recompute", "1", f"results={stored.results}"]) == 1
+    out = capsys.readouterr().out
+    assert "1 trials run again, something is wrong" in out
+    assert "1 trials have other scores when they are run again" in out and " 1e-09, now " in out
+    assert sorted(stored.results.rglob("*")) == before, "it runs elsewhere"
+
+
+def test_trials_that_are_what_they_say_are_run_again_with_the_same_scores(stored, capsys):
+    assert main(["verify", "--recompute", "9", str(stored.results / "grid")]) == 0
+    assert "grid: 2 trials run again, all well" in capsys.readouterr().out
+    csv = stored.folder / "my.csv"
+    csv.write_text(csv.read_text() + "30,f,1\n")
+    assert main(["verify", "--recompute", "2", str(stored.results)]) == 1
+    assert "no trial is run again: dataset=csv: its sources changed" in capsys.readouterr().out

@@ -54,7 +54,7 @@ def test_without_a_report_the_figure_is_of_the_metric_that_the_grid_has():
         (["~noise"], "the setting noise is missing"),
         (
             ["mechanism=[exact,mst,objpert]", "model=[linear_rows,released_coefficients]", "noise=discrete"],
-            "objpert has no discrete noise; mechanisms that have .noise=discrete.: adassp, aim, aim_mixture, binagg",
+            "objpert has no discrete noise; mechanisms that have .noise=discrete.: adassp, aim, aim_grem, aim_mix",
         ),
     ],
 )
@@ -97,3 +97,13 @@ def test_a_sweep_over_the_settings_of_a_method_adds_what_its_config_leaves_out()
 def test_a_sweep_over_what_is_no_data_set_is_the_users_matter(value):
     with pytest.raises(UserError):
         compose(["experiment=binagg_table2", f"+sweep={{dataset:[{value}]}}"])
+
+
+def test_a_sweep_over_a_part_is_left_out_where_the_line_names_others():
+    line = ["experiment=risk_figure4_heart", "calibration=[tight]"]
+    assert len(compose(line).grids) == 3
+    (grid,) = compose([*line, "mechanism=[exact_table]"]).grids
+    assert [part.name for part in grid.mechanisms] == ["exact_table"]
+    assert len(compose([*line, "mechanism=[pate]"]).grids) == 3
+    with pytest.raises(UserError, match="teachers"):  # the line's own sweep
+        compose([*line, "mechanism=[exact_table]", "sweep={mechanism.pate.teachers:[5,10]}"])

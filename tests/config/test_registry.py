@@ -1,7 +1,10 @@
 """Config files: found by name, those of the user over the project's, and read with the place of what is wrong."""
 
+import re
+
 import pytest
 
+from dpbench.cli import main
 from dpbench.config.registry import LARGEST, check_own_files, choices, declared, experiments_of, folder_of, read_yaml
 from dpbench.errors import UserError
 
@@ -45,3 +48,41 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_built(tmp_path, text):
     (tmp_path / "dataset" / "own.yaml").write_text(text)
     with pytest.raises(UserError, match="too large for a configuration"):
         check_own_files(tmp_path)
+
+
+def test_a_folder_of_configs_that_cannot_be_looked_through_is_one_message(tmp_path, monkeypatch):
+    """As /proc, where files go while one looks."""
+
+    def gone(*_):
+        raise OSError(22, "Invalid argument", str(tmp_path / "1"))
+
+    monkeypatch.setattr(type(tmp_path), "glob", gone)
+    with pytest.raises(UserError, match=r"--config-dir .* cannot be read: .*/1: Invalid argument"):
+        check_own_files(tmp_path)
+
+
+@pytest.mark.parametrize("line", ["check mechanism=copied", "run mechanism=[copied] --dry-run", "list mechanisms"])
+def test_a_copy_that_kept_the_key_of_the_old_one_is_refused(tmp_path, capsys, line):
+    """It would be checked, and run, as the old one."""
+    copied = tmp_path / "mechanism" / "copied.yaml"
+    copied.parent.mkdir()
+    copied.write_text(choices("mechanism")["adassp"].read_text())
+    code = main([*line.split(), "--config-dir", str(tmp_path)])
+    said = "".join(capsys.readouterr())
+    assert code and f"{copied} declares adassp: and would run as that: rename the key to copied:" in said
+    copied.write_text(copied.read_text().replace("adassp:", "copied:", 1))
+    assert main(["run", "mechanism=[copied]", "--dry-run", "--config-dir", str(tmp_path)]) == 0
+
+
+@pytest.mark.parametrize("given", ["dataset=copied", "experiment=copied"])
+def test_a_copy_that_kept_the_name_of_the_old_one_is_refused(tmp_path, capsys, given):
+    """Its results would be taken for those of the old one."""
+    group, old = given.partition("=")[0], {"dataset": "adult_synth", "experiment": "quickstart"}
+    copied = tmp_path / group / "copied.yaml"
+    copied.parent.mkdir()
+    copied.write_text(choices(group)[old[group]].read_text())
+    line = ["run", given, "mechanism=[ssp]", "--dry-run", "--config-dir", str(tmp_path)]
+    assert main(line) == 2
+    assert f"{copied} has the name of another {group}, name: {old[group]}, and would run" in capsys.readouterr().err
+    copied.write_text(re.sub("^name: .*", "name: copied", copied.read_text(), flags=re.MULTILINE))
+    assert main(line) == 0

@@ -1,4 +1,4 @@
-"""ACS: rows and labels on made-up persons and beside folktables itself; files whose checksum nobody knows."""
+"""ACS: rows and labels on made-up persons, compared with folktables itself; files whose checksum nobody knows."""
 
 import csv
 import gzip
@@ -180,7 +180,7 @@ def test_wrong_tables(node, state):
     with pytest.raises(UserError, match=r"psam_p56\.csv has no column RELP.*dataset\.year"):
         load_dataset(config)
     state(config, "WY", packed({"SEX": "male"}))
-    with pytest.raises(UserError, match=r"psam_p56\.csv holds text where numbers belong: .*male"):
+    with pytest.raises(UserError, match=r"psam_p56\.csv has text in a numeric column: .*male"):
         load_dataset(config)
 
 
@@ -287,7 +287,7 @@ def test_a_copy_changed_since_it_was_downloaded_is_not_used(online, places):
 def test_wrong_answers_are_not_kept(online, places, content, reason):
     config, file = online
     file.write_bytes(content)
-    with pytest.raises(UserError, match=f"what came is .*{reason}.*; not kept"):
+    with pytest.raises(UserError, match=f"the downloaded data are .*{reason}.*; not kept"):
         fetch(*sources_of(config))
     assert [path for path in (places / "cache").rglob("*") if path.is_file()] == []
 
@@ -303,8 +303,8 @@ def test_offline_message_says_what_to_do(online, monkeypatch, places):
     for part in (
         f"{FOLDER}/csv_put.zip is not here",
         "`dpbench data fetch acsincome dataset.states=[UT] dataset.year=2018 dataset.horizon=1-Year`",
-        f"a folder that holds {FOLDER}/csv_put.zip in DPBENCH_DATA_MIRRORS",
-        "No checksum of it is known, so that a run can be planned only when the file is here",
+        f"a folder with {FOLDER}/csv_put.zip in DPBENCH_DATA_MIRRORS",
+        "Its checksum is not known, so a run can be planned only when the file is here",
     ):
         assert part in str(caught.value)
     assert verify(sources_of(config)) == [(f"{FOLDER}/csv_put.zip", "absent", "")]
@@ -405,6 +405,6 @@ def test_private_and_public_states_of_query_release(node):
         tables[state] = load_dataset(config)
         assert len(cliques_of(tables[state].domain, 3)) == 455
     assert (len(tables["WY"]), len(tables["VT"])) == (5_740, 6_436)
-    (told,) = shared_rows(tables["WY"], public_part(tables["WY"].domain, tables["VT"]), counted=True)
-    assert "in all 15 attributes" in told
+    (reported,) = shared_rows(tables["WY"], public_part(tables["WY"].domain, tables["VT"]), counted=True)
+    assert "in all 15 attributes" in reported
     assert len(cliques_of(declared_domain(node("acs_queries")), {"degree": 3, "marginals": 4096})) == 4096

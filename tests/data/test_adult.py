@@ -80,7 +80,7 @@ def test_real_adult_has_all_rows_and_fits_its_domain(adult):
     assert "48,842 rows x 15 attributes" in check(adult)
 
 
-def test_real_adult_beside_the_file_of_dd_ssp(adult, adult_hd):
+def test_real_adult_compared_with_the_file_of_dd_ssp(adult, adult_hd):
     import pandas as pd
 
     table, theirs = load_dataset(adult), pd.read_csv(adult_hd / "adult.csv.gz")

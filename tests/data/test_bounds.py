@@ -29,5 +29,5 @@ def test_a_constant_and_codes_without_numbers_make_no_bounds():
     with pytest.raises(UserError, match=r"'x' is 5 in every row.*dataset\.drop=\[x\]"):
         observed_bounds(table(Attribute.binned("x", 0, 10, 2), [5, 5]))
     codes = Table(Domain((Attribute.binned("x", 0, 10, 2),)), np.zeros((3, 1), dtype=np.int64))
-    with pytest.raises(UserError, match="has codes only"):
+    with pytest.raises(UserError, match="has only codes"):
         observed_bounds(codes)

@@ -1,4 +1,4 @@
-"""Frames held against their domain and coded."""
+"""Frames checked against their domain and coded."""
 
 import numpy as np
 import pandas as pd
@@ -80,7 +80,7 @@ def test_undeclared_column():
 
 def test_column_twice():
     twice = pd.concat([frame(), frame()[["sex"]]], axis=1)
-    with pytest.raises(UserError, match="there twice: sex"):
+    with pytest.raises(UserError, match="occurs twice: sex"):
         code_frame(twice, DOMAIN)
 
 

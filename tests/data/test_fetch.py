@@ -203,7 +203,7 @@ def test_full_disk_leaves_nothing(places, server):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
     try:
-        with pytest.raises(UserError, match=r"cannot be stored in the cache folder .* make room"):
+        with pytest.raises(UserError, match=r"cannot be stored in the cache folder .* free some space"):
             fetch(server.source("right"))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -81,7 +81,7 @@ def test_message_says_how_to_get_it(node, places):
         "data/fire.zip",
         "fire/priv.csv and fire/pub.csv of that zip file, joined",
         "in any order",
-        "a folder that holds fire.csv (or fire.csv.gz) in DPBENCH_DATA_MIRRORS",
+        "a folder with fire.csv (or fire.csv.gz) in DPBENCH_DATA_MIRRORS",
     ):
         assert part in str(caught.value)
 

@@ -198,7 +198,7 @@ def test_bounds_are_part_of_the_identity():
     [
         ({"bounds": "dta"}, "unknown dataset.bounds 'dta'; did you mean 'data'"),
         ({"bounds": "data", "x": [50.0] * 3}, "'x' is 50 in every row.*dataset.drop=.x."),
-        ({"bounds": "data", "with_numbers": False}, "'x' has codes only.*dataset.bounds=declared"),
+        ({"bounds": "data", "with_numbers": False}, "'x' has only codes.*dataset.bounds=declared"),
     ],
 )
 def test_bad_bounds(change, reason):
@@ -207,7 +207,7 @@ def test_bad_bounds(change, reason):
 
 
 def test_a_simulation_has_no_rows_to_read_bounds_off(node):
-    with pytest.raises(UserError, match=r"draws its rows: dataset\.bounds=data"):
+    with pytest.raises(UserError, match=r"draws its rows, so dataset\.bounds=data"):
         load_dataset({**node("simulation"), "bounds": "data"})
 
 

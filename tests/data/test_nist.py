@@ -33,8 +33,8 @@ def test_real_rows(node, area, year):
 def test_one_year_is_public_data_of_the_other(node):
     """18 attributes tell most people apart: rows in both years are about as rare as repeated ones in one year."""
     private, public = (load_dataset(real(node("nist_acs", f"year={year}"))) for year in (2018, 2019))
-    (told,) = shared_rows(private, public_part(private.domain, public), counted=True)
-    equal, repeated = (int(part.split(" of ")[0].split()[-1].replace(",", "")) for part in told.split("; "))
+    (reported,) = shared_rows(private, public_part(private.domain, public), counted=True)
+    equal, repeated = (int(part.split(" of ")[0].split()[-1].replace(",", "")) for part in reported.split("; "))
     assert 0 < equal / len(public) < 1.5 * repeated / len(private) < 0.3
 
 

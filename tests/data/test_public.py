@@ -28,13 +28,13 @@ def test_rows_come_in_the_order_of_the_private_attributes_that_they_have():
             [Attribute.categorical("pet", ["cat"])],
             "none of the attributes of the private ones, age, sex, job; .* pet",
         ),
-        ([SEX, Attribute.categorical("pet", ["cat"])], r"have not: pet; .* dataset\.public_data\.drop=\[pet\]"),
+        ([SEX, Attribute.categorical("pet", ["cat"])], r"lack: pet; .* dataset\.public_data\.drop=\[pet\]"),
         ([Attribute.categorical("sex", ["f", "m", "x"])], "'sex' of the public data .*: only they have x;"),
         ([Attribute.categorical("job", ["a"])], "'job' of the public data .*: they lack b, c;"),
-        ([Attribute.categorical("sex", ["m", "f"])], "its levels stand in another order"),
-        ([Attribute.binned("age", 0, 90, 10)], "10 bins or values in place of 9 bins or values"),
-        ([Attribute.binned("age", 0, 99, 9)], "its bins or bounds are others"),
-        ([Attribute.categorical("age", range(9))], "9 levels in place of 9 bins or values"),
+        ([Attribute.categorical("sex", ["m", "f"])], "its levels are in another order"),
+        ([Attribute.binned("age", 0, 90, 10)], "10 bins or values instead of 9 bins or values"),
+        ([Attribute.binned("age", 0, 99, 9)], "its bins or bounds differ"),
+        ([Attribute.categorical("age", range(9))], "9 levels instead of 9 bins or values"),
     ],
 )
 def test_other_attributes_and_levels_are_refused(public, message):
@@ -42,13 +42,13 @@ def test_other_attributes_and_levels_are_refused(public, message):
         public_domain(PRIVATE, Domain(tuple(public)))
 
 
-def test_rows_that_are_in_both_are_found_and_told():
+def test_rows_that_are_in_both_are_found_and_reported():
     """By hand: of three public rows two equal a private one in age and job; of four private rows two are equal."""
     private = Table(PRIVATE, np.array([[1, 0, 2], [1, 1, 2], [3, 0, 0], [4, 0, 0]]))
     public = Table(Domain((AGE, JOB)), np.array([[1, 2], [4, 0], [4, 1]]))
     expected = "public data: 2 of 3 rows equal a private row in all 2 attributes; 2 of 4 private rows equal another one"
     assert shared_rows(private, public, counted=True) == (expected,)
-    # of private rows it is not told whether there are any: that would tell of a record
+    # of private rows it is not reported whether there are any: that would tell of a record
     others = Table(private.domain, 0 * private.codes)
     assert shared_rows(private, public, counted=False) == shared_rows(others, public, counted=False) != ()
     assert shared_rows(private, public.take(np.array([2])), counted=True) == ()

@@ -1,4 +1,4 @@
-"""Rows that a hyperplane separates, and whose marginals of few attributes do not say which."""
+"""Rows separable by a hyperplane that their marginals of few attributes do not identify."""
 
 from itertools import combinations
 
@@ -74,7 +74,7 @@ def test_repetitions_draw_other_rows_and_another_seed_other_signs():
         ({"weight": 0}, "dataset.weight must be a number above 0"),
         ({"margin": True}, "dataset.margin must be a number above 0"),
         ({"signs_seed": -1}, "dataset.signs_seed"),
-        ({"open": 1, "weight": 0.1}, "marginals of 3 attributes that say nothing; set fewer"),
+        ({"open": 1, "weight": 0.1}, "uninformative marginals of 3 attributes; lower"),
     ],
 )
 def test_bad_parameters_are_named(change, message):

@@ -75,7 +75,7 @@ def test_the_declared_bounds_are_part_of_the_identity():
         ({"target_bounds": 7}, "dataset.target_bounds must be two numbers"),
         ({"sigma": -1}, "dataset.sigma must be a number of at least 0"),
         ({"coefficients_seed": "a"}, "dataset.coefficients_seed"),
-        ({"drop": ["x1"]}, "nothing to leave out"),
+        ({"drop": ["x1"]}, "dataset.drop cannot be used"),
     ],
 )
 def test_bad_parameters_are_named(change, message):

@@ -1,4 +1,4 @@
-"""Simulated rows of generalised linear models: their law, their parameters, and the prior they are drawn from."""
+"""Simulated rows of generalised linear models: their distribution, their parameters, and the prior of these."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_repetitions_share_their_parameters_unless_these_come_from_the_prior():
     assert max(np.linalg.norm(one), np.linalg.norm(two)) <= 1.5
 
 
-def test_the_prior_has_its_law():
+def test_the_prior_has_its_distribution():
     """Kolmogorov-Smirnov tests of 4,000 draws (error rate 1e-4 each)."""
     rng, d = np.random.default_rng(0), 4
     thetas, roots = zip(*(prior_draw(rng, d, 2.0, 0.3) for _ in range(4000)), strict=True)

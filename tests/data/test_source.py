@@ -16,7 +16,7 @@ def test_entries_of_a_config_become_sources():
 
 @pytest.mark.parametrize("entry", [5, {}, {"file": "toy/a"}, {**ENTRY, "size": 5}])
 def test_an_entry_needs_file_url_and_checksum(entry):
-    with pytest.raises(UserError, match="needs just file, url and sha256"):
+    with pytest.raises(UserError, match="needs file, url and sha256 only"):
         sources_of({"sources": [entry]})
 
 

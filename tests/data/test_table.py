@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpbench.data import counting
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table, TableError, count_test_rows, split
 from dpbench.errors import UserError
@@ -52,8 +54,8 @@ def test_codes_must_fit_the_domain(codes, reason):
         ({"b": [0.5, np.nan, 2.5]}, "'b', row 2: the number nan is outside"),
         ({"b": [0.5, 1.5, np.inf]}, "'b', row 3: the number inf is outside"),
         ({"b": [0.5, 2.5, 2.5]}, r"'b', row 2: the number 2.5 is not in bin 1, \[1, 2\]"),
-        ({"a": [0.0, 0.0, 0.0]}, "numbers are given for 'a', which is no numeric attribute"),
-        ({"z": [0.0, 0.0, 0.0]}, "numbers are given for 'z', which is no numeric attribute"),
+        ({"a": [0.0, 0.0, 0.0]}, "numbers are given for 'a', which is not a numeric attribute"),
+        ({"z": [0.0, 0.0, 0.0]}, "numbers are given for 'z', which is not a numeric attribute"),
     ],
 )
 def test_numbers_must_be_within_the_bounds_and_the_bins_of_their_codes(numbers, reason):
@@ -200,3 +202,18 @@ def test_the_protocol_of_the_authors_shows_a_mechanism_the_test_rows_too():
     assert sorted(map(tuple, leaked.seen.codes)) == sorted(map(tuple, table.codes))
     assert sorted(leaked.seen.numbers["b"]) == sorted(table.numbers["b"])
     assert leaked.train is parts.train and leaked.test is parts.test
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2 * counting.AT_ONCE + 7])
+def test_marginals_are_counts_however_many_rows_are_counted_at_once(rows):
+    domain = Domain(tuple(Attribute.categorical(name, range(size)) for name, size in (("a", 3), ("b", 1), ("c", 70))))
+    codes = np.random.default_rng(0).integers(0, [3, 1, 70], (rows, 3))
+    cliques = [("a", "b", "c"), ("a",), ("c", "a"), ("b", "c"), (), ("a", "b")]
+    found = Table(domain, codes).marginals(cliques)
+    assert list(found) == cliques
+    for clique in cliques:
+        columns = [domain.index(name) for name in clique]
+        counts = Counter(map(tuple, codes[:, columns].tolist()))
+        expected = [counts[cell] for cell in np.ndindex(domain.shape(clique))]
+        assert found[clique].shape == domain.shape(clique)
+        np.testing.assert_array_equal(found[clique].ravel(), expected)

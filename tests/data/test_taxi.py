@@ -109,7 +109,7 @@ def test_undeclared_level(made_up, column, value):
     [{"a.csv": b"VendorID,fare_amount\n1,2.5\n"}, {"a.parquet": b"no parquet"}, {"a.parquet": parquet(APRIL)[:-9]}],
 )
 def test_a_file_that_holds_no_trips(made_up, files):
-    with pytest.raises(UserError, match="is no file of trips with the columns VendorID, passenger_count"):
+    with pytest.raises(UserError, match="is not a file of trips with the columns VendorID, passenger_count"):
         load_dataset(made_up(files))
 
 

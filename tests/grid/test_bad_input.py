@@ -54,9 +54,9 @@ from dpbench.cli import main
         (["mechanism.adassp._target_=os.system"], "'os.system' is not allowed"),
         (["mechanism.adassp._target_=[a]"], "must name a function"),
         (["mechanism.adassp._target_=dpbench.mechanisms.adassp"], "is module, not a function"),
-        (["+mechanism.adassp._version_=2"], "unknown reserved key of mechanism.adassp '_version_'"),
+        (["+mechanism.adassp._versions_=2"], "unknown reserved key of mechanism.adassp '_versions_'"),
         (["+slurm.x=5", "slurm.time='1\n#SBATCH --wrap=x'"], "slurm.time must be one line"),
-        (["name='${title}'", "title='${name}'"], "leads to itself"),
+        (["name='${title}'", "title='${name}'"], "is circular"),
         (["+epsilonn=1"], "unknown setting 'epsilonn'; did you mean 'epsilon'?"),
         (["+design.slope=1"], "unknown setting of design 'slope'"),
         (["calibration=[loose]"], "unknown calibration 'loose'; Known: authors, paper, tight"),
@@ -69,7 +69,12 @@ from dpbench.cli import main
         (["design.categorical=dummy"], "unknown encoding 'dummy'"),
         (["design.slope=1"], "design.slope"),
         (["name=../escape"], "name must consist of"),
-        (["sample.test_rows=400"], "cannot be split"),
+        (["sample.test_rows=400", "dataset.public=true"], "cannot be split"),
+        (
+            ["sample.test_rows=50"],
+            "sample.test_rows=50: of a table that is not public each row is for testing by its own coin",
+        ),
+        (["sample.public_rows=5"], "sample.public_rows=5: the table is not public, and so none of its rows is"),
         (["sample.test_rows=-1"], "sample.test_rows must be a whole number of at least 0"),
         (["sample.test_rows=0"], "sample.test_rows=0 leaves mse, mse_unit, r2 without test rows"),
         (["sample.public_rows=-1"], "sample.public_rows must be a whole number of at least 0"),
@@ -97,7 +102,7 @@ def test_a_frozen_plan_has_its_own_settings(bench, capsys):
     assert "limits, sample of this line would be left out" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("text", ["", "name: grid\n", "{}", "[1]", '{"format": 5}'])
+@pytest.mark.parametrize("text", ["", "name: grid\n", "{}", "[1]", '{"format": 6}'])
 def test_a_file_that_is_no_plan_is_told_without_the_error_of_its_reader(bench, capsys, text):
     (file := bench.folder / "my.yaml").write_text(text)
     for path, told in ((file, "is not a plan as dpbench slurm writes it"), (bench.folder, "cannot be read: Is a dir")):
@@ -146,7 +151,7 @@ def test_debug_shows_the_traceback(bench):
 
 
 OWN = {
-    "yaml": ("experiment/own.yaml", "# @package _global_\na: [", "own.yaml, line 2"),
+    "yaml": ("experiment/own.yaml", "# @package _global_\na: [", "own.yaml, line "),
     "package": ("experiment/own.yaml", "name: own", 'must begin with the line "# @package _global_"'),
     "override": ("experiment/own.yaml", "# @package _global_\ndefaults:\n  - dataset: adult", "override /dataset: "),
     "folder": (

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -115,4 +116,60 @@ def test_a_runner_renews_its_claims(store, monkeypatch):
     while (store.claims_folder / "a.0").stat().st_mtime == 0 and time.monotonic() < end:
         time.sleep(0.01)
     assert (store.claims_folder / "a.0").stat().st_mtime > time.time() - 60
+    runner.close()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"machine": 1}'])
+def test_a_claim_that_cannot_be_read_expires_by_its_time_of_change(store, content):
+    claim, runner = store.claims_folder / "a.0", Claims(store)
+    claim.write_text(content)
+    assert not runner.take("a")
+    os.utime(claim, (time.time() - 2 * module.EXPIRE_SECONDS,) * 2)
+    assert runner.take("a")
+    runner.close()
+    assert left(store) == []
+
+
+def test_who_holds_a_claim_is_said(store):
+    runner = subprocess.Popen([sys.executable, "-c", DIES, str(store.root)], stdout=subprocess.PIPE, text=True)
+    assert runner.stdout.readline() == "True\n"
+    mine = Claims(store)
+    assert mine.holders(["a", "b"]) == f"1 by process {runner.pid} of this machine"
+    os.kill(runner.pid, signal.SIGSTOP)
+    os.waitpid(runner.pid, os.WUNTRACED)
+    assert f"process {runner.pid} of this machine, which is stopped: kill -CONT {runner.pid}" in mine.holders(["a"])
+    runner.kill()
+    runner.wait()
+    runner.stdout.close()
+    (store.claims_folder / "c.0").write_text("")
+    assert "a claim that cannot be read, such as" in mine.holders(["c"])
+    mine.close()
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EOPNOTSUPP])
+def test_without_links_each_release_is_one_runners_all_the_same(store, monkeypatch, code):
+    def refused(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(module, "RENEW_SECONDS", 0.01)
+    one, two = Claims(store), Claims(store)
+    assert one.take("a") and not two.take("a")
+    os.utime(store.claims_folder / "a.0", (0, 0))
+    end = time.monotonic() + 10
+    while (store.claims_folder / "a.0").stat().st_mtime == 0 and time.monotonic() < end:
+        time.sleep(0.01)
+    assert (store.claims_folder / "a.0").stat().st_mtime > 0, "it is renewed"
+    one.give_back(["a"])
+    assert two.take("a")
+    one.close()
+    two.close()
+    assert left(store) == []
+
+
+def test_where_no_claim_can_be_made_it_is_said(store, monkeypatch, caplog):
+    runner = Claims(store)
+    monkeypatch.setattr(runner, "_make", lambda claim: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+    assert runner.take("a")
+    assert "another runner may do the same work" in caplog.text
     runner.close()

@@ -1,10 +1,13 @@
 """`executor=` on real Dask workers: whatever becomes of them, a run ends as one by local processes does."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -66,9 +69,9 @@ def start(user, results, *more):
     """A run in the background."""
     user.results = user.folder / results
     table = ["dataset=csv", "dataset.path=my.csv", "dataset.domain=my.yaml", "dataset.target=grade"]
-    grid = ["mechanism=[exact,gated]", "epsilon=[1,2]", "repetitions=3", "sample.test_rows=50", "shards=2"]
+    grid = ["mechanism=[exact,gated]", "epsilon=[1,2]", "repetitions=3", "sample.test_rows=0.125", "shards=2"]
     line = [*table, *grid, f"results={results}", "--config-dir", "own", *more]
-    command = [sys.executable, "-m", "dpbench", "run", *line]
+    command = [sys.executable, "-m", "dpbench", "run", "--unchecked", *line]
     return subprocess.Popen(command, cwd=user.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -167,3 +170,44 @@ def test_a_scheduler_without_workers_and_one_that_is_not_there_are_told(bench, d
         assert f"executor={address}: the Dask scheduler has no worker" in capsys.readouterr().err
     assert bench.run(f"executor={address}") == 2
     assert f"executor={address}: no Dask scheduler answers there" in capsys.readouterr().err
+
+
+@pytest.mark.dask
+def test_workers_of_this_machine_take_no_orders_from_others(distributed):
+    """Who reaches a scheduler has it run code, and any user of a login node reaches its ports."""
+    psutil = pytest.importorskip("psutil")
+
+    def ports():
+        return {one.laddr for one in psutil.Process().net_connections() if one.status == psutil.CONN_LISTEN}
+
+    before = ports()  # of other tests
+    with dask._client("dask", 2) as client:
+        assert client.scheduler.address.startswith("inproc://")
+        assert client.submit(sum, [1, 2]).result() == 3
+        for port in ports() - before:
+            assert port.ip == "127.0.0.1"
+            with pytest.raises(urllib.error.HTTPError, match="404"):
+                urllib.request.urlopen(f"http://127.0.0.1:{port.port}/info/main/workers.html", timeout=SECONDS)
+
+
+@pytest.mark.dask
+def test_a_scheduler_that_is_killed_ends_in_one_message(user, distributed):
+    command = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0", "--no-dashboard"]
+    scheduler = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    address = next(re.search(r"tcp://\S+", line)[0] for line in scheduler.stderr if "Scheduler at" in line)
+    worker = subprocess.Popen(
+        [sys.executable, "-m", "distributed.cli.dask_worker", address, "--nthreads", "1", "--no-dashboard"],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    try:
+        run = start(user, "lost", f"executor={address}")
+        wait_for(lambda: len(user.trials()) >= 1)
+        scheduler.kill()
+        _, err = run.communicate(timeout=2 * SECONDS)
+        assert run.returncode == 2 and "the Dask scheduler is gone" in err and "Traceback" not in err, err
+    finally:
+        for process in (scheduler, worker):
+            process.kill()
+            process.wait()
+        scheduler.stderr.close()

@@ -54,7 +54,7 @@ class Scene:
         (self.own / "own_slow.py").write_text(OWN)
         (self.own / "mechanism" / "slow.yaml").write_text(CONFIG)
         jobs = self.rng.choice([1, 1, 2]) if undisturbed else 1
-        self.line = ["run", *bench.settings(*GRID, f"jobs={jobs}", "--config-dir", str(self.own))]
+        self.line = ["run", "--unchecked", *bench.settings(*GRID, f"jobs={jobs}", "--config-dir", str(self.own))]
 
     def start(self, **popen):
         """The line in a process of its own."""

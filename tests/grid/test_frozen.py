@@ -9,10 +9,12 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.config import compose
+from dpbench.data.coins import coin_splitter
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.table import split
 from dpbench.grid import seeds
+from dpbench.grid.code import code_of
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import ReleaseKey
 from dpbench.grid.releases import read_release
@@ -20,6 +22,7 @@ from dpbench.grid.store import Store
 
 OWN = '''
 import numpy as np
+from dpbench.data.coins import coin_splitter
 from dpbench.data.encode import Design
 from dpbench.releases import Release
 from dpbench.mechanisms.ssp import ssp
@@ -77,9 +80,14 @@ def true_moments(bench, record):
     config = {"_target_": "dpbench.data.tabular.load_csv", "name": "csv", "path": f"{bench.folder}/my.csv"}
     table = load_dataset({**config, "domain": f"{bench.folder}/my.yaml"})
     key = record["key"]
-    source = {part: key["dataset"][part] for part in ("name", "sources")}
-    rng = seeds.generator("split", [source, key["seed"], key["repetition"]])
-    train = split(table, rng, **key["split"]).train
+    if "coins" in key["split"]:
+        name = seeds.canonical([key["dataset"]["name"], key["seed"], key["repetition"]])
+        sizes = key["split"]["test_rows"], key["split"]["coins"]
+        train = coin_splitter(table, seeds.secret_key("split"))(name, *sizes).train
+    else:
+        source = {part: key["dataset"][part] for part in ("name", "sources")}
+        rng = seeds.generator("split", [source, key["seed"], key["repetition"]])
+        train = split(table, rng, **key["split"]).train
     X, _ = Design(table.domain, "grade").encode(train)
     return X.T @ X
 
@@ -90,7 +98,8 @@ def test_the_noise_of_a_private_release_cannot_be_subtracted(bench, public):
     who lacks the salt."""
     assert bench.run("mechanism=[adassp]", f"dataset.public={str(public).lower()}", "repetitions=1") == 0
     record, arrays = release_of(bench, "adassp")
-    seed = ReleaseKey.from_dict(record["key"]).noise_seed(public=public)
+    code = None if public else code_of("dpbench.mechanisms.adassp.adassp")
+    seed = ReleaseKey.from_dict(record["key"]).noise_seed(code)
     attacked = recovered(bench, seeds.noise_generator(seed, public=True), record, arrays)
     assert np.allclose(attacked, true_moments(bench, record), atol=1e-6) == public
     mine = recovered(bench, seeds.noise_generator(seed, public=public), record, arrays)
@@ -175,12 +184,12 @@ def test_status_names_results_of_other_code_and_an_option_accepts_them(bench, ow
     assert main(["run", *settings, "--other-code"]) == 0
     out = capsys.readouterr().out
     assert "1 ran now" in out
-    assert "2 of them are results of other code" in out
+    assert "2 of them are by other versions of the code" in out
     assert main(["status", "--config-dir", str(own), f"results={bench.results}"]) == 0
-    assert "2 of those left are stored as results of other code" in capsys.readouterr().out
+    assert "2 of those left are stored by other versions of the code" in capsys.readouterr().out
     assert main(["figures", *settings[:-1], "name=grid", "--other-code"]) == 0
     tables = "".join(path.read_text() for path in (bench.results / "grid" / "tables").glob("*.md"))
-    assert "2 trials are results of other code" in tables
+    assert "2 trials are by other versions of the code" in tables
     assert "More than one version of the code" in tables
 
 

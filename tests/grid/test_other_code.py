@@ -14,7 +14,7 @@ def test_a_trial_of_other_code_stands_for_the_one_that_is_missing(bench):
     store.prepare()
     plan = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=2")))
     asked = plan.releases[0].trials[0]
-    model = replace(asked.fit.model, code="another")
+    model = replace(asked.fit.model, version="another")
     other = replace(asked, fit=replace(asked.fit, model=model))
     assert of_other_code(plan, store) == {}
     store.write_trial(Trial(other.id, other.release.id, other, "grid", "done"))

@@ -1,5 +1,6 @@
 """Plans: the axes, identities, seeds and shards."""
 
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 from dpbench.config import compose
 from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan, read_plan
+from dpbench.grid.records import TrialKey
 from dpbench.grid.seeds import generator
 from dpbench.privacy.accounting import gaussian_mu
 
@@ -141,6 +143,30 @@ def test_shards_part_the_plan():
     assert max(len(shard.releases) for shard in shards) - min(len(shard.releases) for shard in shards) <= 1
 
 
+def test_what_is_left_of_a_plan_is_the_same_as_release_by_release():
+    made = plan("mechanism=[exact,adassp,aim]", "epsilon=[0.1,1]", "calibration=tight", "repetitions=4")
+    gone = set(made.trial_ids[::3]) | {trial.id for trial in made.releases[2].trials}
+    left = [(item.key.id, [trial.id for trial in item.trials if trial.id not in gone]) for item in made.releases]
+    rest = made.without(gone)
+    assert [(item.key.id, [trial.id for trial in item.trials]) for item in rest.releases] == [
+        (identity, trials) for identity, trials in left if trials
+    ]
+    assert rest.trial_ids == [key.id for key in rest.trials] == [key.id for key in made.keys(lambda i: i not in gone)]
+    assert made.of(rest.releases) == rest
+    assert [TrialKey.from_dict(key.to_dict()).id for key in rest.trials] == rest.trial_ids
+    assert [made.shard(2, 3).releases, made.shard(9, 50).releases] == [made.releases[1::3], made.releases[8::50]]
+    assert not made.without(made.trial_ids).groups
+
+
+@pytest.mark.parametrize("repetitions", [[], ["0"], [1.5], None, {"0": 1}])
+def test_a_plan_with_repetitions_that_are_none_is_refused(bench, repetitions):
+    header, line = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=1"))).lines()
+    path = bench.folder / "plan.jsonl"
+    path.write_text(header + json.dumps({**json.loads(line), "repetitions": repetitions}) + "\n")
+    with pytest.raises(UserError, match="is damaged"):
+        read_plan(path)
+
+
 def test_generators_differ_by_axis_and_value_only():
     def draw(axis, value):
         return generator(axis, value).random()
@@ -225,3 +251,19 @@ def test_balanced_parts_hold_each_release_once_and_take_about_as_long():
     assert sorted(n for part in parts for n in part) == list(range(7))
     assert max(sum(seconds[n] for n in part) for part in parts) == 11, "the least is 9: the case of Graham's bound"
     assert all(part.releases for part in made.balanced(7, [0.0] * 6 + [1.0])), "no task is without work"
+
+
+@pytest.mark.parametrize("setting", ["a", 1, -1, None, [0]])
+def test_a_plan_whose_release_has_a_setting_that_is_not_there_is_refused(bench, setting):
+    header, line = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=1"))).lines()
+    path = bench.folder / "plan.jsonl"
+    path.write_text(header + json.dumps({**json.loads(line), "setting": setting}) + "\n")
+    with pytest.raises(UserError, match="is damaged"):
+        read_plan(path)
+
+
+def test_a_plan_of_a_later_format_is_not_called_an_earlier_one(bench):
+    path = bench.folder / "plan.jsonl"
+    path.write_text('{"format": 99}\n')
+    with pytest.raises(UserError, match="of another version"):
+        read_plan(path)

@@ -191,11 +191,11 @@ CASES = [
     ("np_int", "failed", "int64"),
     ("not_a_number", "failed", "diagnostics"),
     ("array", "failed", "ndarray"),
-    ("large", "failed", "must be small"),
+    ("large", "failed", "must have at most"),
     ("nothing", "failed", "must return a"),
-    ("other_epsilon", "failed", "the budget of the release must be the one asked for"),
-    ("other_delta", "failed", "the budget of the release must be the one asked for"),
-    ("other_relation", "failed", "the budget of the release must be the one asked for"),
+    ("other_epsilon", "failed", "the budget of the release must be the requested one"),
+    ("other_delta", "failed", "the budget of the release must be the requested one"),
+    ("other_relation", "failed", "the budget of the release must be the requested one"),
     ("empty_ledger", "failed", "the ledger of the release is empty"),
     ("reads", "failed", "the release holds the mean without noise"),
     ("overspends", "failed", "the budget was 1"),
@@ -219,7 +219,7 @@ def ran(workbench, tmp_path_factory):
 
 
 def run(line):
-    command = [sys.executable, "-m", "dpbench", "run", *line]
+    command = [sys.executable, "-m", "dpbench", "run", "--unchecked", *line]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -316,7 +316,8 @@ def test_processes_end_with_their_parent(bench, name):
     own, notes = plugins(bench.folder / "own"), bench.folder / "notes"
     notes.mkdir()
     settings = ["mechanism=[hangs]", f"mechanism.hangs.note={notes}/", "repetitions=4", "jobs=2"]
-    line = [sys.executable, "-m", "dpbench", "run", *bench.settings("--config-dir", str(own), *settings)]
+    line = [sys.executable, "-m", "dpbench", "run", "--unchecked"]
+    line += bench.settings("--config-dir", str(own), *settings)
     line = ["env", "--default-signal=HUP,INT", *line]  # what runs in the background may have them ignored
     parent = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     wait_for(lambda: len(list(notes.iterdir())) >= 6, 60)  # two workers, each with two processes of its own

@@ -12,20 +12,20 @@ from dpbench.privacy.accounting import Spent
 from dpbench.privacy.budget import Budget
 
 PINNED_SEEDS = ("329bddb1aac60d14", "bb2a77d615bdbd96")
-PINNED_IDS = ("5584b19f44cbb562", "4d642128bb5f19f4", "1c852d722da75e86")
+PINNED_IDS = ("b01f7d99dc630c6a", "7d51d0ba0254a795", "6c7b1a0b528b02ec")
 DESIGN = {"target": "y", "intercept": True}
 
 
-def release_key(code="1", **more):
+def release_key(version="1", **more):
     dataset = {"name": "adult", "sources": {"a": "00"}, "parameters": {}}
-    mechanism = PartKey("aim", "m.aim", {"rounds": None, "alpha": 0.9}, code)
+    mechanism = PartKey("aim", "m.aim", {"rounds": None, "alpha": 0.9}, version)
     given = {"seed": 0, "repetition": 2, "budget": Budget(1.0), **more}
     return ReleaseKey(dataset, {"train_rows": 100, "test_rows": [0.2, 10]}, mechanism=mechanism, **given)
 
 
-def trial_key(code="1", draw=0, **more):
-    fit = FitKey(release_key(code, **more), PartKey("rows", "m.rows", {}, code), DESIGN, draw)
-    return TrialKey(fit, (PartKey("mse", "s.mse", {}, code), PartKey("power", "s.power", {"p": 2.0}, code)))
+def trial_key(version="1", draw=0, **more):
+    fit = FitKey(release_key(version, **more), PartKey("rows", "m.rows", {}, version), DESIGN, draw)
+    return TrialKey(fit, (PartKey("mse", "s.mse", {}, version), PartKey("power", "s.power", {"p": 2.0}, version)))
 
 
 def test_identities_and_seeds_are_those_of_the_committed_results():
@@ -71,12 +71,12 @@ def test_a_key_comes_back_from_its_json_with_its_identity(key):
     assert FitKey.from_dict(json.loads(json.dumps(key.fit.to_dict()))) == key.fit
 
 
-def test_code_belongs_to_the_identity_but_not_to_the_question_or_the_seeds():
+def test_a_version_belongs_to_the_identity_but_not_to_the_question_or_the_seeds():
     one, two = trial_key("1"), trial_key("2")
     assert one.id != two.id
-    assert one.uncoded().id == two.uncoded().id != trial_key("1", seed=1).uncoded().id
+    assert one.unversioned().id == two.unversioned().id != trial_key("1", seed=1).unversioned().id
     assert one.release.noise_seed() == two.release.noise_seed()
-    assert one.release.noise_seed(public=False) != two.release.noise_seed(public=False)
+    assert one.release.noise_seed("a") != one.release.noise_seed("b") != one.release.noise_seed()
     assert one.fit.sampler_seed() == two.fit.sampler_seed()
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from dpbench.config import compose
 from dpbench.grid import runner, trial
+from dpbench.grid.claims import Claims
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import Failure, Trial
 from dpbench.grid.runner import BATCH, BATCH_SECONDS, Batches, Options, missing, run
@@ -178,3 +179,28 @@ def test_a_run_leaves_no_channel_open(bench, monkeypatch, error):
 
 def raised(error):
     raise error
+
+
+def test_whom_a_run_waits_for_is_said(bench, monkeypatch, caplog):
+    """Not only an estimate that grows."""
+    plan, store = plan_and_store(bench)
+    other, looks = Claims(store), [0]
+    for item in plan.releases:
+        assert other.take(item.key.id)
+
+    def look(items, context, *, together):
+        looks[0] += 1
+        taken = [] if caplog.text else list(items)
+        return Outcome([], 0, taken, [], 0.0)
+
+    monkeypatch.setattr(runner, "run_batch", look)
+    monkeypatch.setattr(runner, "check_data", lambda *_: None)
+    monkeypatch.setattr(runner, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "SAY_SECONDS", 0.1)
+    run(plan, store, Options(jobs=1), lambda summary: None)
+    waiting = len(plan.releases)
+    assert (
+        f"waiting for {waiting} releases that others are at work on: {waiting} by process {os.getpid()}" in caplog.text
+    )
+    assert looks[0] > waiting
+    other.close()

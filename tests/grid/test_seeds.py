@@ -89,3 +89,17 @@ def test_a_folder_that_cannot_be_written_is_one_message(tmp_path, monkeypatch):
     monkeypatch.setenv(seeds.SALT, str(tmp_path / "file" / "salt"))
     with pytest.raises(UserError, match="cannot be used"):
         seeds.secret_salt()
+
+
+def test_the_first_salt_is_made_where_there_are_no_links_and_is_everybodys(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(seeds.os, "link", refused)
+    monkeypatch.setenv(seeds.SALT, str(tmp_path / "state" / "salt"))
+    salt = seeds.secret_salt()
+    assert len(salt) == 32 and stat.S_IMODE((tmp_path / "state" / "salt").stat().st_mode) == 0o600
+    seeds._make_salt(tmp_path / "state" / "salt")  # as of another process at once
+    seeds._salt.cache_clear()
+    assert seeds.secret_salt() == salt
+    assert [path.name for path in (tmp_path / "state").iterdir()] == ["salt"]

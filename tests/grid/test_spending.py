@@ -16,8 +16,8 @@ from dpbench.privacy.noise import gaussian, unperturbed
 from dpbench.releases import Release, SufficientStatistics
 
 
-def key_of(epsilon=1.0, delta=1e-5, **parameters):
-    return ReleaseKey({}, {}, 0, 0, PartKey("m", "m.m", parameters), Budget(epsilon, delta))
+def key_of(epsilon=1.0, delta=1e-5, target="dpbench.mechanisms.m.m", **parameters):
+    return ReleaseKey({}, {}, 0, 0, PartKey("m", target, parameters), Budget(epsilon, delta))
 
 
 @pytest.fixture
@@ -35,6 +35,8 @@ def test_what_a_release_spent_must_not_exceed_what_was_asked(release):
     with pytest.raises(OverspentError, match=r"the budget was 0\.1"):
         check_cost(cost, key_of(0.1))
     check_cost(cost, key_of(0.1, calibration="paper"))  # published constants: the record shows both numbers
+    with pytest.raises(OverspentError, match=r"the budget was 0\.1"):  # of one's own nothing is published
+        check_cost(cost, key_of(0.1, target="own.m", calibration="paper"))
 
 
 def test_a_thousandth_more_than_was_asked_is_too_much_and_rounding_is_not():

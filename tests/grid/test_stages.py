@@ -70,7 +70,7 @@ class Desk:
         work = Work()
         dataset = json.dumps(dict(self.made.settings[0].dataset))
         request = {"store": [str(self.store.root), "grid"], "key": key.to_dict(), "dataset": dataset, **more}
-        do({"turn": 0, **request}, work)
+        do({"turn": 0, "codes": dict(self.made.codes), **request}, work)
         return work.facts
 
     def release(self, item, **more):
@@ -136,7 +136,7 @@ def test_rows_of_the_data_set_before_are_not_kept(desk):
 
 
 def test_invalid_rows_are_named_before_any_trial_runs(desk):
-    (item,) = desk.plan("mechanism=[adassp]", "sample.test_rows=400").releases
+    (item,) = desk.plan("mechanism=[adassp]", "sample.test_rows=400", "dataset.public=true").releases
     assert "cannot be split" in desk.ask(stages.check_data, item.key)["user_error"]
 
 
@@ -152,7 +152,8 @@ def helped(desk):
 
 def test_public_rows_reach_a_mechanism_that_takes_them_and_leave_the_others_alone(desk, helped):
     def made(rows):
-        settings = ("mechanism=[helped,adassp]", "sample.train_rows=100", f"sample.public_rows={rows}")
+        sizes = ("sample.train_rows=100", f"sample.public_rows={rows}")
+        settings = ("mechanism=[helped,adassp]", "dataset.public=true", *sizes)
         taking, adassp = desk.plan(*settings, config_dir=helped).releases
         return adassp.key, desk.release(taking)
 
@@ -188,7 +189,7 @@ def test_public_data_of_another_data_set_reach_it_and_rows_in_both_are_told(desk
         counts = "3 of 3 rows equal a private row in all 2 attributes; 100 of 100 private rows equal another one"
         assert told == f"public data: {counts}"
     else:
-        assert told == "public data: whether some of their rows are private rows, too, was not looked at"
+        assert told == "public data: not checked for rows that are also private rows"
 
 
 def test_public_data_that_changed_after_the_plan_are_refused(desk, helped):
@@ -209,7 +210,8 @@ def test_the_protocol_decides_which_rows_a_mechanism_sees_and_stands_in_its_key(
     (folder / "mechanism").mkdir(parents=True)
     (folder / "own_sees.py").write_text(SEES)
     (folder / "mechanism" / "sees.yaml").write_text("sees: {_target_: own_sees.sees, _offers_: [rows]}\n")
-    settings = ("mechanism=[sees]", "model=[linear_rows]", "metric=[mse]", "sample.train_rows=100")
+    public = ("dataset.public=true", "sample.train_rows=100")
+    settings = ("mechanism=[sees]", "model=[linear_rows]", "metric=[mse]", *public)
     seen = {}
     for protocol in ("split", "authors"):
         (item,) = desk.plan(*settings, f"sample.protocol={protocol}", config_dir=folder).releases

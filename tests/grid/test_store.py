@@ -6,8 +6,8 @@ import os
 
 import pytest
 
+from dpbench.grid.checksummed import sealed
 from dpbench.grid.records import FitKey, PartKey, ReleaseKey, Trial, TrialKey
-from dpbench.grid.sealed import sealed
 from dpbench.grid.store import Store
 from dpbench.metrics.evaluation import Score
 from dpbench.privacy.budget import Budget
@@ -125,4 +125,4 @@ def test_a_trial_of_an_earlier_version_is_named_and_counts_as_none(store, caplog
     record["fit"] = record.pop("notes")
     (store.trials_folder / "a.jsonl").write_text(sealed(record))
     assert [*store.all_trials()] == []
-    assert "earlier version" in caplog.text
+    assert "cannot be read as a trial of this version" in caplog.text

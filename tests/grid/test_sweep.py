@@ -45,7 +45,7 @@ def test_bounds_read_off_the_rows_are_named_in_the_trial(tmp_path):
     own = ["dataset=csv", f"dataset.path={tmp_path}/my.csv", f"dataset.domain={tmp_path}/my.yaml", "dataset.target=y"]
     for bounds in ("data", "declared"):
         folder = tmp_path / bounds
-        assert main([*line, *own, f"+dataset.bounds={bounds}", "sample.test_rows=10", f"results={folder}"]) == 0
+        assert main([*line, *own, f"+dataset.bounds={bounds}", "sample.test_rows=0.2", f"results={folder}"]) == 0
         (trial,) = trials(folder)
         taken = [name for name in trial["nonprivate_inputs"] if "bounds" in name]
         assert len(taken) == (bounds == "data")

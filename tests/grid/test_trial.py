@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 
 from dpbench.config import compose
-from dpbench.errors import UserError
+from dpbench.data.domain import Attribute, Domain
+from dpbench.errors import UserError, WorkersLostError
 from dpbench.grid import trial
 from dpbench.grid.claims import Claims
 from dpbench.grid.fits import write_fit
 from dpbench.grid.plan import make_plan
 from dpbench.grid.process import Reply
-from dpbench.grid.records import Failure
+from dpbench.grid.records import Failure, spent_to_dict
+from dpbench.grid.releases import write_release
 from dpbench.grid.store import Store
 from dpbench.models.fit import Fit
+from dpbench.privacy.accounting import spent
+from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.noise import gaussian
+from dpbench.releases import Release, SufficientStatistics
 
 SPENT = {"epsilon": 1.0, "delta": 1e-5, "rho": 0.1, "mu": None, "ex_post": None}
 FACTS = {"spent": SPENT, "provenance": {"commit": "old"}, "nonprivate_inputs": ["bounds"], "arrays_sha256": "ab"}
@@ -37,7 +43,20 @@ class Office:
         self.plan = make_plan(compose(bench.settings("mechanism=[adassp]", "repetitions=1", "metric=[mse]")))
         self.item, self.store = self.plan.releases[0], Store(bench.results, "grid")
         self.store.prepare()
-        self.context = trial.Context(self.store, self.plan.settings, {"commit": "new"}, Claims(self.store), pool=self)
+        self.store_release()
+        commit = {"commit": "new"}
+        self.context = trial.Context(self.store, self.plan.settings, commit, Claims(self.store), {}, pool=self)
+
+    def store_release(self, multiplier=100.0, **recorded):
+        """Store a release with one Gaussian, as a process that makes one does; what it cost."""
+        key, ledger = self.item.key, Ledger()
+        gaussian(np.random.default_rng(0), ledger, np.zeros(2), sensitivity=1.0, multiplier=multiplier, label="sums")
+        statistics = SufficientStatistics(np.eye(2), np.ones(2), 1.0, 1.0)
+        release = Release(Domain((Attribute.categorical("a", "uv"),)), key.budget, ledger, (statistics,))
+        cost = spent(ledger, key.budget.delta)
+        record = {"spent": {**spent_to_dict(cost), **recorded}, "provenance": {}, "runtime": {}}
+        write_release(self.store, key, release, record, self.store.releases.next_turn(key.id))
+        return cost
 
     @contextmanager
     def pair(self):
@@ -64,7 +83,7 @@ def test_a_trial_records_scores_costs_and_what_each_phase_took(office):
     assert (found.status, found.phase, found.error) == ("done", None, None)
     assert found.key == office.item.trials[0]
     assert [(score.name, score.value) for score in found.scores] == [("mse", 0.5)]
-    assert (found.spent.epsilon, found.notes, found.nonprivate_inputs) == (1.0, {"rank": 3}, ("bounds",))
+    assert (found.notes, found.nonprivate_inputs) == ({"rank": 3}, ("bounds",))
     assert (found.provenance["commit"], found.release_provenance["commit"]) == ("new", "old")
     runtime = found.runtime
     assert (runtime.release_seconds, runtime.release_peak_mb, runtime.peak_mb) == (2.0, 50.0, 70.0)
@@ -83,6 +102,18 @@ def test_what_a_release_took_is_left_out_where_its_ledger_says_that_it_is_secret
     office.replies["metrics"].peak_mb = 1e6
     runtime = office.run().runtime
     assert (runtime.release_seconds, runtime.release_peak_mb, runtime.peak_mb) == (None, None, 70.0)
+
+
+def test_what_a_release_spent_is_computed_here_whatever_the_process_that_made_it_says(office):
+    """It has run the code of the mechanism, which may have changed what computes there."""
+    cost = office.store_release(50.0)
+    assert office.run().spent == cost and cost.epsilon != SPENT["epsilon"]
+    for multiplier, recorded, message in ((1e-3, {}, "the budget was"), (50.0, {"epsilon": 1e-3}, "by its ledger")):
+        office.store_release(multiplier, **recorded)
+        found = office.run(force=True)
+        assert (found.status, found.phase, found.error.type) == ("failed", "budget", "OverspentError")
+        assert message in found.error.message and found.spent is None
+        assert office.asked[-1] == "release", "nobody may fit a model to it"
 
 
 @pytest.mark.parametrize("where", ["release", "model", "metrics"])
@@ -150,3 +181,18 @@ def test_what_was_printed_is_kept_with_what_was_made(office):
 def test_the_notes_hold_what_of_the_release_must_be_told_beside_those_of_the_fit(office):
     office.replies["release"].answer["told"] = {"unfinished": 2}
     assert office.run().notes == {"unfinished": 2, "rank": 3}
+
+
+def test_processes_that_die_at_loading_the_data_are_no_invalid_input(office):
+    died = Reply("crashed", "setup", Failure("WorkerKilled", "the process was ended by SIGKILL"))
+    office.replies["check"] = died
+    with pytest.raises(WorkersLostError, match="ended by SIGKILL") as caught:
+        trial.check_data(office.plan, office.context)
+    assert caught.value.exit_code == 1 and office.asked == ["check"] * 2
+
+
+def test_data_are_loaded_once_more_if_a_process_dies_at_it(office, monkeypatch):
+    replies = [Reply("done"), Reply("crashed", "setup", Failure("WorkerKilled", "the process was ended by SIGKILL"))]
+    monkeypatch.setattr(office, "ask", lambda *_: [replies.pop()])
+    trial.check_data(office.plan, office.context)
+    assert not replies

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbench.inference.blocks import Dense, Triple
+from dpbench.inference.blocks import Dense, Factor, Triple
 
 SHAPE = (3, 4, 5, 2)
 PAIRS = [0b0011, 0b0110, 0b0101, 0b1001]  # masks of tables in a, b, c with d in no face of its own
@@ -13,11 +13,13 @@ def swept(block, tables, separator, total):
     """Both sweeps over one clique; its message and the marginals on the tables."""
     outs = {mask: np.empty(table.shape) for mask, table in tables.items()}
     for mask, table in tables.items():
-        block.attach(mask, table)
+        block.attach(mask, Factor(table))
         block.emit(mask, outs[mask])
     message, marginal = (np.empty([SHAPE[i] for i in range(4) if separator >> i & 1]) for _ in range(2))
-    block.link(separator, message, marginal)
+    sent = Factor(message)
+    block.link(separator, sent, marginal)
     block.collect()
+    sent.make_logs()
     weights = np.exp(message - message.max())
     marginal[...] = weights * total / weights.sum()
     assert block.distribute()

@@ -35,5 +35,15 @@ def test_a_model_has_what_an_engine_promises(engine):
     assert engine().smallest_mb(SIZES) > 0
 
 
+@pytest.mark.parametrize("engine", [*OURS, Mbi])
+def test_an_update_takes_in_what_was_measured_last(engine):
+    values = np.random.default_rng(2).uniform(50, 500, (3, 4))
+    first, then = Measurement(("a",), values.sum(axis=1), 5.0), Measurement(("a", "b"), values, 5.0)
+    before = engine().estimate(SIZES, [first])
+    models = before, engine().update(SIZES, [first, then], before)
+    gaps = [np.abs(model.answer([("a", "b")])["a", "b"] - values).sum() for model in models]
+    assert gaps[1] < gaps[0] / 2
+
+
 def test_the_smallest_model_of_a_junction_tree_has_its_singles_only():
     assert JunctionTree().smallest_mb(SIZES) == Mbi().smallest_mb(SIZES) == model_mb(SIZES, [("a",), ("b",)])

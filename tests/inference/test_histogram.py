@@ -11,15 +11,15 @@ SIZES = {"a": 3, "b": 2, "c": 4}
 
 @pytest.fixture
 def model():
-    law = np.random.default_rng(0).random((3, 2, 4)) ** 4
-    return HistogramModel(SIZES, 500.0, 1, 0.0, law / law.sum())
+    distribution = np.random.default_rng(0).random((3, 2, 4)) ** 4
+    return HistogramModel(SIZES, 500.0, 1, 0.0, distribution / distribution.sum())
 
 
 def test_its_marginals_are_the_sums_of_its_table(model):
     found = model.answer([("a", "c"), ("b",), (), ("a", "b", "c")])
-    np.testing.assert_allclose(found["a", "c"], 500 * model.law.sum(axis=1))
-    np.testing.assert_allclose(found["b",], 500 * model.law.sum(axis=(0, 2)))
-    np.testing.assert_allclose(found["a", "b", "c"], 500 * model.law)
+    np.testing.assert_allclose(found["a", "c"], 500 * model.distribution.sum(axis=1))
+    np.testing.assert_allclose(found["b",], 500 * model.distribution.sum(axis=(0, 2)))
+    np.testing.assert_allclose(found["a", "b", "c"], 500 * model.distribution)
     assert found[()] == 500
 
 
@@ -27,7 +27,7 @@ def test_its_rows_have_the_counts_of_its_table_up_to_rounding(model):
     rows = model.sample(2000, np.random.default_rng(1))
     counts = np.zeros((3, 2, 4))
     np.add.at(counts, tuple(rows.T), 1)
-    assert np.abs(counts - 2000 * model.law).max() <= 1
+    assert np.abs(counts - 2000 * model.distribution).max() <= 1
     assert len(np.unique(rows[:100], axis=0)) > 5  # in random order
 
 

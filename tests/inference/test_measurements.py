@@ -31,9 +31,9 @@ def test_the_folded_loss_is_that_of_the_measurements_but_for_a_constant():
     target, gaps = fold(SIZES, ms), []
     for _ in range(4):
         joint = skewed_joint(rng, SIZES, target.total)
-        laws = {c: marginal(joint, list(SIZES), c) for c in target.cliques}
-        squares = [np.sum((laws[c] - t) ** 2) for c, t in zip(target.cliques, target.tables, strict=True)]
-        gaps.append(loss_of(ms, laws) - 0.5 * np.dot(target.weights, squares))
+        distributions = {c: marginal(joint, list(SIZES), c) for c in target.cliques}
+        squares = [np.sum((distributions[c] - t) ** 2) for c, t in zip(target.cliques, target.tables, strict=True)]
+        gaps.append(loss_of(ms, distributions) - 0.5 * np.dot(target.weights, squares))
     np.testing.assert_allclose(gaps, gaps[0])
 
 

@@ -18,10 +18,10 @@ def mixed_joint(rng, sizes, components, total):
     """The joint table of a mixture of product distributions."""
     joint = np.zeros(tuple(sizes.values()))
     for _ in range(components):
-        law = np.ones(())
+        distribution = np.ones(())
         for size in sizes.values():
-            law = np.multiply.outer(law, rng.dirichlet(np.ones(size)))
-        joint += total / components * law
+            distribution = np.multiply.outer(distribution, rng.dirichlet(np.ones(size)))
+        joint += total / components * distribution
     return joint
 
 

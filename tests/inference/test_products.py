@@ -10,10 +10,10 @@ STARTS = np.array([0, 3])
 
 
 def test_softmax_sums_to_one_within_each_attribute():
-    law = softmax(np.array([[1.0, 2, 3, 900, 900], [0, 0, 0, -5, 5]]), STARTS)
-    np.testing.assert_allclose(np.add.reduceat(law, STARTS, axis=1), 1.0)
-    np.testing.assert_allclose(law[0, 3:], 0.5)
-    np.testing.assert_allclose(law[0, :3], np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
+    distribution = softmax(np.array([[1.0, 2, 3, 900, 900], [0, 0, 0, -5, 5]]), STARTS)
+    np.testing.assert_allclose(np.add.reduceat(distribution, STARTS, axis=1), 1.0)
+    np.testing.assert_allclose(distribution[0, 3:], 0.5)
+    np.testing.assert_allclose(distribution[0, :3], np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
 
 
 def test_the_slope_of_softmax_is_that_of_differences():

@@ -51,32 +51,32 @@ def test_rows_and_histograms_are_answered_as_the_queries_are_defined(name):
 def test_a_mixture_of_products_is_answered_as_its_own_histogram(name):
     workload = QueryWorkload(SIZES, WORKLOADS[name])
     logits = np.random.default_rng(1).normal(size=(7, 11))
-    laws = softmax(logits, STARTS)
-    parts = np.split(laws, STARTS[1:], axis=1)
-    table = np.einsum("ka,kb,kc,kd->abcd", *parts) / len(laws)
-    np.testing.assert_allclose(workload.of_products(laws), workload.of_histogram(table), rtol=1e-12)
+    distributions = softmax(logits, STARTS)
+    parts = np.split(distributions, STARTS[1:], axis=1)
+    table = np.einsum("ka,kb,kc,kd->abcd", *parts) / len(distributions)
+    np.testing.assert_allclose(workload.of_products(distributions), workload.of_histogram(table), rtol=1e-12)
     model = MixtureModel(SIZES, 30.0, 1, 0.0, logits)
-    np.testing.assert_allclose(workload.of_model(model), workload.of_products(laws), rtol=1e-12)
+    np.testing.assert_allclose(workload.of_model(model), workload.of_products(distributions), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 @pytest.mark.parametrize("most", [1, 20, 60])
 def test_a_mixture_is_answered_alike_in_blocks_of_any_size(name, most, monkeypatch):
-    workload, laws = QueryWorkload(SIZES, WORKLOADS[name]), np.random.default_rng(1).random((7, 11))
-    whole = workload.of_products(laws)
+    workload, distributions = QueryWorkload(SIZES, WORKLOADS[name]), np.random.default_rng(1).random((7, 11))
+    whole = workload.of_products(distributions)
     monkeypatch.setattr(queries, "BLOCK", most)
-    np.testing.assert_allclose(workload.of_products(laws), whole, rtol=1e-12)
+    np.testing.assert_allclose(workload.of_products(distributions), whole, rtol=1e-12)
 
 
 def test_what_a_large_marginal_is_answered_with_takes_no_more_memory_than_blocks(monkeypatch):
     """300^2 cells of 20 components have 14 MB; a block has 1/2 MB, and the answers 1.4 MB."""
     sizes, logits = {"a": 2, "b": 300, "c": 300}, np.random.default_rng(0).normal(size=(20, 602))
     workload, model = QueryWorkload(sizes, (("a", "b", "c"),)), MixtureModel(sizes, 1.0, 1, 0.0, logits)
-    laws = np.concatenate(list(model.products.values()), axis=1)
+    distributions = np.concatenate(list(model.products.values()), axis=1)
     for module in (queries, products):
         assert 8 * module.BLOCK <= 2**27
         monkeypatch.setattr(module, "BLOCK", 2**16)
-    for answers in (lambda: workload.of_products(laws), lambda: workload.of_model(model)):
+    for answers in (lambda: workload.of_products(distributions), lambda: workload.of_model(model)):
         tracemalloc.start()
         found = answers()
         _, peak = tracemalloc.get_traced_memory()

@@ -12,8 +12,8 @@ def test_counts_in_a_group_are_within_one_of_expectation_and_unbiased():
     rng = np.random.default_rng(5)
     weights = np.array([[3.0, 0.0, 1.5, 0.5], [0.0, 0.2, 0.0, 0.8], [0.0, 0.0, 0.0, 0.0]])
     groups = np.repeat([0, 1], [101, 37])
-    law = weights[:2] / weights[:2].sum(axis=1, keepdims=True)
-    expected = law * np.array([[101], [37]])
+    distribution = weights[:2] / weights[:2].sum(axis=1, keepdims=True)
+    expected = distribution * np.array([[101], [37]])
     sums = np.zeros((2, 4))
     for _ in range(2000):
         codes = rounded_column(weights, groups, rng)
@@ -47,11 +47,11 @@ def test_rows_have_the_marginals_of_the_model():
         i, j = names.index(clique[0]), names.index(clique[1])
         counts = np.zeros((sizes[clique[0]], sizes[clique[1]]))
         np.add.at(counts, (data[:, i], data[:, j]), 1)
-        law = answers[clique] / model.total
+        distribution = answers[clique] / model.total
         # Rounding varies no more than independent draws: each cell within 6 standard errors of 20,000 draws, and 1
         # for the rounding of the cell itself. Chance of a false alarm < 200 cells * 2e-9 = 4e-7, seed fixed.
-        assert np.all(np.abs(counts - rows * law) <= 1 + 6 * np.sqrt(rows * law * (1 - law)))
-        assert np.all(counts[law < 1e-12] == 0)
+        assert np.all(np.abs(counts - rows * distribution) <= 1 + 6 * np.sqrt(rows * distribution * (1 - distribution)))
+        assert np.all(counts[distribution < 1e-12] == 0)
 
 
 def test_rows_repeat_with_the_seed():

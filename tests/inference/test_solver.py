@@ -1,5 +1,7 @@
 """How many calibrations an estimate takes, on fixed problems: counts, which no machine's load can change."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -52,4 +54,14 @@ def test_the_bounds_notice_a_broken_scaling(monkeypatch, sigma, tolerance, warm,
     assert calibrations(sigma, tolerance, warm) > most
 
 
-# sigma, tolerance, warm start, most calibrations: a third more than they take; some 2 to 5 times with a flat scaling
+def test_only_an_update_goes_on_with_the_curvature_that_was_found_before():
+    """To the same minimum; an estimate takes the same steps whatever the model that it starts from has seen."""
+    ms = problem(100.0)
+    model = JunctionTree(tolerance=1e-3).estimate(SIZES, ms)
+    engine, bare = JunctionTree(tolerance=1e-5), replace(model, moves=())
+    updates = [engine.update(SIZES, [*ms, ms[-1]], start) for start in (model, bare)]
+    assert updates[0].iterations != updates[1].iterations
+    assert updates[0].loss == pytest.approx(updates[1].loss, rel=1e-4)
+    estimates = [engine.estimate(SIZES, ms, start) for start in (model, bare)]
+    assert estimates[0].loss == estimates[1].loss
+    assert estimates[0].iterations == estimates[1].iterations

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbench.inference.sums import Addition, Summation
+from dpbench.inference.sums import Addition, Summation, summed
 from dpbench.inference.trees import bits
 
 SHAPES = [(2, 12, 8, 2, 3, 6), (3, 1, 4, 40, 2), (5,), (1, 1), (2, 2, 2, 2, 2, 2, 2), (300, 7, 2)]
@@ -78,3 +78,14 @@ def test_logarithms_of_zero_stay_so():
     addition.attach(0b10, np.zeros(3))
     addition.fill()
     assert target.tolist() == [[-np.inf] * 3, [1.0] * 3]
+
+
+@pytest.mark.parametrize("shape", [*SHAPES, (12, 2, 30, 4), (4000, 2), (2, 3, 900), (3000, 5, 1)])
+def test_one_sum_is_that_of_numpy_whatever_the_order_in_memory(shape):
+    rng = np.random.default_rng(0)
+    for axes in [(), *(tuple(np.flatnonzero(rng.random(len(shape)) < 0.5).tolist()) for _ in range(12))]:
+        order = rng.permutation(len(shape))
+        table = rng.random([shape[i] for i in order]).transpose(np.argsort(order))
+        whole = table.copy()
+        np.testing.assert_allclose(summed(table, axes), whole.sum(axis=axes), rtol=1e-13)
+        np.testing.assert_array_equal(table, whole)

@@ -1,4 +1,4 @@
-"""DP-SGD by Opacus: the law of the native engine, and an event in the ledger before anything is drawn."""
+"""DP-SGD by Opacus: the distribution of the native engine, and an event in the ledger before anything is drawn."""
 
 import numpy as np
 import pytest

@@ -12,10 +12,11 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.inference import MarkovModel
+from dpbench.inference import JunctionTree, MarkovModel
 from dpbench.inference.mixture import MixtureModel
 from dpbench.mechanisms import aim as AIM
 from dpbench.mechanisms.aim import aim
+from dpbench.mechanisms.fitting import ENGINES
 from dpbench.privacy.accounting import gaussian_mu, spent, zcdp_rho
 from dpbench.privacy.budget import Budget
 from dpbench.releases import Marginals, SyntheticRows
@@ -122,6 +123,25 @@ def test_scores_and_releases_are_those_of_whole_tables(small_table, monkeypatch,
             assert np.array_equal(other[Marginals].tables[clique], table)
 
 
+def test_the_rounds_update_the_model_and_the_last_one_estimates_it(small_table, monkeypatch):
+    met = []
+
+    class Recording(JunctionTree):
+        def estimate(self, sizes, measurements, warm_start=None):
+            met.append(("estimate", len(measurements)))
+            return super().estimate(sizes, measurements, warm_start)
+
+        def update(self, sizes, measurements, model):
+            met.append(("update", len(measurements)))
+            return super().update(sizes, measurements, model)
+
+    monkeypatch.setitem(ENGINES, "native", Recording)
+    release = aim(small_table, Budget(1.0, DELTA), np.random.default_rng(0))
+    singles, rounds = len(small_table.domain.names), len(release.diagnostics["rounds"])
+    updates = [("update", singles + t) for t in range(1, rounds)]
+    assert met == [("estimate", singles), *updates, ("estimate", singles + rounds)]
+
+
 def test_better_budgets_answer_better(small_table):
     """Mean over 5 seeds; the errors differ by factors, so that a reversal has odds far below 1e-6."""
 
@@ -158,6 +178,7 @@ import hashlib, numpy as np
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.mechanisms.aim import aim
+from dpbench.mechanisms.fitting import ENGINES
 from dpbench.privacy.budget import Budget
 sizes = {"c": 3, "a": 4, "b": 2, "d": 5}
 domain = Domain(tuple(Attribute.categorical(name, range(size)) for name, size in sizes.items()))

@@ -211,9 +211,7 @@ def test_more_non_zero_cells_than_memory_holds_are_refused(monkeypatch):
     """45 pairs of 10,000 cells: 16 bytes for each of the cells that rows may be in, and the places of the rows."""
     table = table_of(np.random.default_rng(0).integers(0, 100, (9_000, 10)), **{f"x{i}": 100 for i in range(10)})
     monkeypatch.setenv(MEMORY, "7")
-    words = (
-        "the 55 candidate marginals have up to 8 MB of non-zero cells, the limit is 7 MB: about 47 of them would fit"
-    )
+    words = "the non-zero cells of the 55 candidate marginals may take more than the limit of 7 MB; lower the degree"
     refused(table, Budget(1.0), words, answers=False)
 
 

@@ -69,7 +69,7 @@ def test_a_query_that_no_public_row_has_bounds_the_error_from_below(small_table)
     assert made(small_table, public, workload=1).diagnostics["bound"] >= missing / 2
 
 
-def test_after_so_many_programmes_it_is_the_best_law_so_far(small_table):
+def test_after_so_many_programmes_it_is_the_best_distribution_so_far(small_table):
     public = small_table.take(np.arange(15))
     found = [made(small_table, public, programmes=k).diagnostics for k in (1, 3)]
     start = np.abs(queries_of(public).of_rows(public.codes) - queries_of(small_table).of_rows(small_table.codes)).max()
@@ -79,7 +79,7 @@ def test_after_so_many_programmes_it_is_the_best_law_so_far(small_table):
 
 
 def test_a_worse_law_takes_the_place_of_no_better_one(small_table, monkeypatch):
-    """With one query more in each programme, its solution is mostly worse than the public rows' own law."""
+    """With one query more in each programme, its solution is mostly worse than the public rows' own distribution."""
     monkeypatch.setattr(module, "ADDED", 1)
     public = small_table.take(np.arange(15))
     start = np.abs(queries_of(public).of_rows(public.codes) - queries_of(small_table).of_rows(small_table.codes)).max()

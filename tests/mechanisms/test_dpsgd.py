@@ -1,4 +1,4 @@
-"""DP-SGD: clipping, public rates, the law of both engines, its ledger, its limit, and what it refuses."""
+"""DP-SGD: clipping, public rates, the distribution of both engines, its ledger, its limit, and what it refuses."""
 
 import math
 

@@ -40,7 +40,7 @@ def test_each_step_is_that_of_the_algorithm(small_table, design, relation, repla
         gradients = -(y * expit(-y * (X @ w)))[entry.rows, None] * X[entry.rows]
         norms = np.linalg.norm(gradients, axis=1, keepdims=True)
         np.testing.assert_allclose(entry.asked, (gradients / np.maximum(1, norms / 0.8)).sum(axis=0), atol=1e-12)
-        w = w - 2.0 / (1 + 0.1 * t) * entry.told / 30
+        w = w - 2.0 / (1 + 0.1 * t) * entry.answer / 30
     np.testing.assert_allclose(made[Coefficients].values, w, rtol=1e-12)
     assert len(tape) == 40
     found = {len(entry.rows) for entry in tape}

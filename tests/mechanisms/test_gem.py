@@ -41,13 +41,13 @@ def error(table, release):
 
 def test_the_loss_of_one_round_by_hand():
     """(a = 1, b = 2) is measured as 0.5 and is (0.7 0.5 + 0.7 1) / 2 = 0.525; b = 0 is measured as 0.6 and is 0.2."""
-    laws = np.array([[0.3, 0.3], [0.7, 0.7], [0.3, 0.1], [0.2, -0.1], [0.5, 1.0]])
+    distributions = np.array([[0.3, 0.3], [0.7, 0.7], [0.3, 0.1], [0.2, -0.1], [0.5, 1.0]])
     measured = ProductQueries(QUERIES.columns(np.array([5, 6])), 5)
-    c = np.array([0.5, 0.6]) - measured.answers(measured.entries(laws))
-    value, slope = absolute_loss(measured, laws, c)
+    c = np.array([0.5, 0.6]) - measured.answers(measured.entries(distributions))
+    value, slope = absolute_loss(measured, distributions, c)
     assert value == pytest.approx((0.025 + 0.4) / 2)
-    np.testing.assert_allclose(slope[1], laws[4] / 2 / 2)  # to answer less is better
-    np.testing.assert_allclose(slope[4], laws[1] / 2 / 2)
+    np.testing.assert_allclose(slope[1], distributions[4] / 2 / 2)  # to answer less is better
+    np.testing.assert_allclose(slope[4], distributions[1] / 2 / 2)
     np.testing.assert_allclose(slope[2], -1 / 2 / 2)
 
 

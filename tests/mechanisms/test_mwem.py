@@ -102,13 +102,13 @@ def test_more_budget_gives_less_error_and_no_more_is_spent(small_table):
 
 def test_the_release_holds_pairs_rows_and_the_distribution_and_is_stored_as_it_is(small_table):
     release = made(small_table, 2.0)
-    rows, law = release[SyntheticRows].table, release[Distribution].model.law
+    rows, distribution = release[SyntheticRows].table, release[Distribution].model.distribution
     assert len(rows) == len(small_table)
     assert list(release[Marginals].tables) == list(cliques_of(small_table.domain, 2))
     for clique, table in release[Marginals].tables.items():
         assert table.sum() == pytest.approx(len(small_table))
         assert np.abs(table - rows.marginal(clique)).max() < 0.02 * len(small_table)
-    assert law.sum() == pytest.approx(1) and law.shape == (6, 3, 2, 5)
+    assert distribution.sum() == pytest.approx(1) and distribution.shape == (6, 3, 2, 5)
     data, arrays = release.to_parts()
     again = Release.from_parts(json.loads(json.dumps(data)), arrays)
     assert again.redrawn(1, np.random.default_rng(3))[SyntheticRows].table.codes.tolist() == (

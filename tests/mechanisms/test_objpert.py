@@ -1,4 +1,4 @@
-"""Objective perturbation: where theta lies, the law of its noise, its sensitivities, its ledger, and its limits."""
+"""Objective perturbation: where theta lies, its noise, its sensitivities, its ledger, and its limits."""
 
 import itertools
 import math
@@ -36,7 +36,7 @@ def solved(table: Table, design: Design, epsilon: float = 1.0, seed: int = 0, **
     """The release, where the solver ended, and the b whose objective has its minimum there."""
     with record() as tape:
         made = release(table, design, epsilon, seed, **parameters)
-    (X, y), theta = design.encode(table), tape[0].told
+    (X, y), theta = design.encode(table), tape[0].answer
     return made, theta, X.T @ (y * expit(-y * (X @ theta))) - made.diagnostics["ridge"] * theta
 
 

@@ -1,4 +1,4 @@
-"""PASS-GLM: the worst pairs of records, the law of its noise, what the rows are made to fit, and invalid input."""
+"""PASS-GLM: the worst pairs of records, its noise, what the rows are made to fit, and invalid input."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""PEP: a projection by hand, the law of most entropy, its limit without noise, and what it refuses."""
+"""PEP: a projection by hand, the distribution of most entropy, its limit without noise, and what it refuses."""
 
 import math
 
@@ -54,8 +54,8 @@ def test_the_law_is_the_one_of_most_entropy_by_the_dual_of_appendix_c1():
         return math.log(np.exp(np.tensordot(weights, indicators - answers[:, None, None], 1)).sum())
 
     weights = minimize(dual, np.zeros(4), tol=1e-12).x
-    law = np.exp(np.tensordot(weights, indicators, 1))
-    np.testing.assert_allclose(D, law / law.sum(), atol=1e-6)
+    distribution = np.exp(np.tensordot(weights, indicators, 1))
+    np.testing.assert_allclose(D, distribution / distribution.sum(), atol=1e-6)
 
 
 def test_it_ends_at_the_tolerance_and_after_so_many_projections():
@@ -69,7 +69,7 @@ def test_it_ends_at_the_tolerance_and_after_so_many_projections():
 
 
 def test_round_t_makes_so_many_times_t_projections_at_most():
-    """b = 0 and b = 1 are measured as 0.9 and 0.2, which no law answers: no round ends before."""
+    """b = 0 and b = 1 are measured as 0.9 and 0.2, which no distribution answers: no round ends before."""
     told = asked([5, 6, 7], [0.5, 0.9, 0.2])  # round 3
     start = Pep(WholeDomain(QUERIES), 1, 0.0).initial()
     for increase, made in ((1, 3), (2, 6), (9, 8), (None, 8)):

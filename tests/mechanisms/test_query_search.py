@@ -72,7 +72,7 @@ def test_the_random_search_is_paid_in_full_and_says_nothing_of_the_number_of_run
 
 
 def test_a_run_of_the_random_search_draws_what_its_alternative_says(small_table, monkeypatch):
-    """No more, and all of it, whatever the setting: else the law of the runs would depend on what is searched."""
+    """No more, and all of it, whatever the setting: else that of the runs would depend on what is searched."""
     rhos = []
 
     @wraps(pep)

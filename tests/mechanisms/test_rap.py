@@ -55,7 +55,7 @@ def test_the_loss_of_one_round_by_hand():
 
 def test_the_loss_of_one_round_of_rap_softmax_by_hand(monkeypatch):
     """(a = 1, b = 2) is measured as 0.5 and is (1/2 1/3 + 3/4 1/2) / 2 = 13/48; its slope goes through the softmax."""
-    laws = np.array([[1 / 2, 1 / 4], [1 / 2, 3 / 4], [1 / 3, 1 / 4], [1 / 3, 1 / 4], [1 / 3, 1 / 2]])
+    distributions = np.array([[1 / 2, 1 / 4], [1 / 2, 3 / 4], [1 / 3, 1 / 4], [1 / 3, 1 / 4], [1 / 3, 1 / 2]])
     looked = []
 
     def look(loss, logits, *_, **__):
@@ -63,7 +63,7 @@ def test_the_loss_of_one_round_of_rap_softmax_by_hand(monkeypatch):
         return logits, 1
 
     monkeypatch.setattr("dpbench.mechanisms.rap_softmax.adam", look)
-    RapSoftmax(QUERIES, 2, 0.1, 1, np.random.default_rng(0)).update(np.log(laws), asked([5], [0.5]))
+    RapSoftmax(QUERIES, 2, 0.1, 1, np.random.default_rng(0)).update(np.log(distributions), asked([5], [0.5]))
     value, slope = looked[0]
     assert value == pytest.approx((13 / 48 - 0.5) ** 2)
     outer = 2 * (13 / 48 - 0.5) / 2  # of each of the two components
@@ -151,8 +151,11 @@ def test_rows_have_the_answers_of_the_mixture_that_they_are_drawn_from(small_tab
     """All marginals of three attributes, of as many rows as tell them to 0.01."""
     release = made(rap_softmax, small_table, 5.0, rows=40_000)
     queries = QueryWorkload(small_table.domain.sizes, cliques_of(small_table.domain, 3))
-    law, rows = queries.of_model(release[Distribution].model), queries.of_rows(release[SyntheticRows].table.codes)
-    assert np.abs(rows - law).max() < 0.01 < np.abs(law - law.mean()).max()
+    distribution, rows = (
+        queries.of_model(release[Distribution].model),
+        queries.of_rows(release[SyntheticRows].table.codes),
+    )
+    assert np.abs(rows - distribution).max() < 0.01 < np.abs(distribution - distribution.mean()).max()
 
 
 @pytest.mark.parametrize("method", METHODS)

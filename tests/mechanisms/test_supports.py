@@ -1,4 +1,4 @@
-"""PMW-Pub and PEP-Pub: laws on public rows, by hand, in their limit, and what they refuse."""
+"""PMW-Pub and PEP-Pub: distributions on public rows, by hand, in their limit, and what they refuse."""
 
 import math
 
@@ -110,7 +110,7 @@ def test_an_option_changes_the_release_as_it_changes_the_family(method, family, 
     """From the same noise: 30 measurements of 23 queries, of which some repeat and some are negative."""
     public, cliques = small_table.take(np.arange(60)), cliques_of(small_table.domain, [["age", "work"], ["grade"]])
     held = PublicRows.of("", QueryWorkload(small_table.domain.sizes, cliques), public, "public")
-    laws = []
+    distributions = []
     for chosen in ({}, options):
         budget, settings = Budget(0.3, DELTA, "replace"), {"rounds": 30, "rows": None, "alpha": 0.5}
         expected = reweighed(
@@ -118,9 +118,9 @@ def test_an_option_changes_the_release_as_it_changes_the_family(method, family, 
             per_round=1, calibration="tight", **settings,
         )  # fmt: skip
         release = made(method, small_table, public, 0.3, 1, workload=cliques, **settings, **chosen)
-        laws.append(release[Distribution].model.law)
-        np.testing.assert_array_equal(laws[-1], expected[Distribution].model.law)
-    assert np.abs(laws[0] - laws[1]).max() > 1e-4
+        distributions.append(release[Distribution].model.distribution)
+        np.testing.assert_array_equal(distributions[-1], expected[Distribution].model.distribution)
+    assert np.abs(distributions[0] - distributions[1]).max() > 1e-4
 
 
 @pytest.mark.parametrize(("method", "bound"), [(pmw_pub, 0.006), (pep_pub, 0.003)])
@@ -137,11 +137,11 @@ def test_almost_without_noise_the_workload_is_recovered_on_rows_that_can(small_t
 def test_the_start_that_is_asked_for_is_that_of_the_release(method, small_table):
     """Almost nothing is learned from one round at a tiny epsilon."""
     public = small_table.take(np.arange(100))
-    laws = {
-        start: made(method, small_table, public, 1e-6, rounds=1, start=start)[Distribution].model.law
+    distributions = {
+        start: made(method, small_table, public, 1e-6, rounds=1, start=start)[Distribution].model.distribution
         for start in ("public", "uniform")
     }
-    assert not np.allclose(laws["public"], laws["uniform"])
+    assert not np.allclose(distributions["public"], distributions["uniform"])
 
 
 @pytest.mark.parametrize("method", METHODS)

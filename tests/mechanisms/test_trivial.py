@@ -59,8 +59,8 @@ def test_the_tree_is_the_likeliest_of_all(small_table):
             found = found * ratio.reshape([s if x in (a, b) else 1 for x, s in zip(names, found.shape, strict=True)])
         return found
 
-    def likelihood(law):
-        return float((seen[seen > 0] * np.log(law[seen > 0])).sum())
+    def likelihood(distribution):
+        return float((seen[seen > 0] * np.log(distribution[seen > 0])).sum())
 
     trees = [edges for edges in combinations(pairs(small_table.domain), 3) if connected(edges)]
     assert len(trees) == 16
@@ -110,7 +110,7 @@ def test_real_rows_are_some_of_the_rows_each_once(small_table):
 
 
 def test_public_rows_answer_by_their_own_frequencies(small_table):
-    """Only their number is the private ones'. Rows of another law answer otherwise; fewer attributes are refused."""
+    """Only their number is the private ones'. Other rows answer otherwise; fewer attributes are refused."""
     public = small_table.take(np.arange(40))
     release = public_rows(small_table, Budget(math.inf), np.random.default_rng(0), public=public)
     pair = tuple(small_table.domain.names[:2])

@@ -107,7 +107,7 @@ def test_a_target_of_many_values_is_refused(small_table, small_domain):
     release = exact_table(small_table, Budget(math.inf), np.random.default_rng(0))
     fit = Fit(np.zeros(len(reference.design.columns)))
     for metric in (auc, log_loss, accuracy):
-        with pytest.raises(ValueError, match="'grade' is not one of two levels; leave metrics of classification out"):
+        with pytest.raises(ValueError, match="'grade' does not have two levels; leave out metrics of classification"):
             metric(Evaluation(fit, release, reference))
 
 

@@ -7,10 +7,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from dpbench.commands.plugins import tiny_table
 from dpbench.data.encode import Design
 from dpbench.data.table import Split
 from dpbench.errors import ContractError
+from dpbench.grid.tiny import tiny_table
 from dpbench.mechanisms.binagg import binagg
 from dpbench.mechanisms.mst import mst
 from dpbench.mechanisms.ssp import ssp
@@ -29,7 +29,7 @@ from dpbench.releases import Coefficients, Release, SyntheticRows
     ("score", "message"),
     [
         (0.5, "not float"),
-        (Score("other", 0.5, "", "lower"), "must return a score of this name, not 'other'"),
+        (Score("other", 0.5, "", "lower"), "must return a score with this name, not 'other'"),
         (Score("mse", "0.5", "", "lower"), "must be a float, not str"),
         (Score("mse", True, "", "lower"), "must be a float, not bool"),
         (Score("mse", 0.5, "", "down"), "its direction"),
@@ -84,7 +84,7 @@ def test_the_reference_of_bins_is_the_regression_on_the_same_bins_without_noise(
     np.testing.assert_allclose(many.nonprivate.coefficients, many.fit.coefficients, atol=1e-3)
 
 
-def test_coefficients_of_a_mechanism_are_held_against_least_squares():
+def test_coefficients_of_a_mechanism_are_compared_with_least_squares():
     theta = Release(TRAIN.domain, Budget(1.0), Ledger(), (Coefficients(np.zeros(len(DESIGN.columns))),))
     reference, model = Reference(Split(TRAIN, TEST), DESIGN), partial(released_coefficients, design=DESIGN)
     for given in (model, None):

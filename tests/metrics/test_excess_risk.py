@@ -136,7 +136,7 @@ def test_a_degree_above_the_number_of_attributes_is_refused():
 def test_a_target_of_numbers_or_a_model_without_coefficients_is_refused():
     evaluation = run(table(40, 0), table(40, 1))
     numbers = Design(DOMAIN, "a")
-    with pytest.raises(ValueError, match="leave excess_risk"):
+    with pytest.raises(ValueError, match="leave out excess_risk"):
         excess_risk(replace(evaluation, reference=Reference(evaluation.reference.split, numbers)))
     with pytest.raises(ValueError, match="no coefficients; leave excess_risk out"):
         excess_risk(replace(evaluation, fit=Fit(predictor=lambda X: X[:, 0])))

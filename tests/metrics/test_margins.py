@@ -47,11 +47,11 @@ def test_by_hand(theta, inside, bins):
 
 
 def test_a_target_of_many_values_is_refused():
-    with pytest.raises(ValueError, match="'x' is not one of two levels; leave metrics of classification out"):
+    with pytest.raises(ValueError, match="'x' does not have two levels; leave out metrics of classification"):
         margins_inside(evaluation([0, 1], [0, 1], 1.0, target="x"))
 
 
-def test_a_run_stores_the_histogram_beside_the_number_and_the_report_reads_it(tmp_path, monkeypatch):
+def test_a_run_stores_the_histogram_with_the_number_and_the_report_reads_it(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     line = "dataset=adult_synth dataset.target=sex sample=smoke limits=smoke"
     line += " mechanism=[objpert] model=[released_coefficients]"

@@ -134,7 +134,7 @@ def test_the_posterior_given_all_rows_is_calibrated_and_a_shifted_one_is_not():
     assert kstest((np.array(wrong) + jitter) / 100, "uniform").pvalue < 1e-6
 
 
-def test_the_diagnostics_are_told():
+def test_the_diagnostics_are_reported():
     found = posterior.chain_r_hat(evaluated(drawn([0.0, 0.0])))
     assert 1 <= found.value < 1.01
     assert found.detail["divergences"] is None
@@ -145,8 +145,8 @@ def test_the_diagnostics_are_told():
     ("metric", "fit", "message"),
     [
         ("ks_distance", Fit(np.zeros(2)), "has no draws"),
-        ("ks_distance", drawn([0.0, 0.0], notes={}), "does not tell the family"),
-        ("posterior_mean_error", Fit(np.zeros(2)), "does not tell the family"),
+        ("ks_distance", drawn([0.0, 0.0], notes={}), "does not give the family"),
+        ("posterior_mean_error", Fit(np.zeros(2)), "does not give the family"),
         ("coverage_95", Fit(np.zeros(2)), "has no draws"),
         ("sbc_rank", Fit(np.zeros(2)), "has no draws"),
         ("chain_r_hat", Fit(np.zeros(2)), "has no chains"),
@@ -166,7 +166,7 @@ def test_counts_have_a_posterior_too():
         posterior.predictive_auc(evaluation)
 
 
-def test_a_model_without_coefficients_has_no_mean_to_be_held_against_the_posterior():
+def test_a_model_without_coefficients_has_no_mean_to_compare_with_the_posterior():
     """Beside a design of one column, its empty array would count as no error at all."""
     tree = evaluated(Fit(predictor=lambda X: X[:, 0], notes=PRIOR), features=1)
     with pytest.raises(ValueError, match="no coefficients; leave posterior_mean_error out"):

@@ -69,7 +69,7 @@ def test_large_marginals_are_left_out_and_it_is_said_where_none_is_left(small_ta
     assert found.value == pytest.approx(np.abs(train.marginal(only) / 2000 - released.marginal(only) / 1000).sum())
     with pytest.raises(UserError, match="all marginals of 2 attributes have over 1 cells"):
         queries.row_marginals_error(of_rows(train, released), degree=2, max_cells=1)
-    with pytest.raises(UserError, match="need a degree between 1 and"):
+    with pytest.raises(UserError, match="degree of marginals must be between 1 and"):
         queries.row_marginals_error(of_rows(train, released), degree=len(train.domain.names) + 1)
 
 

@@ -126,7 +126,7 @@ def test_one_feature_is_enough():
         ({"feature_scale": -1.0}, "feature_scale must be greater than 0"),
         ({"sampler": "metropolis", "step": 0.0}, "step must be greater than 0"),
         ({"draws": 0}, "draws must be greater than 0"),
-        ({"chains": 1}, "needs 2 chains at least"),
+        ({"chains": 1}, "needs at least 2 chains"),
     ],
 )
 def test_settings_out_of_range_are_named(change, message):

@@ -180,7 +180,7 @@ def test_too_few_bins_give_no_estimate(model, K):
 def test_noise_that_outweighs_the_bins_gives_no_estimate():
     exact = noiseless()
     bins = BinSums(exact.lower, exact.upper, exact.counts, exact.sums, exact.targets, exact.sums, 1.0)
-    with pytest.raises(NoEstimateError, match="less its correction is not positive definite"):
+    with pytest.raises(NoEstimateError, match="minus its correction is not positive definite"):
         bin_regression(release_of(bins), design=DESIGN)
     bin_regression_naive(release_of(bins), design=DESIGN)
 

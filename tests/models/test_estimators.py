@@ -213,5 +213,5 @@ def test_of_several_levels_the_level_is_predicted(model):
     scored = Evaluation(fit, made, Reference(Split(test, test), design))
     assert set(fit.predict(design.encode(test)[0])) == {1.0, 2.0, 3.0, 4.0}
     assert accuracy(scored).value > 0.9
-    with pytest.raises(ValueError, match="not one of two levels"):
+    with pytest.raises(ValueError, match="does not have two levels"):
         auc(scored)

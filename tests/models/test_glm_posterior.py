@@ -44,8 +44,8 @@ def test_the_gaussian_density_and_its_gradient():
     rng = np.random.default_rng(0)
     W, r, s = rng.normal(size=(4, 8)), rng.normal(size=4), rng.normal(size=4)
     C = W @ W.T
-    law = multivariate_normal(np.zeros(4), C)
-    assert float(gaussian(r, C) - gaussian(s, C)) == pytest.approx(law.logpdf(r) - law.logpdf(s))
+    distribution = multivariate_normal(np.zeros(4), C)
+    assert float(gaussian(r, C) - gaussian(s, C)) == pytest.approx(distribution.logpdf(r) - distribution.logpdf(s))
     towards = jax.grad(gaussian, argnums=(0, 1))(r, C)
     step = W @ np.diag(rng.normal(size=8)) @ W.T
     np.testing.assert_allclose(towards[0], -np.linalg.solve(C, r))
@@ -54,7 +54,7 @@ def test_the_gaussian_density_and_its_gradient():
 
 
 @pytest.mark.parametrize(("family", "d"), [("logistic", 1), ("logistic", 3), ("poisson", 2)])
-def test_the_density_is_the_prior_times_the_normal_law_of_the_noisy_statistics(family, d):
+def test_the_density_is_the_prior_times_the_normal_distribution_of_the_noisy_statistics(family, d):
     """Of two points with the same Sigma: tau = 1, no correlation, and n known."""
     rng = np.random.default_rng(1)
     data = simulated(rng, 500, 20.0, np.full(d, 0.4), np.eye(d), family)
@@ -62,11 +62,11 @@ def test_the_density_is_the_prior_times_the_normal_law_of_the_noisy_statistics(f
     for w in rng.normal(size=(2, d)):
         theta = theta_of(w, BOUND)
         mean, covariance = moments(theta, np.eye(d), family, "quadrature")
-        law = multivariate_normal(500 * mean, 500 * covariance + 400 * np.eye(len(mean)))
+        distribution = multivariate_normal(500 * mean, 500 * covariance + 400 * np.eye(len(mean)))
         prior = norm.logpdf(theta).sum() - (d + 2) / 2 * np.log(1 + w @ w / BOUND)
         point = np.concatenate([w, np.zeros(d + d * (d - 1) // 2 + 1)])
         density = float(compiled(point, *data))
-        values.append((density, law.logpdf(data[0]) + prior))
+        values.append((density, distribution.logpdf(data[0]) + prior))
     (one, wanted), (two, wanted_two) = values
     assert one - two == pytest.approx(wanted - wanted_two)
 

@@ -83,7 +83,7 @@ def test_directions_that_noise_made_negative_are_left_out():
 
 @pytest.mark.parametrize("collinear", [False, True])
 def test_the_unit_of_a_column_does_not_decide_whether_it_counts(collinear):
-    """Parkinsons has a jitter in seconds, about 1e-5, beside columns of 100: X'X from 1e-10 to 1e4 a row."""
+    """Parkinsons has a jitter in seconds, about 1e-5, and columns of 100: X'X from 1e-10 to 1e4 a row."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)) * [1e-5, 1.0, 1e3]
     if collinear:

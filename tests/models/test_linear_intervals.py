@@ -102,7 +102,7 @@ def test_jlt_without_a_ridge_covers_the_coefficients(ratio):
 
 
 def test_jlt_with_a_ridge_covers_ridge_regression_exactly_and_not_the_truth():
-    """Few projections, where Student's law differs from the normal; the table is fixed, so n is taken for infinite."""
+    """Few projections, where Student's t differs from the normal; the table is fixed, so n is treated as infinite."""
     rng = np.random.default_rng(3)
     table = simulate(500, rng)
     X, y = DESIGN.encode(table)

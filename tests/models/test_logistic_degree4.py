@@ -186,12 +186,12 @@ def test_what_is_refused(small_table, small_domain):
     table = table_of(1.0, 100)
     design = Design(DOMAIN, "y")
     release = release_of(table)
-    with pytest.raises(UserError, match=r"moments of 8 features have 0.0312 MB, the limit is 0.01 MB"):
+    with pytest.raises(UserError, match=r"moments of 8 features take 0.0312 MB, but the limit is 0.01 MB"):
         logistic_marginals_degree4(release, design=design, max_moments_mb=0.01)
     for wrong in ({"tolerance": 0.0}, {"iterations": 0}):
         with pytest.raises(UserError, match="must be greater than 0"):
             logistic_marginals_degree4(release, design=design, **wrong)
-    with pytest.raises(UserError, match=r"no marginal of \(a, b, one\); its workload must hold all 3-way ones"):
+    with pytest.raises(UserError, match=r"no marginal of \(a, b, one\); its workload must contain all 3-way ones"):
         logistic_marginals_degree4(release_of(table, list(combinations(DOMAIN.names, 2))), design=design)
     with pytest.raises(UserError, match="'grade' is numeric, of 5 bins"):
         logistic_marginals_degree4(release_of(small_table), design=Design(small_domain, "grade"))

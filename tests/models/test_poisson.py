@@ -199,7 +199,7 @@ def test_a_target_that_is_not_a_count_is_refused(target):
         (poisson_statistics, made(exact, table, design=design)),
         (poisson_rows, made(exact_table, table)),
     ]:
-        with pytest.raises(UserError, match=r"needs a target of listed whole numbers of at least 0.* 'y' is not"):
+        with pytest.raises(UserError, match=r"needs a target of listed whole numbers of at least 0.* 'y' is not one"):
             model(release, design=design)
 
 

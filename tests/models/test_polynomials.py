@@ -132,7 +132,7 @@ def test_bernstein_is_the_mean_of_the_function_at_binomial_nodes_and_iterated_it
 
 @pytest.mark.parametrize(("construction", "iterations"), [("bernstein", 0), ("minimax", 2)])
 def test_iterations_are_bernsteins(construction, iterations):
-    with pytest.raises(UserError, match="iterations are Bernstein's"):
+    with pytest.raises(UserError, match="iterations must be 1, or more for bernstein"):
         polynomial_coefficients(phi, 4, 5.0, construction, iterations)
 
 

@@ -1,4 +1,4 @@
-"""Rows to train on: those of bins, their sums and their law; and the labels of a classifier.
+"""Rows to train on: those of bins, their sums and their distribution; and the labels of a classifier.
 
 Statistical tests: seed fixed, 5 standard errors.
 """
@@ -35,7 +35,7 @@ def test_rows_add_up_to_the_released_sums():
     np.testing.assert_allclose(X[bin_of == 3, 1], S[3, 1] / 30)  # a sum without noise
 
 
-def test_release_then_rows_has_the_law_of_algorithm_3():
+def test_release_then_rows_has_the_distribution_of_algorithm_3():
     """There the c rows of a bin are independent, (s + N(0, c sd^2)) / c: 20,000 bins of equal s."""
     K, c, rng = 20_000, 4, np.random.default_rng(1)
     exact, sd = np.array([3.0, -8.0, 20.0]), np.array([2.0, 0.5, 7.0])

@@ -22,7 +22,7 @@ def sampled(rate, multiplier, count):
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.1, 2.0, 20.0, 1e4])
 @pytest.mark.parametrize("run", [(1.0, 20), (0.02, 49), (256 / 50_000, 1954), (256 / 50_000, 1)])
-def test_multipliers_spend_what_was_asked_and_no_more(run, epsilon):
+def test_multipliers_spend_the_budget_and_no_more(run, epsilon):
     rate, count = run
     multiplier = sampled_multiplier(epsilon, DELTA, rate, count)
     cost = spent(Ledger([sampled(rate, multiplier, count)]), DELTA).epsilon
@@ -33,7 +33,7 @@ def test_multipliers_spend_what_was_asked_and_no_more(run, epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("event", [Laplace("", 1.0, 1.0, 100), BatchGaussian("", 2.0, 1.0, 1000, 30, True, 100)])
-def test_the_least_multiplier_spends_what_was_asked_and_no_more(event, epsilon):
+def test_the_least_multiplier_spends_the_budget_and_no_more(event, epsilon):
     multiplier = least_multiplier(epsilon, DELTA, event)
     cost, more = (
         spent(Ledger([replace(event, multiplier=scale * multiplier)]), DELTA).epsilon for scale in (1.0, 0.999)

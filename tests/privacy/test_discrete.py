@@ -1,4 +1,4 @@
-"""Discrete noise has its law. Each statistical test uses a fixed key and is a chi-square test at level 1e-4."""
+"""The distribution of discrete noise. Each statistical test uses a fixed key: a chi-square test at level 1e-4."""
 
 from fractions import Fraction
 
@@ -47,16 +47,16 @@ def test_a_coin_has_its_probability(source, numerator, denominator):
 
 
 @pytest.mark.parametrize("scale", [2, 3, 10])
-def test_the_laws_are_those_of_the_paper(source, scale):
+def test_the_distributions_are_those_of_the_paper(source, scale):
     assert fits(discrete.laplace(source, scale, DRAWS), lambda k: np.exp(-np.abs(k) / scale))
     assert fits(discrete.gaussian(source, scale, DRAWS), lambda k: np.exp(-(k**2) / (2 * scale**2)))
 
 
 def test_at_the_largest_scale_nothing_overflows(source):
-    """Kolmogorov-Smirnov at level 1e-4 against the continuous laws, and the last bit is a fair coin."""
-    for draw, law in ((discrete.laplace, "laplace"), (discrete.gaussian, "norm")):
+    """Kolmogorov-Smirnov at level 1e-4 against the continuous distributions, and the last bit is a fair coin."""
+    for draw, distribution in ((discrete.laplace, "laplace"), (discrete.gaussian, "norm")):
         values = draw(source, LARGEST_SCALE, DRAWS)
-        assert stats.kstest(values / LARGEST_SCALE, law).pvalue > 1e-4
+        assert stats.kstest(values / LARGEST_SCALE, distribution).pvalue > 1e-4
         assert stats.binomtest(int((values % 2).sum()), DRAWS).pvalue > 1e-4
     for scale in (1, LARGEST_SCALE + 1):
         with pytest.raises(ValueError, match="a scale of 2 to"):

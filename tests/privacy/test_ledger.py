@@ -8,6 +8,7 @@ import pytest
 
 from dpbench.privacy.accounting import gaussian_epsilon, spent, zcdp_epsilon
 from dpbench.privacy.batches import BatchGaussian
+from dpbench.privacy.discrete_values import DiscreteGaussian
 from dpbench.privacy.events import (
     ZCDP,
     Claimed,
@@ -20,7 +21,6 @@ from dpbench.privacy.events import (
     PureDP,
 )
 from dpbench.privacy.ledger import EVENTS, Ledger
-from dpbench.privacy.on_grid import DiscreteGaussian
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.pure import pure_epsilon
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve
@@ -101,7 +101,7 @@ def test_rounding_does_not_close_a_filter_and_anything_more_does():
         filtered("mu", 1.0, third, third, gaussian(math.sqrt(3) * (1 - 1e-8)))
 
 
-def test_what_is_spent_under_a_filter_is_its_guarantee_and_what_was_drawn_stands_beside():
+def test_what_is_spent_under_a_filter_is_its_guarantee_and_what_was_drawn_is_reported():
     for ledger in (filtered("mu", 1.0, gaussian(2.0)), filtered("mu", 1.0)):
         cost = spent(ledger, 1e-5)
         assert (cost.epsilon, cost.mu, cost.rho) == (gaussian_epsilon(1.0, 1e-5), 1.0, 0.5)
@@ -128,5 +128,5 @@ def test_a_filter_is_opened_once_with_a_limit_that_means_something():
         with pytest.raises(ValueError, match="positive, finite limit on mu or rho"):
             Ledger().open_filter(unit, limit)
     for ledger in (filtered("mu", 1.0), Ledger([gaussian(1.0)])):
-        with pytest.raises(ValueError, match="once, and before the first draw"):
+        with pytest.raises(ValueError, match="only once, before the first draw"):
             ledger.open_filter("mu", 1.0)

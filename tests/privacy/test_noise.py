@@ -1,4 +1,4 @@
-"""Noise has the law that the ledger says. Each statistical test uses a fixed seed and states its error rate."""
+"""Noise has the distribution in the ledger. Each statistical test uses a fixed seed and states its error rate."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ def rng():
 
 
 @pytest.mark.parametrize(
-    ("draw", "law"),
+    ("draw", "distribution"),
     [(noise.gaussian, stats.norm(3, 6)), (noise.laplace, stats.laplace(3, 6))],
 )
-def test_additive_noise_has_its_scale(rng, draw, law):
+def test_additive_noise_has_its_scale(rng, draw, distribution):
     """Kolmogorov-Smirnov at level 1e-4."""
     ledger = Ledger()
     values = draw(rng, ledger, np.full(DRAWS, 3.0), sensitivity=2.0, multiplier=3.0, label="x")
-    assert stats.kstest(values, law.cdf).pvalue > 1e-4
+    assert stats.kstest(values, distribution.cdf).pvalue > 1e-4
     assert [(event.sensitivity, event.multiplier) for event in ledger.events] == [(2.0, 3.0)]
 
 
@@ -40,8 +40,8 @@ def test_a_tree_an_objective_and_steps_have_the_scale_of_their_event(rng):
         "steps": next(noise.sampled_gaussian(rng, Ledger(), 5, lambda rows: value, rate=0.5, count=1, **scale)),
     }
     for name, values in drawn.items():
-        law = stats.laplace(3, 6) if name == "tree" else stats.norm(3, 6)
-        assert stats.kstest(values, law.cdf).pvalue > 1e-4, name
+        distribution = stats.laplace(3, 6) if name == "tree" else stats.norm(3, 6)
+        assert stats.kstest(values, distribution.cdf).pvalue > 1e-4, name
 
 
 def test_exponential_mechanism_has_its_weights(rng):
@@ -81,11 +81,11 @@ def test_several_exponential_mechanisms_are_that_many_in_a_row(rng, replacement)
     ]
     assert ledger.events[0].to_dict() | settings == ledger.events[0].to_dict() | {"count": 2}
     weights = np.exp(epsilon * scores / (2 * sensitivity))
-    law = np.outer(weights, weights) / weights.sum()
+    distribution = np.outer(weights, weights) / weights.sum()
     if not replacement:
-        np.fill_diagonal(law, 0)
-        law /= law.sum(axis=1, keepdims=True) / weights[:, None]
-    expected, found = DRAWS * law.ravel() / weights.sum(), np.bincount(np.array(pairs) @ [3, 1], minlength=9)
+        np.fill_diagonal(distribution, 0)
+        distribution /= distribution.sum(axis=1, keepdims=True) / weights[:, None]
+    expected, found = DRAWS * distribution.ravel() / weights.sum(), np.bincount(np.array(pairs) @ [3, 1], minlength=9)
     assert stats.chisquare(found[expected > 0], expected[expected > 0]).pvalue > 1e-4
     assert not found[expected == 0].any()
 
@@ -115,7 +115,7 @@ def test_nothing_else_in_the_project_draws_noise():
         assert not [call for call in drawing if call in text], path.name
 
 
-def test_samples_and_noise_have_the_law_that_the_ledger_says():
+def test_samples_and_noise_have_the_distribution_that_the_ledger_says():
     """Binomial sizes, rows in equal parts, normal noise: chi-square and Kolmogorov-Smirnov at level 1e-4 each."""
     ledger, n, steps, rate = Ledger(), 12, 20_000, 0.3
     samples = []

@@ -1,4 +1,4 @@
-"""The cost of objective perturbation, audited where the law of theta is known exactly: logistic loss, one dimension.
+"""The cost of objective perturbation, audited where theta's distribution is known: logistic loss, one dimension.
 
 A table is a list of (u, count): `count` records with y x = u. Theta solves b(theta) = b, where b ~ N(0, sigma^2) and
 

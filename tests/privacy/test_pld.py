@@ -1,4 +1,4 @@
-"""Sampled Gaussians and what stands beside them: their cost against dp-accounting."""
+"""Sampled Gaussians with other events: their cost compared with dp-accounting."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Steps that are eps-DP as a whole beside Gaussian ones, and claims that nobody can check."""
+"""Steps that are eps-DP in total, composed with Gaussian ones, and claims that nobody can check."""
 
 import math
 
@@ -99,7 +99,7 @@ def test_permute_and_flip_has_no_bounded_range():
     assert event.mu == pure_mu(epsilon) > ExponentialMechanism("selection", 1.0, epsilon).mu
 
 
-def test_selections_beside_gaussians_are_cheapest_by_gaussian_dp_where_these_dominate():
+def test_selections_with_gaussians_are_cheapest_by_gaussian_dp_where_these_dominate():
     gaussian, selection = Gaussian("x", 1.0, 10.0, count=9), ExponentialMechanism("s", 1.0, 2 / 40.0, count=9)
     cost = spent(Ledger([gaussian, selection]), DELTA)
     assert cost.mu == pytest.approx(math.sqrt(9 / 100 + 9 * pure_mu(1 / 40) ** 2), rel=1e-12)

@@ -1,4 +1,4 @@
-"""A random search: its cost by hand and by dp-accounting, the law of K, what its ledger does not say; and curves."""
+"""A random search: its cost by hand and by dp-accounting, the distribution of K, its ledger; and curves."""
 
 import json
 import math
@@ -63,7 +63,7 @@ def test_a_run_costs_what_the_dearest_alternative_does_and_a_search_more_than_a_
 
 
 @pytest.mark.parametrize(("eta", "gamma"), [*LAWS, (-0.5, 0.1)])
-def test_the_number_of_runs_has_its_law(eta, gamma):
+def test_the_number_of_runs_has_its_distribution(eta, gamma):
     """Chi-square at level 1e-4 against Definition 1; the mean within 5 standard errors (error rate below 1e-6)."""
     search, draws = RandomSearch("s", eta, gamma, ()), 20_000
     rng = np.random.default_rng(7)
@@ -80,7 +80,7 @@ def test_the_number_of_runs_has_its_law(eta, gamma):
     assert abs(ks.mean() - search.mean) < 5 * ks.std() / math.sqrt(draws)
 
 
-def test_the_ledger_holds_the_law_before_k_is_drawn_and_never_k():
+def test_the_ledger_holds_the_distribution_before_k_is_drawn_and_never_k():
     search = RandomSearch("s", 1.0, 0.1, ((gaussian(5.0), gaussian(50.0)), (gaussian(2.0, 30, 0.1),)))
     ledgers = [Ledger(), Ledger()]
     ks = [number_of_runs(np.random.default_rng(seed), ledger, search) for seed, ledger in enumerate(ledgers)]
@@ -89,31 +89,31 @@ def test_the_ledger_holds_the_law_before_k_is_drawn_and_never_k():
     assert Ledger.from_list(json.loads(json.dumps(ledgers[0].to_list()))).events == (search,)
 
 
-def test_a_run_that_is_zcdp_as_a_whole_costs_what_gaussian_noise_of_its_rho_does():
+def test_a_run_that_is_zcdp_in_total_costs_what_gaussian_noise_of_its_rho_does():
     whole, noise = ((ZCDP("run", 0.5 / 9.0**2), gaussian(30.0)),), ((gaussian(9.0), gaussian(30.0)),)
     costs = [spent(Ledger([RandomSearch("s", 1.0, 0.1, runs)]), DELTA).epsilon for runs in (whole, noise)]
     assert costs[0] == pytest.approx(costs[1], rel=1e-12)
 
 
 def test_a_search_over_runs_of_another_kind_cannot_be_made():
-    with pytest.raises(ValueError, match="a run is Gaussian noise, or zCDP as a whole"):
+    with pytest.raises(ValueError, match="a run must be Gaussian noise, or zCDP in total"):
         RandomSearch("s", 1.0, 0.1, ((Exact("x"),),))
 
 
-def test_a_search_beside_other_events_has_no_known_cost():
+def test_a_search_among_other_events_has_no_known_cost():
     with pytest.raises(ValueError, match="cannot be composed"):
         spent(Ledger([gaussian(5.0), RandomSearch("s", 1.0, 0.1, ((gaussian(5.0),),))]), DELTA)
 
 
-@pytest.mark.parametrize("law", [(-1.0, 0.1), (0.0, 0.0), (0.0, 1.0)])
-def test_a_law_out_of_range_cannot_be_made(law):
+@pytest.mark.parametrize("distribution", [(-1.0, 0.1), (0.0, 0.0), (0.0, 1.0)])
+def test_a_distribution_out_of_range_cannot_be_made(distribution):
     with pytest.raises(ValueError, match="gamma"):
-        RandomSearch("s", *law, ())
+        RandomSearch("s", *distribution, ())
 
 
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 8.0])
 @pytest.mark.parametrize(("eta", "gamma"), LAWS)
-def test_multipliers_spend_what_was_asked_and_no_more(epsilon, eta, gamma):
+def test_multipliers_spend_the_budget_and_no_more(epsilon, eta, gamma):
     plans = ((1.0, 10), (0.02, 49), (256 / 50_000, 1954))
     steps, score = search_multipliers(epsilon, DELTA, plans, eta=eta, gamma=gamma, score_share=0.1)
     alternatives = tuple(

@@ -1,7 +1,7 @@
 """Sensitivities against every pair of records of small domains, and a search among the records of larger ones."""
 
 import math
-from itertools import accumulate, product
+from itertools import accumulate, combinations, product
 
 import numpy as np
 import pytest
@@ -10,12 +10,15 @@ from scipy.optimize import minimize
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
+from dpbench.inference.residuals import centred
+from dpbench.privacy import sensitivity
 from dpbench.privacy.sensitivity import (
     of_cross,
     of_gram,
     of_least_eigenvalue,
     of_marginal,
     of_monomials,
+    of_residuals,
     of_square,
     of_triangle,
 )
@@ -227,3 +230,45 @@ def test_the_papers_poisson_lemma_is_exceeded_where_noise_scales_differ_much():
     one, two = monomials(x, 1.0, [1, 1e-9], [1e-9, 1]), monomials(-x, 0.0, [1, 1e-9], [1e-9, 1])
     assert np.sum((one - two) ** 2) == pytest.approx(5.0)
     assert of_monomials(1.0, [1, 1e-9], "replace", times_y=[1e-9, 1], largest=1.0) ** 2 == pytest.approx(5.0)
+
+
+def residuals_of_records(sizes, weights):
+    """The weighted residuals of every record of a domain, one a row."""
+    found = []
+    for record in product(*map(range, sizes.values())):
+        table = np.zeros(tuple(sizes.values()))
+        table[record] = 1
+        parts = [
+            w * centred(table.sum(axis=tuple(i for i, name in enumerate(sizes) if name not in r)))
+            for r, w in weights.items()
+        ]
+        found.append(np.concatenate([part.ravel() for part in parts]))
+    return np.array(found)
+
+
+@pytest.mark.parametrize(
+    "sizes", [{"a": 2, "b": 3, "c": 4}, {"a": 2, "b": 2, "c": 2, "d": 2}, {"a": 3, "b": 1, "c": 2}]
+)
+@pytest.mark.parametrize("degree", [1, 2, 3])
+@pytest.mark.parametrize("total", [True, False])
+def test_of_residuals_is_that_of_the_worst_of_all_pairs_of_records(monkeypatch, sizes, degree, total):
+    rng = np.random.default_rng(degree)
+    cliques = [r for k in range(0 if total else 1, degree + 1) for r in combinations(sizes, k)]
+    weights = {r: float(rng.uniform(0.5, 3)) for r in cliques}
+    rows = residuals_of_records(sizes, weights)
+    apart = max(np.linalg.norm(one - two) for one, two in product(rows, rows))
+    assert of_residuals(sizes, weights, "add_remove") == pytest.approx(np.linalg.norm(rows, axis=1).max())
+    assert of_residuals(sizes, weights, "replace") == pytest.approx(apart)
+    monkeypatch.setattr(sensitivity, "MOST_EXACT", 0)  # as of many attributes: a bound
+    bound = of_residuals(sizes, weights, "replace")
+    assert apart * (1 - 1e-9) <= bound <= 1.3 * apart
+
+
+def test_of_residuals_of_many_attributes_is_a_bound_that_takes_seconds():
+    """Of 40 binary attributes in pairs: 780 pairs, in which no two records can differ most all at once."""
+    sizes = {f"x{i}": 2 for i in range(40)}
+    weights = {r: 1.0 for k in range(1, 3) for r in combinations(sizes, k)}
+    found = of_residuals(sizes, weights, "replace") ** 2
+    # Of two records that differ in k attributes the squared distance is 2 k + k (40 - k).
+    exact = max(2 * k + k * (40 - k) for k in range(41))
+    assert exact <= found <= 2.1 * exact

@@ -79,8 +79,8 @@ def run(name, value, seed=7):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_draws_are_those_of_the_stored_results(name):
     """Releases that are stored were drawn so: who changes this changes all of them."""
-    told, following, _ = run(name, [1.0, 2.0])
-    assert np.ravel(told) == pytest.approx(np.array(DRAWN[name][0]), rel=1e-12)
+    answered, following, _ = run(name, [1.0, 2.0])
+    assert np.ravel(answered) == pytest.approx(np.array(DRAWN[name][0]), rel=1e-12)
     assert following == DRAWN[name][1]
 
 
@@ -135,12 +135,12 @@ def test_a_sample_is_replayed_less_the_rows_that_are_gone_and_with_those_that_we
     assert any(row >= 5 for rows in first for row in rows)
 
 
-def test_what_was_told_and_asked_stays_when_the_mechanism_writes_over_it():
+def test_answers_and_queries_stay_when_the_mechanism_writes_over_it():
     value = np.array([1.0, 2.0])
     with record() as tape:
-        told = noise.gaussian(np.random.default_rng(0), Ledger(), value, **SCALE)
-        kept = told.copy()
-        told += 100
+        answered = noise.gaussian(np.random.default_rng(0), Ledger(), value, **SCALE)
+        kept = answered.copy()
+        answered += 100
         value += 100
     assert tape[0].asked.tolist() == [1.0, 2.0]
     with replay(tape):
@@ -153,9 +153,9 @@ def test_what_was_told_and_asked_stays_when_the_mechanism_writes_over_it():
 @pytest.mark.parametrize(
     ("value", "change", "message"),
     [
-        ([1.0, 2.0, 3.0], {}, r"'x' had the shape \(2,\), and now it has \(3,\)"),
-        ([1.0, 2.0], {"sensitivity": 2.5}, "sensitivity=2.0, .* was recorded, and now it is .*sensitivity=2.5"),
-        ([1.0, 2.0], {"label": "y"}, "was recorded, and now it is"),
+        ([1.0, 2.0, 3.0], {}, r"'x' had the shape \(2,\), but now it has \(3,\)"),
+        ([1.0, 2.0], {"sensitivity": 2.5}, "sensitivity=2.0, .* was recorded, but now it is .*sensitivity=2.5"),
+        ([1.0, 2.0], {"label": "y"}, "was recorded, but now it is"),
     ],
 )
 def test_another_question_than_the_recorded_one_is_refused(value, change, message):

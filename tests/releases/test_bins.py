@@ -5,11 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpbench.commands.plugins import tiny_table
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError
+from dpbench.grid.tiny import tiny_table
 from dpbench.mechanisms.binagg import binagg
 from dpbench.privacy.budget import Budget
 from dpbench.releases import BinSums

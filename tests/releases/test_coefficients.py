@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpbench.commands.plugins import tiny_table
 from dpbench.errors import ContractError
+from dpbench.grid.tiny import tiny_table
 from dpbench.releases import Coefficients
 
 DOMAIN = tiny_table().domain

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from dpbench.commands.plugins import tiny_table
 from dpbench.errors import ContractError
+from dpbench.grid.tiny import tiny_table
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.exact import exact_table
+from dpbench.mechanisms.gaussian_marginals import gaussian_marginals
 from dpbench.mechanisms.mst import mst
 from dpbench.mechanisms.mwem_pgm import mwem_pgm
 from dpbench.privacy.budget import Budget
@@ -16,7 +17,7 @@ from dpbench.releases import Marginals, Release
 TABLE = tiny_table()
 
 
-@pytest.mark.parametrize("mechanism", [aim, mst, mwem_pgm])
+@pytest.mark.parametrize("mechanism", [aim, mst, mwem_pgm, gaussian_marginals])
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 def test_the_noise_of_the_measured_cliques_is_that_of_the_ledger(mechanism, relation):
     made = mechanism(TABLE, Budget(1.0, 1e-5, relation), np.random.default_rng(0), iterations=50)
@@ -37,6 +38,9 @@ def test_order_cliques_and_noise_are_stored():
     back = Marginals.from_parts(TABLE.domain, *part.to_parts())
     assert list(back.tables) == list(tables)
     assert back.noise == part.noise
+    assert not back.of_residuals
+    residuals = Marginals(tables, part.noise, of_residuals=True)
+    assert Marginals.from_parts(TABLE.domain, *residuals.to_parts()).of_residuals
     assert all(np.array_equal(back.tables[clique], tables[clique]) for clique in tables)
 
 
@@ -51,6 +55,10 @@ def test_order_cliques_and_noise_are_stored():
 def test_cliques_must_be_of_the_domain_and_noise_a_number(part, message):
     with pytest.raises(ContractError, match=message):
         part.check(TABLE.domain)
+
+
+def test_a_large_workload_may_have_noise_of_any_length():
+    Marginals({}, tuple((("age", "sex", "work"), 1.0) for _ in range(20_000))).check(TABLE.domain)
 
 
 def test_releases_of_other_cliques_have_another_outline():

@@ -44,7 +44,7 @@ def test_it_passes_its_check(folder, capsys):
     assert main(["check", "mechanism=independent", "--config-dir", str(folder)]) == 0, capsys.readouterr().out
 
 
-def test_its_rows_are_drawn_several_times_and_its_fits_are_held_against_the_same_model_without_noise(folder):
+def test_its_rows_are_drawn_several_times_and_its_fits_are_compared_with_the_same_model_without_noise(folder):
     """Regression on rows and on marginals: without noise they are the same least squares."""
     line = [
         *("run", "dataset=adult_synth", "limits=smoke", "sample=smoke", "mechanism=[independent]", "epsilon=[1]"),

@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpbench.commands.plugins import tiny_table
 from dpbench.data.encode import Design
+from dpbench.grid.tiny import tiny_table
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Part, Release, check_release

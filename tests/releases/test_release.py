@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from dpbench.commands.plugins import tiny_table
 from dpbench.data.encode import Design, pairs
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, UserError
+from dpbench.grid.tiny import tiny_table
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.binagg import binagg
 from dpbench.mechanisms.exact import exact, exact_table
@@ -89,13 +89,13 @@ def holding(part):
         (Carrier(**vars(RELEASE)), "test_release.Carrier"),
         (replace(RELEASE, parts=()), "must hold statistics; it holds none"),
         (replace(RELEASE, domain=tiny_table(labels=True).domain), "domain"),
-        (replace(RELEASE, budget=Budget(100.0)), "the budget of the release must be the one asked for"),
+        (replace(RELEASE, budget=Budget(100.0)), "the budget of the release must be the requested one"),
         (replace(RELEASE, budget=Budget(1.0, relation="replace")), "the budget of the release"),
         (replace(RELEASE, ledger=[]), "must be a Ledger"),
         (replace(RELEASE, diagnostics={"a": np.zeros(3)}), "numpy.ndarray"),
         (replace(RELEASE, diagnostics={"a": np.int64(3)}), "numpy.int64"),
         (replace(RELEASE, diagnostics={"a": float("nan")}), "float nan"),
-        (replace(RELEASE, diagnostics={"a": [1] * 10**6}), "must be small"),
+        (replace(RELEASE, diagnostics={"a": [1] * 10**6}), "must have at most"),
         (replace(RELEASE, diagnostics={1: 2}), "the key 1"),
         (holding(replace(STATISTICS, xtx=np.eye(3))), "X'X of the release must have the shape (2, 2)"),
         (holding(Extended(**vars(STATISTICS))), "must be one of SufficientStatistics, Marginals, "),
@@ -138,7 +138,7 @@ def made_by(mechanism, table, **settings):
     ("mechanism", "settings"),
     [(aim, {}), (aim, {"engine": "mixture", "components": 5}), (mst, {}), (mst, {"rows": 70}), (mwem_pgm, {})],
 )
-def test_fresh_rows_have_the_law_of_the_first_and_are_as_many(mechanism, settings):
+def test_fresh_rows_have_the_distribution_of_the_first_and_are_as_many(mechanism, settings):
     made = made_by(mechanism, tiny_table(), **settings)
     first, n = made[SyntheticRows].table, len(made[SyntheticRows].table)
     assert made.redrawn(0, np.random.default_rng(1)) is made
@@ -166,7 +166,7 @@ def test_the_rows_of_bins_are_drawn_by_the_model_and_others_are_not_drawn_again(
     bins = binagg(table, Budget(5.0, 1e-5), rng, design=Design(table.domain, "y"))
     assert bins.redrawn(3, rng) is bins
     for release in (RELEASE, exact_table(table, Budget(math.inf), rng)):
-        with pytest.raises(UserError, match="has several sets of synthetic rows"):
+        with pytest.raises(UserError, match="can give several sets of synthetic rows"):
             release.redrawn(1, rng)
 
 

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from dpbench.commands.plugins import tiny_table
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import ContractError
+from dpbench.grid.tiny import tiny_table
 from dpbench.releases import SyntheticRows
 
 

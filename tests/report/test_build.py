@@ -3,6 +3,7 @@ import random
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,21 +12,26 @@ from dpbench.config import compose
 from dpbench.config.reports import checked_report
 from dpbench.errors import UserError
 from dpbench.report.build import build_report, draw_table
-from dpbench.report.export import write_export
+from dpbench.report.export_file import write_export
+from dpbench.report.figures.style import save_figure
 from dpbench.report.frames.results import Results
 from dpbench.targets import use_folder
 
 from .made_up import LABELS, REPORT, make_grid, make_trial
 
+WITH_PDF = partial(save_figure, pdf=True)
 CHILD = """
 import sys
+from functools import partial
 from pathlib import Path
 from dpbench.config import compose
 from dpbench.report.build import build_report
-from dpbench.report.export import load_export
+from dpbench.report.export_file import load_export
+from dpbench.report.figures.style import save_figure
 from dpbench.report.frames.results import Results
 trials = [trial for cell in load_export(Path(sys.argv[1])) for trial in cell.trials]
-build_report(Results(compose(["experiment=quickstart"]), trials, ["limits: smoke"]), Path(sys.argv[2]))
+results = Results(compose(["experiment=quickstart"]), trials, ["limits: smoke"])
+build_report(results, Path(sys.argv[2]), partial(save_figure, pdf=True))
 """
 
 
@@ -51,8 +57,8 @@ def contents(folder):
 def test_the_same_trials_give_the_same_bytes(quickstart, tmp_path):
     trials = make_grid()
     shuffled = random.Random(3).sample(trials, len(trials))
-    paths = build_report(Results(quickstart, trials, ["limits: smoke"]), tmp_path / "a")
-    build_report(Results(quickstart, shuffled, ["limits: smoke"]), tmp_path / "b")
+    paths = build_report(Results(quickstart, trials, ["limits: smoke"]), tmp_path / "a", WITH_PDF)
+    build_report(Results(quickstart, shuffled, ["limits: smoke"]), tmp_path / "b", WITH_PDF)
     seed = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[2])}
     command = [sys.executable, "-c", CHILD, str(write_export(trials, tmp_path)), str(tmp_path / "c")]
@@ -68,14 +74,14 @@ def test_the_same_trials_give_the_same_bytes(quickstart, tmp_path):
 def test_files_of_a_report(results, tmp_path):
     names = [str(path.relative_to(tmp_path)) for path in build_report(results(make_grid()), tmp_path)]
     assert names == [
-        *(f"figures/mse.{suffix}" for suffix in ("pdf", "png", "csv")),
+        *(f"figures/mse.{suffix}" for suffix in ("png", "csv")),
         *(f"tables/quickstart.{suffix}" for suffix in ("csv", "md", "tex")),
         "tables/quickstart_runs.md",
     ]
 
 
 def test_figures_carry_no_date(results, tmp_path):
-    build_report(results([make_trial()]), tmp_path)
+    build_report(results([make_trial()]), tmp_path, WITH_PDF)
     assert b"CreationDate" not in (tmp_path / "figures/mse.pdf").read_bytes()
     assert b"matplotlib" not in (tmp_path / "figures/mse.png").read_bytes().lower()
 
@@ -99,7 +105,7 @@ def test_a_table_that_is_asked_for_stands_in_place_of_that_of_all_metrics(result
     assert tables == ["mse.csv", "mse.md", "mse.tex", "quickstart_runs.md"]
 
 
-def test_a_table_tells_the_notes_and_is_not_written_without_trials(results, tmp_path):
+def test_a_table_has_the_notes_and_is_not_written_without_trials(results, tmp_path):
     spec = {"name": "t", "kind": "comparison_table", "title": "T", "metric": "mse"}
     paths = draw_table([results([make_trial()])], LABELS, spec, tmp_path, ["limits: smoke"])
     assert [path.name for path in paths] == ["t.csv", "t.md", "t.tex"]

@@ -1,11 +1,11 @@
-"""What stands below a figure: what was run, and whatever a reader must not overlook."""
+"""The footnotes of a figure: what was run, and all cautions for a reader."""
 
 import math
 from dataclasses import replace
 
 import pytest
 
-from dpbench.report.export import Exported, load_export, write_export
+from dpbench.report.export_file import Exported, load_export, write_export
 from dpbench.report.footnotes import as_text, footnotes, sweep_footnotes
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.series import series_of
@@ -13,19 +13,19 @@ from dpbench.report.frames.series import series_of
 from .made_up import LABELS, draw, footnote, make_grid, make_trial
 
 
-def told(trials, make=footnotes, **changes):
+def reported(trials, make=footnotes, **changes):
     """The footnotes of the rows of one metric."""
     frame = trial_frame(trials)
     rows = frame[frame["metric"] == "mse"]
     return make(rows, series_of(frame, LABELS), **changes)
 
 
-def test_footnote_tells_data_failures_overspending_and_notes():
+def test_footnote_reports_data_failures_overspending_and_notes():
     text = footnote(draw(make_grid(), notes="limits: smoke")[0])
     assert "adult: up to 50,000 training and 1,000 test rows. δ = 1e-05." in text
     assert "5 repetitions" in text
     assert "DD-SSP 2 of 5 at ε = 2" in text
-    assert "Spent ε exceeds the asked ε: SSP (paper) 0.08 at ε = 0.05" in text
+    assert "Spent ε exceeds the target ε: SSP (paper) 0.08 at ε = 0.05" in text
     assert "limits: smoke" in text
 
 
@@ -36,15 +36,15 @@ def test_footnote_names_the_data_set_where_they_differ():
     assert "AdaSSP 1 of 1 at ε = 0.1 on adult." in text
 
 
-def test_footnote_tells_nonprivate_inputs():
+def test_footnote_reports_nonprivate_inputs():
     used = replace(make_trial("adassp", epsilon=1.0), nonprivate_inputs=("bounds",))
-    assert "Non-private inputs: bounds (AdaSSP)" in told([make_trial(epsilon=0.1), used])
+    assert "Non-private inputs: bounds (AdaSSP)" in reported([make_trial(epsilon=0.1), used])
 
 
 def test_a_semicolon_does_not_divide_an_input():
     equal = "3 of 9 public rows equal a private row; 2 of 9 private rows equal another one"
     used = replace(make_trial("adassp"), nonprivate_inputs=(equal,))
-    assert f"Non-private inputs: {equal} (AdaSSP)" in told([make_trial(), used])
+    assert f"Non-private inputs: {equal} (AdaSSP)" in reported([make_trial(), used])
 
 
 def test_footnote_groups_data_sets_and_what_was_taken_from_them():
@@ -64,30 +64,30 @@ def test_inputs_that_differ_in_their_numbers_alone_are_one_with_their_range():
         for k, (name, count) in enumerate(counts)
     ]
     inputs = "Non-private inputs: 495 to 1,474 of 3,000 public rows (SSP); 495 of 3,000 public rows (AdaSSP)"
-    assert inputs in told(trials)
+    assert inputs in reported(trials)
 
 
-def test_nothing_is_told_of_what_did_not_happen():
+def test_nothing_is_reported_of_what_did_not_happen():
     trials = [make_trial(repetition=place) for place in range(2)]
-    assert told(trials) == [
+    assert reported(trials) == [
         "adult: up to 50,000 training and 1,000 test rows", "δ = 1e-05", "Neighbours: add/remove",
         "Mean ± standard error of 2 repetitions",
     ]  # fmt: skip
-    assert told(trials, notes="limits: smoke")[-1] == "limits: smoke"
+    assert reported(trials, notes="limits: smoke")[-1] == "limits: smoke"
 
 
 def test_without_a_private_method_there_is_no_delta_and_no_neighbour():
-    said = told([make_trial("exact", epsilon=math.inf)])
+    said = reported([make_trial("exact", epsilon=math.inf)])
     assert said == ["adult: up to 50,000 training and 1,000 test rows", "Mean ± standard error of 1 repetition"]
 
 
 @pytest.mark.parametrize(("spent", "over"), [(0.1, False), (0.10009, False), (0.1002, True)])
-def test_overspending_is_told_beyond_the_rounding_of_accountants(spent, over):
-    said = as_text(told([make_trial(spent=spent)]))
-    assert ("Spent ε exceeds the asked ε: SSP 0.1 at ε = 0.1." in said) == over
+def test_overspending_is_reported_beyond_the_rounding_of_accountants(spent, over):
+    said = as_text(reported([make_trial(spent=spent)]))
+    assert ("Spent ε exceeds the target ε: SSP 0.1 at ε = 0.1." in said) == over
 
 
-def test_a_sweep_tells_ranges_in_place_of_lists_and_counts_what_is_lost():
+def test_a_sweep_reports_ranges_in_place_of_lists_and_counts_what_is_lost():
     trials = [make_trial(rows=n, delta=1 / n, epsilon=3.0, spent=3.0) for n in (100, 1000)]
     trials += [make_trial(calibration="paper", rows=n, delta=1 / n, epsilon=3.0, spent=6.0) for n in (100, 1000)]
     trials += [
@@ -96,18 +96,18 @@ def test_a_sweep_tells_ranges_in_place_of_lists_and_counts_what_is_lost():
         )
         for place in range(3)
     ]
-    assert told(trials, sweep_footnotes) == [
+    assert reported(trials, sweep_footnotes) == [
         "100 to 1000 training rows at most, 1,000 test rows",
         "ε = 3, δ = 0.001 to 0.01",
         "1 to 3 repetitions",  # of a method on a data set
         "No value (failed, no estimate or not finite): DD-SSP 2 of 3",
-        "Spent ε exceeds the asked ε: SSP (paper) by up to 2 times",
+        "Spent ε exceeds the target ε: SSP (paper) by up to 2 times",
     ]
 
 
 def test_a_sweep_counts_scores_that_are_not_finite_as_lost():
     trials = [make_trial(repetition=place, mse=None if place else 0.1) for place in range(3)]
-    assert "No value (failed, no estimate or not finite): SSP 2 of 3" in told(trials, sweep_footnotes)
+    assert "No value (failed, no estimate or not finite): SSP 2 of 3" in reported(trials, sweep_footnotes)
 
 
 def test_sentences_become_one_paragraph():
@@ -116,27 +116,27 @@ def test_sentences_become_one_paragraph():
 
 def test_footnotes_say_that_a_mechanism_saw_the_rows_of_its_test():
     trials = [make_trial(), make_trial(dataset="taxi", protocol="authors")]
-    assert "adult: up to 50,000 training and 1,000 test rows" in told(trials)
-    leaked = "1,000 test rows, which the mechanism saw too (protocol: authors)"
-    assert f"taxi: up to 50,000 training and {leaked}" in told(trials)
-    assert f"50000 training rows at most, 1,000 test rows or {leaked}" in told(trials, sweep_footnotes)
+    assert "adult: up to 50,000 training and 1,000 test rows" in reported(trials)
+    leaked = "1,000 test rows, which the mechanism used too (protocol: authors)"
+    assert f"taxi: up to 50,000 training and {leaked}" in reported(trials)
+    assert f"50000 training rows at most, 1,000 test rows or {leaked}" in reported(trials, sweep_footnotes)
 
 
 def test_footnotes_say_that_errors_over_one_split_hold_the_noise_alone():
     trials = [make_trial(), make_trial(dataset="taxi", fixed=True)]
-    shared = "1,000 test rows, one split for all repetitions, so that the errors hold the noise alone (split: fixed)"
+    shared = "1,000 test rows, one split for all repetitions, so that the errors reflect the noise alone (split: fixed)"
     assert {"adult: up to 50,000 training and 1,000 test rows", f"taxi: up to 50,000 training and {shared}"} <= set(
-        told(trials)
+        reported(trials)
     )
 
 
-ENDED = "Integer programmes that their time limit ended, with the best solution so far"
+ENDED = "Integer programmes stopped by their time limit, with the best solution so far"
 
 
 @pytest.mark.parametrize("recorded", [{}, {"unfinished": 0}, {"unfinished": "text of a plug-in"}])
 def test_nothing_is_said_of_integer_programmes_that_were_not_ended(recorded):
     trials = [make_trial(notes={"rank": 3, **recorded})]
-    assert ENDED not in as_text([*told(trials), *told(trials, sweep_footnotes)])
+    assert ENDED not in as_text([*reported(trials), *reported(trials, sweep_footnotes)])
 
 
 def test_footnotes_count_the_integer_programmes_that_were_ended():
@@ -144,8 +144,8 @@ def test_footnotes_count_the_integer_programmes_that_were_ended():
     trials += [make_trial(epsilon=1.0), make_trial("adassp", notes={"unfinished": 7})]
     trials += [make_trial("adassp", dataset="taxi")]
     said = f"{ENDED}: SSP 6 in 3 of 4 trials at ε = 0.1 on adult; AdaSSP 7 in 1 of 1 trials at ε = 0.1 on adult"
-    assert said in told(trials)
-    assert f"{ENDED}: SSP 6 in 3 of 5 trials, AdaSSP 7 in 1 of 2 trials" in told(trials, sweep_footnotes)
+    assert said in reported(trials)
+    assert f"{ENDED}: SSP 6 in 3 of 5 trials, AdaSSP 7 in 1 of 2 trials" in reported(trials, sweep_footnotes)
 
 
 def test_an_export_keeps_what_its_footnotes_say_of_integer_programmes(tmp_path):
@@ -155,5 +155,5 @@ def test_an_export_keeps_what_its_footnotes_say_of_integer_programmes(tmp_path):
     trials += [make_trial("adassp", notes={"rank": place}, repetition=place) for place in range(2)]
     cells = load_export(write_export(trials, tmp_path))
     exported = Exported([(cell, range(cell.count)) for cell in cells])
-    assert told(exported) == told(trials)
-    assert f"{ENDED}: SSP 2 in 1 of 2 trials at ε = 0.1" in told(exported)
+    assert reported(exported) == reported(trials)
+    assert f"{ENDED}: SSP 2 in 1 of 2 trials at ε = 0.1" in reported(exported)

@@ -1,4 +1,4 @@
-"""What is told of methods that several versions of their code made: of those alone that a figure or table shows."""
+"""What is reported of methods that several versions of their code made: of those alone that a figure or table shows."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def versions(*mixed, **more):
         for repetition in range(2):
             trial = make_trial(*method, repetition=repetition, calibration="paper", **more)
             key = trial.key
-            made = replace(key.release.mechanism, code=str(repetition) if method in mixed else "0")
+            made = replace(key.release.mechanism, version=str(repetition) if method in mixed else "0")
             key = replace(key, fit=replace(key.fit, release=replace(key.release, mechanism=made)))
             trials.append(replace(trial, id=key.id, key=key))
     experiment = compose(["experiment=quickstart"])
@@ -31,7 +31,7 @@ def versions(*mixed, **more):
 
 
 @pytest.mark.parametrize(
-    ("mixed", "told"),
+    ("mixed", "reported"),
     [
         ([], []),
         (METHODS[:2], [f"{MADE} of AIM-Synth (paper); AdaSSP (paper)"]),
@@ -39,8 +39,8 @@ def versions(*mixed, **more):
         (METHODS, [MADE]),
     ],
 )
-def test_few_methods_are_named_and_many_counted(mixed, told):
-    assert several_versions([versions(*mixed)], dict(reversed(LABELS.items())), {}) == told
+def test_few_methods_are_named_and_many_counted(mixed, reported):
+    assert several_versions([versions(*mixed)], dict(reversed(LABELS.items())), {}) == reported
 
 
 def test_methods_are_named_only_where_they_are_shown():
@@ -51,8 +51,8 @@ def test_methods_are_named_only_where_they_are_shown():
     assert several_versions([one], LABELS, {"where": {"release.split.train_rows": 7}}) == []
     assert several_versions([one], LABELS, {"metric": "coverage"}) == []
     for metric in OTHER_METRICS:
-        (told,) = several_versions([one], LABELS, {"metric": metric})
-        assert told == f"{MADE} of AdaSSP (paper); AIM-Synth (paper)", "every trial has it"
+        (reported,) = several_versions([one], LABELS, {"metric": metric})
+        assert reported == f"{MADE} of AdaSSP (paper); AIM-Synth (paper)", "every trial has it"
 
 
 def second(one):
@@ -73,5 +73,5 @@ def test_each_figure_and_table_has_the_note_on_its_own_methods(tmp_path):
     figures += [{**table, "x": "release.budget.epsilon"} for table in tables]
     experiment = replace(one.experiment, report={**one.experiment.report, "figures": figures})
     build_report(replace(one, experiment=experiment), tmp_path)
-    told = {path.stem: MADE in path.read_text() for path in tmp_path.glob("tables/*_table.md")}
-    assert told == {"AdaSSP_table": True, "AIM-Synth_table": False}
+    reported = {path.stem: MADE in path.read_text() for path in tmp_path.glob("tables/*_table.md")}
+    assert reported == {"AdaSSP_table": True, "AIM-Synth_table": False}

@@ -1,1 +1,1 @@
-"""What a paper claims and publishes, beside what was found."""
+"""A paper's claims and published numbers, compared with our results."""

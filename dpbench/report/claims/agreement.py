@@ -1,4 +1,4 @@
-"""A published number beside the one found here: whether they differ by more than the noise of both simulations."""
+"""Whether a published number and ours differ by more than the Monte Carlo error of both."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import stdtrit
 from dpbench.report.claims.statements import LEVEL, NOT_RUN, OPEN
 
 VERDICTS = WITHIN, HIGHER, LOWER, IMPRECISE = "within", "higher", "lower", "not precise enough"
-PRECISION = 0.1  # of the published number: with a larger standard error, agreement says nothing,
+PRECISION = 0.1  # of the published number: with a larger standard error, agreement means nothing,
 HALF = 0.25  # nor with a wider half of the interval, as that of few repetitions is
 RULE = (
     "Verdicts: a published number is within Monte Carlo error of ours if they differ by at most "
@@ -27,10 +27,10 @@ RULE = (
 def verdict(
     mean: float, se: float, count: int, published: float, paper: Mapping[str, Any], scale: float | None = None
 ) -> str:
-    """Where `mean`, with the standard error `se` over `count` repetitions, lies to a published mean.
+    """Compare `mean`, with the standard error `se` over `count` repetitions, with a published mean.
 
-    `paper` has the published `repetitions` and `digit`, one unit of the last published digit. `scale` is what `se` is
-    measured by to be precise enough, the published number unless given. Without a mean or a standard error it is
+    `paper` has the published `repetitions` and `digit`, one unit of the last published digit. `se` is precise enough
+    relative to `scale`, the published number unless given. Without a mean or a standard error it is
     "cannot tell".
     """
     if not math.isfinite(mean) or not math.isfinite(se):
@@ -46,5 +46,5 @@ def verdict(
 def counted(verdicts: Iterable[str]) -> str:
     """How often each verdict was given: "Of 9 comparisons with published numbers: within 5, higher 4"."""
     given = list(verdicts)
-    told = [f"{name} {given.count(name)}" for name in (*VERDICTS, OPEN, NOT_RUN) if name in given]
-    return f"Of {len(given)} comparisons with published numbers: {', '.join(told)}" if given else ""
+    counts = [f"{name} {given.count(name)}" for name in (*VERDICTS, OPEN, NOT_RUN) if name in given]
+    return f"Of {len(given)} comparisons with published numbers: {', '.join(counts)}" if given else ""

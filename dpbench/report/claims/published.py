@@ -1,4 +1,4 @@
-"""What a paper publishes beside what this project has: protocol, data sets and runtimes, each with a verdict."""
+"""A paper's protocol, data sets and runtimes, compared with this project's, each with a verdict."""
 
 from __future__ import annotations
 
@@ -28,32 +28,34 @@ def write_published(paper: Paper, results: Sequence[Results], folder: Path) -> l
     published, experiments = paper.published, [one.experiment for one in results]
     tables: dict[str, tuple[str, pd.DataFrame]] = {}
     if "protocol" in published:
-        told = "What the paper publishes of its protocol, beside the experiments' configurations."
-        tables["protocol"] = told, protocol_table(published["protocol"], experiments)
+        caption = "The paper's published protocol, compared with the configurations of our experiments."
+        tables["protocol"] = caption, protocol_table(published["protocol"], experiments)
     if "datasets" in published:
-        told = "Table 1 of the paper beside the declarations of our data sets; attributes count the target."
-        tables["datasets"] = told, dataset_table(published["datasets"], experiments, paper.report["panels"])
+        caption = "Table 1 of the paper, compared with our data sets; the target counts as an attribute."
+        tables["datasets"] = caption, dataset_table(published["datasets"], experiments, paper.report["panels"])
     if "runtimes" in published:
         trials = {one.experiment.name: one.trials for one in results}
         tables["runtimes"] = _processors(published, results), runtime_table(published["runtimes"]["times"], trials)
     paths = []
-    for name, (told, table) in tables.items():
+    for name, (caption, table) in tables.items():
         rows = [["" if pd.isna(cell) else str(cell) for cell in row] for row in table.to_numpy()]
-        text = f"# {markdown(paper.title)}: {name}\n\n{markdown(told)}\n\n{markdown_table(list(table.columns), rows)}\n"
+        text = (
+            f"# {markdown(paper.title)}: {name}\n\n{markdown(caption)}\n\n{markdown_table(list(table.columns), rows)}\n"
+        )
         paths.append(write_file(folder / f"{name}.md", text))
         paths.append(write_file(folder / f"{name}.csv", csv_text(table)))
     return paths
 
 
 def _processors(published: Mapping[str, Any], results: Sequence[Results]) -> str:
-    """The caption of the runtimes: which seconds are whose."""
+    """The caption of the runtimes: how the published and our times were measured."""
     records = [trial.release_provenance or trial.provenance for one in results for trial in one.trials]
     ours = sorted({f"{record['cpu']}, {record['threads']} thread(s)" for record in records})
     return (
-        f"Paper: {published['runtimes']['processor']}. It does not say whether a time is that of one release or of all "
+        f"Paper: {published['runtimes']['processor']}. It does not say whether a time is for one release or for all "
         f"trials, nor on how many threads. Ours: mean seconds of one release; {'; '.join(ours) or 'nothing was run'}. "
         "Where the paper names no ε, ours runs from the fastest to the slowest one. Processors, settings and code "
-        "differ, so that the factor compares two ways to get a result, not two programs on one machine."
+        "differ, so the factor does not compare two programs on the same machine."
     )
 
 
@@ -100,7 +102,7 @@ def dataset_table(
 ) -> pd.DataFrame:
     """A row per data set of the paper and way in which our experiments use it, from their configurations alone.
 
-    Attributes count the target. The verdict says which of them only the paper ("without") or only we ("added") have;
+    The target counts as an attribute. The verdict says which only the paper ("without") or only we ("added") have;
     names are compared without case and punctuation.
     """
     rows = []
@@ -184,7 +186,7 @@ def runtime_table(published: Iterable[Mapping[str, Any]], trials: Mapping[str, S
 def _release_seconds(trials: Sequence[Trial], mechanism: str, epsilon: float | None) -> tuple[list[float], str]:
     """The mean seconds of the mechanism's releases at each epsilon, and the parameters that they were made with.
 
-    Of a mechanism that ran under several calibrations, those with the published constants count: a paper timed them.
+    If a mechanism ran under several calibrations, those with the published constants count: the paper timed them.
     """
     releases: dict[str, Trial] = {}
     own = [trial for trial in trials if trial.key.release.mechanism.name == mechanism]

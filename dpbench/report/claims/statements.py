@@ -31,19 +31,19 @@ COLUMNS = [
 def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, margin: Mapping[str, Any]) -> pd.DataFrame:
     """One row per panel, calibration of the baseline and x: the paired difference and its verdict.
 
-    `frame` is `placed` as the figure is that shows the claim; the statement chooses some values of x by `at`.
+    `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`.
 
     `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
     than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
     ends of Student's interval of `LEVEL`. A repetition counts where both have a finite value; with fewer than two the
     verdict is "cannot tell", with no trial of either method "not run". The column `margin` is `margin["absolute"]`, or
     `margin["part"]` times the mean of the finite values of the method `margin["of"]`, and 0 for the relation "better";
-    one that is no finite number leaves the verdict at "cannot tell".
+    if it is not finite, the verdict is "cannot tell".
 
-    Errors with heavy tails, and of methods that often have no estimate, have no mean that says much. For the relation
+    The mean is not informative for errors with heavy tails or for methods that often have no estimate. For the relation
     "ahead" `difference` is the share of repetitions in which the method is better, `low` and `high` are the exact
     interval of Clopper and Pearson (1934), and the margin is 1/2: a sign test. A trial that ended with `no_estimate`
-    is worse than any that has a value. Ties, and repetitions in which neither has an estimate, count for neither.
+    ranks below any that has a value. Ties, and repetitions in which neither has an estimate, count for neither.
 
     Raises `UserError` for an unknown relation or if the trials of one method differ in their settings.
     """
@@ -90,11 +90,12 @@ def _under(rows: pd.DataFrame, method: str, calibration: str) -> pd.DataFrame:
 def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[float]) -> pd.Series:
     """The value at each x and repetition, under the calibration of `_under`.
 
-    One that has no finite x, a reference without epsilon or a method without the setting, has its values at all places.
+    A method without a finite x (a reference without epsilon, or a method without the setting) has its values at every
+    x.
     """
     values = _under(rows, method, calibration).set_index(["x", "repetition"])["value"]
     if values.index.has_duplicates:
-        raise UserError(f"{method} was run with several settings; its trials are no repetitions of each other")
+        raise UserError(f"{method} was run with several settings; its trials are not repetitions of each other")
     if len(values) and not np.isfinite(values.index.get_level_values("x")).any():
         values = pd.concat({float(x): values.droplevel("x") for x in places}, names=["x"])
     return values
@@ -113,7 +114,7 @@ def _margin(rows: pd.DataFrame, margin: Mapping[str, Any], calibration: str, x: 
 
 
 def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:
-    """The mean of the paired differences with its interval, and what follows from it."""
+    """The mean of the paired differences with its interval, and the verdict."""
     finite = differences[np.isfinite(differences)]
     pairs = len(finite)
     mean = float(finite.mean()) if pairs else np.nan
@@ -128,7 +129,7 @@ def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, 
 
 
 def _share(differences: pd.Series) -> dict[str, Any]:
-    """In which part of the pairs that differ the method is better, with its interval, and what follows from it."""
+    """The share of the pairs that differ in which the method is better, with its interval, and the verdict."""
     ahead, behind = int((differences > 0).sum()), int((differences < 0).sum())
     tails = (1 - LEVEL) / 2, (1 + LEVEL) / 2
     low = float(betaincinv(ahead, behind + 1, tails[0])) if ahead else 0.0

@@ -20,7 +20,7 @@ from dpbench.report.versions import several_versions
 def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:
     """Write the paper's claims with their verdicts: statements.md, and statements.csv with one row a comparison.
 
-    A claim is checked on the experiments of the figure that it speaks of, without `except`, or `only` some of them; of
+    A claim is checked on the experiments of its figure, without those in `except`, or with `only` some of them; for
     an experiment with several panels `except` may name panels.
     """
     figures = {str(spec["name"]): spec for spec in paper.report["figures"]}
@@ -35,8 +35,8 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}))
         compares = [labels.get(statement[role], statement[role]) for role in ("method", "baseline")]
         versions = several_versions(chosen, labels, {**spec, "show": compares})
-        told = [_rule(paper, statement, metric), *notes_on(chosen), *versions]
-        parts = [f"## {place}. {markdown(claim)}", markdown(as_text(told))]
+        sentences = [_rule(paper, statement, metric), *notes_on(chosen), *versions]
+        parts = [f"## {place}. {markdown(claim)}", markdown(as_text(sentences))]
         titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
         symbol = str(spec.get("symbol", "ε"))
         cell = _share if statement["relation"] == AHEAD else _cell
@@ -50,7 +50,7 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     fixed = any(one.experiment.sample.split == "fixed" for one in results.values())
     signs = any(statement["relation"] == AHEAD for statement in paper.published["statements"])
     caption = _caption(made, "noise" if fixed else "split and the noise", signs)
-    head = [f"# {markdown(paper.title)}: what the paper claims, and what was found", markdown(caption)]
+    head = [f"# {markdown(paper.title)}: the paper's claims and our results", markdown(caption)]
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
     rows = csv_text(pd.concat(tables, ignore_index=True))
     return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
@@ -64,13 +64,13 @@ def _rule(paper: Paper, statement: Mapping[str, Any], metric: str) -> str:
     labels, relation = paper.report["labels"], str(statement["relation"])
     method, baseline = (labels.get(statement[role], statement[role]) for role in ("method", "baseline"))
     measured = "In how many repetitions" if relation == AHEAD else "By how much"
-    told = f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is better than that of "
-    told += f"{baseline}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
+    sentence = f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is better than "
+    sentence += f"that of {baseline}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
     if relation in ("better", AHEAD):
-        return told
+        return sentence
     margin = paper.published["margins"][metric]
     part = "" if "absolute" in margin else f"{margin['part']:g} of the {metric} of {labels[margin['of']]}"
-    return f"{told}. The margin is {part or margin['absolute']}: {margin['reason']}"
+    return f"{sentence}. The margin is {part or margin['absolute']}: {margin['reason']}"
 
 
 def _counts(
@@ -80,8 +80,13 @@ def _counts(
     rows = []
     for calibration in sorted(set(compared["calibration"]), reverse=True) or [""]:
         verdicts = compared.loc[compared["calibration"] == calibration, "verdict"]
-        told = [str(place), str(statement["claim"]), str(statement["figure"]), _against(statement, labels, calibration)]
-        rows.append([*told, *(str((verdicts == name).sum()) for name in VERDICTS)])
+        first = [
+            str(place),
+            str(statement["claim"]),
+            str(statement["figure"]),
+            _against(statement, labels, calibration),
+        ]
+        rows.append([*first, *(str((verdicts == name).sum()) for name in VERDICTS)])
     return rows
 
 
@@ -103,9 +108,9 @@ def _by_place(
     rows = []
     for (panel, calibration), cells in compared.groupby(["panel", "calibration"], sort=False):
         against = _against(statement, labels, str(calibration))
-        told = ["unknown" if cells["margin"].isna().any() else span(cells["margin"], digits=2)]
-        told += [cell(row) for _, row in cells.sort_values("x").iterrows()]
-        rows.append([titles[str(panel)], against, *told])
+        texts = ["unknown" if cells["margin"].isna().any() else span(cells["margin"], digits=2)]
+        texts += [cell(row) for _, row in cells.sort_values("x").iterrows()]
+        rows.append([titles[str(panel)], against, *texts])
     return markdown_table(["", "against", "margin", *(f"{symbol} = {number(x)}" for x in places)], rows)
 
 
@@ -124,17 +129,17 @@ def _share(row: pd.Series) -> str:
 
 
 def _caption(made: int, redrawn: str, signs: bool) -> str:
-    """What the verdicts can and cannot say."""
+    """How the verdicts were reached, and their limits."""
     tail = 100 * (1 - LEVEL) / 2
-    told = (
-        " Where errors have heavy tails or estimates are missing, the verdict on ahead rests on the exact interval of "
-        "the share of repetitions in which the method is better; cells there: in how many of how many."
+    about_ahead = (
+        " Where errors have heavy tails or estimates are missing, the verdict on ahead uses the exact interval of "
+        "the share of repetitions in which the method is better; cells there: that number, of all."
     )
     return (
-        f"Each verdict rests on Student's two-sided {100 * LEVEL:g} % interval of the mean difference between paired "
-        "repetitions. Where such differences are normal, a claim that fails by just its margin is called right in "
-        f"{tail:g} % of comparisons, and one that holds by just its margin is called wrong in as many (for similar, at "
+        f"Each verdict uses Student's two-sided {100 * LEVEL:g} % interval of the mean difference between paired "
+        "repetitions. Where such differences are normal, a claim that fails by exactly its margin is accepted in "
+        f"{tail:g} % of comparisons, and one that holds by exactly its margin is rejected in as many (for similar, at "
         f"most twice as many). The {made} comparisons are not corrected for their number. The repetitions draw "
-        f"the {redrawn} anew from one data set: their spread does not speak of other data. Cells: mean difference "
+        f"the {redrawn} anew from one data set: their spread does not carry over to other data. Cells: mean difference "
         "± its standard error (pairs)."
-    ) + told * signs
+    ) + about_ahead * signs

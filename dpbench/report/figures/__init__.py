@@ -1,1 +1,1 @@
-"""The kinds of figures, and what they share."""
+"""The kinds of figures, and their shared code."""

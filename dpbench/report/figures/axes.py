@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from dpbench.report.figures.style import LINES, REFERENCE_COLOUR
 from dpbench.report.text import number, powers
 
 
 def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None:
-    """Logarithmic, unless `spec["xscale"]` is "linear", with ticks at exactly the values of the trials, under which
-    stands the name that `spec["categories"]` has for them.
+    """Logarithmic, unless `spec["xscale"]` is "linear", with ticks at exactly the values of the trials, labelled with
+    their names in `spec["categories"]`, if any.
     """
     names: Mapping[float, str] = spec.get("categories") or {}
     ticks = sorted(cells.loc[cells["kind"] == "point", "x"].unique())
@@ -49,7 +49,7 @@ def _short(value: float) -> str:
 def set_metric_axis(
     axes: Axes, cells: pd.DataFrame, unit: str, ylim: Sequence[float] | None, spec: Mapping[str, Any]
 ) -> None:
-    """The metric with its unit, on the scale and within the limits that are asked for, if any."""
+    """The metric with its unit, on the scale and within the limits given, if any."""
     name = str(spec.get("ylabel") or spec["metric"])
     axes.set_ylabel(f"{name} ({powers(unit)})" if unit and unit not in name else name)
     logarithmic = spec.get("yscale") == "log" and bool((cells["value"] > 0).any())
@@ -76,8 +76,8 @@ def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
 
 
 def horizontal_look(cell: pd.Series, styles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Colour and dashes of a horizontal line: those of its series, or black and the dashes of its place (`reference`)
-    among the references of the figure, in whatever panels these are.
+    """Colour and dashes of a horizontal line: those of its series, or black with the dashes of its index (`reference`)
+    among the references of the figure, over all panels.
     """
     if cell["reference"] < 0:
         return {name: styles[cell["series_order"]][name] for name in ("color", "linestyle")}
@@ -98,7 +98,7 @@ def level_names(spec: Mapping[str, Any]) -> list[str]:
 
 def set_log_ticks(axis: Axis, most: float = 4) -> None:
     """Plain numbers at 1, 2 and 5 times the powers of ten, within a decade at 3 and 7 times too, over `most` decades at
-    powers only; evenly within half a decade.
+    powers only; evenly within half a decade. Minor ticks would take a quarter of the drawing time.
     """
     bottom, top = axis.get_view_interval()
     decades = math.log10(top / bottom)
@@ -108,7 +108,7 @@ def set_log_ticks(axis: Axis, most: float = 4) -> None:
         subs = (1.0, 2.0, 3.0, 5.0, 7.0) if decades < 1 else (1.0, 2.0, 5.0) if decades < most else (1.0,)
         axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value)))
-    axis.set_minor_formatter(NullFormatter())
+    axis.set_minor_locator(NullLocator())
 
 
 def mark_clipped(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:

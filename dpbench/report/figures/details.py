@@ -1,4 +1,4 @@
-"""What the scores of one metric at one epsilon carry in their detail, drawn one panel a data set."""
+"""Figures of the details of the scores of one metric at one epsilon, one panel a data set."""
 
 from __future__ import annotations
 
@@ -27,10 +27,11 @@ def draw_details(
     shown: str,
     *more: str,
 ) -> tuple[Figure, pd.DataFrame]:
-    """The figure, each panel by `draw_panel`, which returns what it draws, and all of that, of these columns.
+    """The figure, each panel drawn by `draw_panel`, which returns the data drawn, and all of these data, with these
+    columns.
 
     `spec` has name, metric, title, epsilon and perhaps panels (data set -> title, in the order of the panels). `shown`:
-    what of the repetitions is shown. `more`: footnotes of this kind of figure.
+    the statistic over the repetitions, in words. `more`: footnotes of this kind of figure.
     """
     known = series_of(frame, labels)
     rows = frame[(frame["metric"] == spec["metric"]) & (frame["epsilon"] == float(spec["epsilon"]))]
@@ -45,8 +46,8 @@ def draw_details(
         set_titles(figure, grid, [titles.get(name, name) for name in datasets], spec)
         add_legend(figure, grid, [one.label for one in known])
         named = rows.assign(dataset=rows["dataset"].replace(titles))
-        told = footnotes(named, known, notes, shown) if len(rows) else [notes]
-        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", *more, *told]))
+        sentences = footnotes(named, known, notes, shown) if len(rows) else [notes]
+        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", *more, *sentences]))
     return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
 
 

@@ -1,4 +1,4 @@
-"""Lines of a metric over the axis `x`, one a series, with what is drawn as a table: one row a cell."""
+"""Lines of a metric over the axis `x`, one a series, and the data drawn as a table: one row a cell."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ from dpbench.targets import resolve
 CELL = ("panel", *SERIES, "x", "metric")
 DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
 CATEGORY_DODGE = 0.16  # the same where no lines join the points
-STATISTICS = {"mean": ["mean", "se"], "mean_95": ["mean", "se"], "median": ["median"]}  # what is drawn, its columns
+STATISTICS = {"mean": ["mean", "se"], "mean_95": ["mean", "se"], "median": ["median"]}  # its columns
 QUARTILES = {0.25: "low", 0.5: "median", 0.75: "high"}
 
 
 def _columns(statistic: str) -> list[str]:
-    """The columns of what is drawn."""
+    """The columns of the data drawn."""
     return [
         "panel", "series", "mechanism", "model", "calibration", "variant", "kind", "x", "place", "metric", "unit",
         *STATISTICS[statistic], "low", "high", "count", "failed", "nonfinite", "clipped",
@@ -63,7 +63,7 @@ class Panel(NamedTuple):
 
 
 class Band(NamedTuple):
-    """A region between two series, given by their places among the series of the figure."""
+    """A region between two series, given by their indices among the series of the figure."""
 
     label: str
     first: int
@@ -71,13 +71,13 @@ class Band(NamedTuple):
 
 
 def draw_lines(
-    rows: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any], told: Sequence[str], notes: str
+    rows: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any], sentences: Sequence[str], notes: str
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw rows of one metric over their `x`, one pair of axes a `panel`, with these footnotes and notes below.
 
     `spec["statistic"]` is "mean", with bars of one standard error, "mean_95", with 95 % intervals, or "median", with
-    bars from quartile to quartile. Where some repetitions have no value, the number of those that do stands at the
-    point. Returns the figure and what it draws, one row a cell: `kind` is "point", or "line" where `x` is infinite,
+    bars from quartile to quartile. Where some repetitions have no value, the number of those that do is written at the
+    point. Returns the figure and the data drawn, one row a cell: `kind` is "point", or "line" where `x` is infinite,
     `place` the position on the axis, `low` and `high` the ends of the bar, `clipped` "above", "below" or "".
     """
     statistic = statistic_of(spec)
@@ -90,20 +90,20 @@ def draw_lines(
         set_titles(figure, grid, [panel.title for panel in panels], spec)
         labels = [*(one.label for one in known), *(band.label for band in bands), *(spec.get("rates") or {})]
         add_legend(figure, grid, [*labels, *level_names(spec)])
-        add_footnote(figure, as_text([*told, *_marks(panels), notes]) if len(rows) else notes)
+        add_footnote(figure, as_text([*sentences, *_marks(panels), notes]) if len(rows) else notes)
         _number_survivors(figure, grid, panels, _styles(known, bands))
     return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[_columns(statistic)]
 
 
 def statistic_of(spec: Mapping[str, Any]) -> str:
-    """What a point shows of its repetitions. Raises `UserError` for an unknown statistic."""
+    """The statistic that a point shows. Raises `UserError` for an unknown statistic."""
     statistic = str(spec.get("statistic") or "mean")
     check_known("statistic", statistic, STATISTICS)
     return statistic
 
 
 def _bands(known: Sequence[Series], spec: Mapping[str, Any]) -> list[Band]:
-    """The bands whose two methods are both there; each calibration and variant of them has its own."""
+    """The bands whose two methods both have trials; each of their calibrations and variants has its own."""
     places = {(one.method, one.calibration, one.variant): place for place, one in enumerate(known)}
     bands = []
     for asked in spec.get("bands") or []:
@@ -116,8 +116,8 @@ def _bands(known: Sequence[Series], spec: Mapping[str, Any]) -> list[Band]:
 
 
 def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """The cells of one metric with their interval, place on the x axis, clipping and, if they are those of a reference,
-    its place among the references of the figure, -1 else.
+    """The cells of one metric with their interval, place on the x axis, clipping and, for those of a reference, its
+    index among the references of the figure, else -1.
     """
     cells, statistic = mark_series(summarise(rows, CELL), known), statistic_of(spec)
     if statistic != "median":
@@ -222,9 +222,9 @@ def _draw_rate(axes: Axes, points: pd.DataFrame, label: str, rate: Callable[[flo
 
 
 def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
-    """What has no place on the axis: lines. References, which have no noise, are black, each dashed in its own way.
+    """Series without an x: horizontal lines. References, which have no noise, are black, each with its own dashes.
 
-    One has a band as wide as a bar. Those of several would hide each other: they have bars side by side at the edge.
+    A single one has a band of the width of a bar. Several bands would hide each other: their bars are at the edge.
     """
     for order, (_, cell) in enumerate(cells.iterrows()):
         low, value, high = cell["low"], cell["value"], cell["high"]
@@ -258,7 +258,7 @@ def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str,
 def _number_survivors(
     figure: Figure, grid: Sequence[Axes], panels: Sequence[Panel], styles: Sequence[Mapping[str, Any]]
 ) -> None:
-    """How many repetitions a point stands for, beside each one within the axes that some are missing from."""
+    """The number of repetitions with a value, at each point within the axes where some have none."""
     numbered = [
         (axes, points, _has_lost(points) & (points["clipped"] == ""))
         for axes, panel in zip(grid, panels, strict=True)
@@ -266,7 +266,7 @@ def _number_survivors(
     ]
     layout = figure.get_layout_engine()
     if layout is not None and any(chosen.any() for _, _, chosen in numbered):
-        layout.execute(figure)  # so that the numbers find their room where the axes will be
+        layout.execute(figure)  # so that the numbers are placed where the axes will be
         for axes, points, chosen in numbered:
             number_survivors(axes, points, chosen, styles)
 
@@ -282,18 +282,18 @@ def _has_few(points: pd.DataFrame) -> pd.Series:
 
 
 def _marks(panels: Sequence[Panel]) -> list[str]:
-    """What a reader must know of how the points are drawn."""
-    told = []
+    """Footnotes on how the points are drawn."""
+    sentences = []
     cells = pd.concat([panel.cells for panel in panels])
     points = cells[cells["kind"] == "point"]
     if _has_lost(points).any():
-        told.append("A number at a point: the repetitions with a value, where some have none")
+        sentences.append("Number at a point: repetitions with a value, where some have none")
     if _has_few(points).any():
-        told.append("No line leads to a point with a value in fewer than half of the repetitions")
+        sentences.append("No line is drawn to a point with a value in fewer than half of the repetitions")
     if cells.loc[cells["kind"] == "point", "series_order"].nunique() > 1:
-        told.append("Points are moved sideways so that none hides another")
+        sentences.append("Points are moved sideways so that none hides another")
     if any((panel.cells["kind"] == "line").sum() > 1 for panel in panels):
-        told.append("Bars at the right edge: those of the horizontal lines, from left to right")
+        sentences.append("Bars at the right edge: of the horizontal lines, from left to right")
     if (cells["clipped"] != "").any():
-        told.append("Arrows: points outside of the axis, with their value")
-    return told
+        sentences.append("Arrows: points outside the axis limits, with their value")
+    return sentences

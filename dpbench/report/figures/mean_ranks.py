@@ -20,13 +20,13 @@ from dpbench.report.frames.series import Series, mark_series, series_of
 from dpbench.report.frames.stats import has_value
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
-BLOCK = ["dataset", "delta"]  # what counts once
+BLOCK = ["dataset", "delta"]  # one block of the rank tests
 RANKED = (
     "Mean over the data sets of the rank of the method's mean score, 1 the best; a method that lacks a value in a "
     "repetition ranks last"
 )
 NEMENYI = f"methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % (Demšar 2006)"
-TOLD = f"{RANKED}. Where bars do not overlap, {NEMENYI}: bars are half its critical difference to each side"
+CAPTION = f"{RANKED}. Where bars do not overlap, {NEMENYI}: bars are half its critical difference to each side"
 DELTAS = "A data set counts once for each of its δ"
 
 
@@ -35,10 +35,10 @@ def mean_ranks(
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
 
-    A data set, at each of its deltas, counts if every series was run on it: Friedman's and Nemenyi's tests need whole
-    rows. The metric's direction says whether low or high is best. Returns the figure and its points: mean rank, its
-    bar, on how many data sets the series is the best one, how many there are, and the p-value of Friedman's test that
-    all are alike.
+    A data set, at each of its deltas, counts if every series was run on it: Friedman's and Nemenyi's tests need
+    complete rows. The metric's direction says whether low or high is best. Returns the figure and its points: mean
+    rank, its bar, on how many data sets the series is the best one, how many there are, and the p-value of Friedman's
+    test that all are alike.
     """
     rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
     known = series_of(rows, labels)
@@ -50,10 +50,10 @@ def mean_ranks(
             _draw_panel(axes, points, known)
         set_titles(figure, grid, [f"ε = {points['epsilon'].iloc[0]:g}" for points in drawn] or [""], spec)
         titles = declared_titles(spec)
-        told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+        sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
         if (rows.groupby("dataset")["delta"].nunique() > 1).any():
-            told = [DELTAS, *told]
-        add_footnote(figure, as_text([TOLD, *map(friedman_told, drawn), *told, notes]))
+            sentences = [DELTAS, *sentences]
+        add_footnote(figure, as_text([CAPTION, *map(friedman_sentence, drawn), *sentences, notes]))
     return figure, pd.concat(drawn)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
 
 
@@ -107,7 +107,7 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
     axes.set(xlabel="mean rank", ylim=(len(order) - 0.5, -0.5))
 
 
-def friedman_told(points: pd.DataFrame) -> str:
+def friedman_sentence(points: pd.DataFrame) -> str:
     """The sentence on how many data sets count at an epsilon, and Friedman's test there."""
     p, count = points["friedman_p"].iloc[0], points["datasets"].iloc[0]
     test = "" if math.isnan(p) else f", Friedman's test p = {p:.2g}"

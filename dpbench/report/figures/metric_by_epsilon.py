@@ -23,30 +23,30 @@ def metric_by_epsilon(
 
     Points are means with bars of one standard error, in the metric's unit, side by side where epsilons
     coincide; series at eps = inf are horizontal lines with a band of one standard error, or with bars at the
-    edge where there are several. Failures and `notes` stand below. `spec` has name, metric, title and perhaps
+    edge where there are several. Failures and `notes` are below. `spec` has name, metric, title and perhaps
 
     - xlabel, ylabel, yscale ("log")
     - ylim: [low, high], or such a pair by panel; means outside are marked at the edge, with their value
     - panels: data set -> title, in the order of the panels
     - lines: values at which a thin line is drawn, such as a nominal level, or {label: value} to name it in the legend
-    - relative: {metric: [mechanism/model, ...]}, what it is shown as a multiple of (see `as_multiples`)
+    - relative: {metric: [mechanism/model, ...]}, the references of which it is shown as a multiple (see `as_multiples`)
     - bands: [{between: [mechanism/model, mechanism/model], label}], two thin lines, the second with stars, and the
       region between their means shaded where both have one.
 
-    Returns the figure and what it draws (see `draw_lines`).
+    Returns the figure and the data drawn (see `draw_lines`).
     """
     known = series_of(frame, labels)
     rows = frame[frame["metric"] == spec["metric"]]
     titles = declared_titles(spec)
-    told = footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+    sentences = footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
     rows, panels = _by_delta(rows, titles)
-    return draw_lines(rows, known, {**spec, "panels": panels}, told, notes)
+    return draw_lines(rows, known, {**spec, "panels": panels}, sentences, notes)
 
 
 def _by_delta(rows: pd.DataFrame, titles: Mapping[str, str]) -> tuple[pd.DataFrame, dict[str, str]]:
     """The rows with a panel for each delta of a data set that has several, and the titles of the panels in their order.
 
-    A reference stands in the panel of its delta, or in every panel of its data set if none has its delta.
+    A reference is in the panel of its delta, or in every panel of its data set if none has its delta.
     """
     private = np.isfinite(rows["epsilon"])
     panels: dict[str, str] = {}

@@ -29,7 +29,7 @@ from dpbench.report.frames.stats import has_value
 from dpbench.report.text import number
 
 DRAWN = ["panel", "epsilon", "series", "x", "y", "low", "high", "count", "trials", "datasets"]
-TOLD = "Means over the repetitions with a value; where some have none, the number of those that do stands at the point"
+MEANS = "Means over the repetitions with a value; where some have none, the number at the point counts those that do"
 EACH = "Bars: one standard error"
 POOLED = "Points: geometric means over the data sets on which every method was run, none for a method without a value"
 
@@ -39,13 +39,13 @@ def metric_by_metric(
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw `spec["metric"]` against `spec["against"]`, a metric too: a panel a data set and epsilon, a point a series.
 
-    Points are means over the repetitions. References stand in every panel of their data set. Both metrics may be ones
+    Points are means over the repetitions. References are in every panel of their data set. Both metrics may be ones
     that every trial has (see `metric_rows`). `spec` has name, title and perhaps
 
     - pooled: true for a panel an epsilon, with geometric means over the data sets on which every series was run
     - relative: as for `metric_by_epsilon`, of either metric
     - xlabel, ylabel, xscale, yscale ("log"), ylim, panels (data set -> title, in the order of the panels)
-    - xlim: the most that the axis shows; points beyond stand at its edge, with their value
+    - xlim: the upper limit of the axis; points beyond are at its edge, with their value
     - lines: values of the metric at which a thin line is drawn, such as a nominal level, or {label: value}.
 
     Returns the figure and its points: `low` and `high` are the ends of the bar, `count` of `trials` have a value.
@@ -63,9 +63,9 @@ def metric_by_metric(
             _draw_panel(axes, points, known, spec)
         set_titles(figure, grid, [title for title, _ in panels] or [""], spec)
         add_legend(figure, grid, [*(one.label for one in known), *level_names(spec)])
-        told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+        sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
         counts = [f"{title}: {max(points['datasets'], default=0)} data sets" for title, points in panels if pooled]
-        add_footnote(figure, as_text([TOLD, *([POOLED, *counts] if pooled else [EACH]), *told, notes]))
+        add_footnote(figure, as_text([MEANS, *([POOLED, *counts] if pooled else [EACH]), *sentences, notes]))
     return figure, pd.concat(drawn, ignore_index=True)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
 
 
@@ -84,8 +84,8 @@ def _panels(rows: pd.DataFrame, titles: Mapping[str, str], pooled: bool) -> Iter
 
 def _points(rows: pd.DataFrame) -> pd.DataFrame:
     """The point of each series, in their order; of several data sets those count on which every series was run."""
-    whole = has_value(rows) & np.isfinite(rows["against"])
-    valued = rows.assign(x=rows["against"].where(whole), y=rows["value"].where(whole))
+    complete = has_value(rows) & np.isfinite(rows["against"])
+    valued = rows.assign(x=rows["against"].where(complete), y=rows["value"].where(complete))
     cells = valued.groupby(["dataset", "series_order"]).agg(
         series=("series", "first"), x=("x", "mean"), y=("y", "mean"), se=("y", "sem"), count=("y", "count"),
         trials=("y", "size"),
@@ -107,10 +107,11 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec:
         look = {**looks[row["series_order"]], "linestyle": "none"}
         bar = (row["high"] - row["low"]) / 2 or None
         axes.errorbar(row["x"], row["y"], yerr=bar, capsize=2, elinewidth=0.9, zorder=3, label=row["series"], **look)
-        told = [str(row["count"])] if row["count"] < row["trials"] else []
-        told += [f"at {row['value']:.2g}"] if row["value"] != row["x"] else []
-        text = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 6, "color": look["color"]}
-        axes.annotate(", ".join(told), (row["x"], row["y"]), **text)
+        parts = [str(row["count"])] if row["count"] < row["trials"] else []
+        parts += [f"at {row['value']:.2g}"] if row["value"] != row["x"] else []
+        if parts:
+            text = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 6, "color": look["color"]}
+            axes.annotate(", ".join(parts), (row["x"], row["y"]), **text)
     if points.empty:
         axes.text(0.5, 0.5, "no data set has every method", transform=axes.transAxes, ha="center", va="center")
     draw_levels(axes, spec)

@@ -17,7 +17,7 @@ from dpbench.report.frames.series import series_of
 
 MODEL = "model.name"
 TICK_WIDTH = 10  # characters of a line below a category
-TOLD = {
+SHOWN = {
     "mean": "Mean ± standard error",
     "mean_95": "Mean with its 95 % interval (Student's t)",
     "median": "Medians with bars from quartile to quartile",
@@ -32,16 +32,16 @@ def metric_by_setting(
     `frame` is `placed` by `spec`, which is as for `metric_by_epsilon`, and perhaps has
 
     - panel: the setting whose values have a panel each, in place of the data sets; `panels` maps them to titles
-    - rates: {label: dotted name of a function of x}, drawn in the shape that it has, from the first point on
+    - rates: {label: dotted name of a function of x}, curves of that shape, drawn from the first point on
     - where: {setting: value}, the only rows that are shown; those of a method without the setting are too
-    - categories: {value of `x`: name}, for values that are words: they stand side by side in this order, the others
-      after them, and no line joins them. Where `x` is model.name, models are no series but categories of one, which has
-      the label of its method with the first of them
+    - categories: {value of `x`: name}, for values that are words: they are side by side in this order, then the others,
+      and no line joins them. Where `x` is model.name, models are not series but categories of one, which has the label
+      of its method with the first of them
     - xscale: "linear", for values that are evenly spaced; else it is logarithmic
     - statistic: "mean" (the default), "mean_95", with 95 % intervals in place of standard errors, or "median", for
       errors that have heavy tails.
 
-    Methods without the setting `x` are horizontal lines. Returns the figure and what it draws (see `draw_lines`), with
+    Methods without the setting `x` are horizontal lines. Returns the figure and the data drawn (see `draw_lines`), with
     the name of the category in place of `x` where there are any.
     """
     rows, names = frame[frame["metric"] == spec["metric"]], dict[str, str]()
@@ -51,8 +51,8 @@ def metric_by_setting(
         spec = {**spec, "categories": dict(zip(_numbers(names).values(), lines, strict=True))}
     known = series_of(rows, labels)
     titles = declared_titles(spec)
-    told = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
-    figure, drawn = draw_lines(rows, known, spec, [TOLD[statistic_of(spec)], *told] if told else [], notes)
+    sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+    figure, drawn = draw_lines(rows, known, spec, [SHOWN[statistic_of(spec)], *sentences] if sentences else [], notes)
     return figure, _with_category(drawn, names, spec) if "categories" in spec else drawn
 
 
@@ -66,12 +66,12 @@ def _side_by_side(rows: pd.DataFrame, spec: Mapping[str, Any]) -> tuple[pd.DataF
 
 
 def _numbers(categories: Iterable[str]) -> dict[str, float]:
-    """Powers of two: on a logarithmic axis they are evenly apart, and points move sideways as they do elsewhere."""
+    """Powers of two: on a logarithmic axis they are evenly spaced, and points move sideways as they do elsewhere."""
     return {value: 2.0**place for place, value in enumerate(categories)}
 
 
 def _with_category(drawn: pd.DataFrame, names: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """What is drawn, with categories, in their order, in place of the numbers that stand for them."""
+    """The data drawn, with the categories, in their order, in place of their numbers."""
     values = drawn["x"].map({number: value for value, number in _numbers(names).items()})
     models = {"model": values} if spec["x"] == MODEL else {}
     categories = pd.Categorical(values.map(names), list(dict.fromkeys(names.values())), ordered=True)

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from dpbench.data.domain import Floats
 from dpbench.report.figures.style import COLOURS, LINES, REFERENCE_COLOUR, add_footnote, add_legend, empty_figure, style
 
-BEYOND = 4 / 3  # how far the axis goes, as a multiple of the radius: a polynomial says nothing outside of it
+BEYOND = 4 / 3  # range of the axis, as a multiple of the radius: the polynomial is not a fit outside it
 POINTS = 2401  # an odd number, so that 0 is among them
 
 
@@ -24,9 +24,9 @@ def polynomial(
     """Draw phi(s) = -log(1 + exp(-s)) and its fits over [-`radius`, `radius`]; `frame` and `labels` are not used.
 
     `spec` has name, title, radius and fits: [{degree, construction, iterations}] (see `models.polynomials`). The legend
-    tells the largest distance |phi - fit| within the radius; with `distances`, a second panel shows phi - fit there.
-    What a paper has of it (`published`) are rows of a fit, its `error` and perhaps its `coefficients`; a fit with
-    `as_published` has these. Returns the figure and the curves, one row a point.
+    gives the largest distance |phi - fit| within the radius; with `distances`, a second panel shows phi - fit there.
+    The paper's numbers (`published`) are rows of a fit, its `error` and perhaps its `coefficients`; a fit with
+    `as_published` uses these. Returns the figure and the curves, one row a point.
     """
     from dpbench.models.logistic import phi
 
@@ -42,9 +42,9 @@ def polynomial(
             name, b = _fitted(fit, radius, paper)
             curves[name] = np.polynomial.polynomial.polyval(s, b)
             distance = (curves["phi"] - curves[name])[inside]
-            told = f" (paper: {paper['error']:.3f})" if paper else ""
+            published_error = f" (paper: {paper['error']:.3f})" if paper else ""
             look = {"color": colour, "linestyle": LINES[place % len(LINES)]}
-            label = f"{name}:\nlargest error {np.abs(distance).max():.3f}{told}"
+            label = f"{name}:\nlargest error {np.abs(distance).max():.3f}{published_error}"
             axes.plot(s, curves[name], label=label, **look)
             for one in below:
                 one.plot(s[inside], distance, **look)
@@ -52,13 +52,13 @@ def polynomial(
         title = spec.get("title") or spec["name"]
         figure.suptitle(title, x=0.012, ha="left") if below else axes.set_title(title)
         add_legend(figure, [axes], axes.get_legend_handles_labels()[1])
-        told = f"Dashed: ±{radius:g}, the range of the fits and of the largest error |φ − fit|."
-        add_footnote(figure, f"{told} {notes}".rstrip())
+        caption = f"Dashed: ±{radius:g}, the range of the fits and of the largest error |φ − fit|."
+        add_footnote(figure, f"{caption} {notes}".rstrip())
     return figure, pd.DataFrame(curves)
 
 
 def _published(fit: Mapping[str, Any], spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What the paper has of this fit; empty if it has nothing."""
+    """The paper's numbers for this fit; empty if there are none."""
     published = spec.get("published")
     rows = published.get("rows", []) if isinstance(published, Mapping) else []
     return next((row for row in rows if _key(row) == _key(fit)), {})
@@ -82,7 +82,7 @@ def _fitted(fit: Mapping[str, Any], radius: float, paper: Mapping[str, Any]) -> 
 
 
 def _finish(axes: Axes, below: list[Axes], radius: float, curves: Mapping[str, Floats]) -> None:
-    """Ranges, the edges of the interval, and what stands at the axes."""
+    """Limits, the ends of the interval, and the axis labels."""
     s = curves["s"]
     low, high = curves["phi"].min(), curves["phi"].max()
     for one in (axes, *below):

@@ -1,4 +1,4 @@
-"""What all figures share: their style, the grid of panels, titles, legend, footnote, and how they are saved."""
+"""Shared by all figures: style, grid of panels, titles, legend, footnote, and saving."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageColor
 
@@ -24,7 +25,7 @@ from dpbench.files import write_file
 from dpbench.report.frames.series import Series
 from dpbench.report.text import csv_text
 
-Save = Callable[[Figure, pd.DataFrame, Path, str], list[Path]]  # writes what is drawn into a folder, under a name
+Save = Callable[[Figure, pd.DataFrame, Path, str], list[Path]]  # writes a figure and its data into a folder
 
 # Okabe and Ito's colours for all kinds of colour vision, the pale yellow left out, and a grey.
 COLOURS = {
@@ -37,7 +38,7 @@ COLOURS = {
     "grey": "#777777",
     "black": "#000000",  # of references
 }
-MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d", "*", "8")
+MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d", "*", "8", "H")
 LINES: tuple[Any, ...] = (
     "-",
     (0, (4, 2)),
@@ -50,12 +51,13 @@ LINES: tuple[Any, ...] = (
 )
 REFERENCE_COLOUR = "#000000"
 
-TITLE_WIDTH = 40  # characters of a line above one panel, beside which the legend begins
-SHORT_LEGEND = 8  # entries with names that leave a title its room
+TITLE_WIDTH = 40  # characters of a line above one panel, left of the legend
+SHORT_LEGEND = 8  # entries with names that leave enough space for a title
 PANEL = (5.2, 3.6)  # inches, without the legend
 LEGEND_WIDTH = 1.5  # inches
-FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that a figure has room for, inches of each further one
-PNG_DPI, PNG_COLOURS = 200, 128
+FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that fit below a figure, inches of each further one
+PNG_DPI, PNG_COLOURS = 100, 48  # for pages: a figure of a few panels has less than 60 kB; a PDF is for print
+_DIGITS = np.array([2**16, 2**8, 1], dtype=np.uint32)  # of a colour as one number
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 10.0,
@@ -86,7 +88,7 @@ def line_styles(known: Sequence[Series]) -> list[dict[str, Any]]:
     """The style of each series: colour and marker of its label; line style and hollow markers of further calibrations.
 
     Labels with a style of their own (`config.labels.styles`) have it in every figure; the others of a figure take the
-    colours and markers that no label has. Where these do not suffice, they come round again.
+    colours and markers that no label has. If there are too few of them, they are used again.
     """
     declared = styles()
     pairs = [(colour, marker) for marker in MARKERS for colour in COLOURS if colour != "black"]
@@ -105,7 +107,7 @@ def line_styles(known: Sequence[Series]) -> list[dict[str, Any]]:
 
 
 def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels, at most three in a row, and room for the legend on the right."""
+    """A figure with `count` panels, at most three in a row, and space for the legend on the right."""
     columns = 2 if count == 4 else min(count, 3)
     lines = math.ceil(count / columns)
     shrink = 1.0 if columns == 1 else 0.75
@@ -116,21 +118,26 @@ def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
 
 
 def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec: Mapping[str, Any]) -> None:
-    """The figure's title, above the titles of its panels; of one panel that is left out, unless it is declared."""
+    """The figure's title, above the titles of its panels; the title of a single panel is left out unless it is
+    declared.
+
+    A panel's title is at y = 1 of its axes: a search for a better place would take a tenth of the drawing time.
+    """
     title = str(spec.get("title") or spec.get("metric") or spec["name"])
-    if len(grid) == 1:  # beside the legend
+    if len(grid) == 1:  # left of the legend
         lines = textwrap.wrap(title.replace(" = ", "\u00a0=\u00a0"), TITLE_WIDTH)  # no equation is broken
-        grid[0].set_title("\n".join([*lines, *(titles if spec.get("panels") else [])]))
+        grid[0].set_title("\n".join([*lines, *(titles if spec.get("panels") else [])]), y=1.0)
         return
     figure.suptitle(title)
     for axes, name in zip(grid, titles, strict=True):
-        axes.set_title(name)
+        axes.set_title(name, y=1.0)
 
 
 def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> None:
     """One legend right of the panels, in the order of `names`.
 
-    A title beside a long one, or one that would meet it, moves to the left; what is too long even there has two lines.
+    A title next to a long legend, or one that would overlap it, moves to the left; if still too long, it gets two
+    lines.
     """
     handles: dict[str, Any] = {}
     for axes in grid:
@@ -143,10 +150,10 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
     if not (text := figure.get_suptitle()):
         return
     title = figure.suptitle(text)
-    room, width = 0.97 * figure.bbox.width - legend.get_window_extent().width, title.get_window_extent().width
-    if len(named) > SHORT_LEGEND or (figure.bbox.width + width) / 2 > room:
+    space, width = 0.97 * figure.bbox.width - legend.get_window_extent().width, title.get_window_extent().width
+    if len(named) > SHORT_LEGEND or (figure.bbox.width + width) / 2 > space:
         title = figure.suptitle(text, x=0.012, ha="left")
-        if width > room:
+        if width > space:
             title.set_text("\n".join(textwrap.wrap(text, math.ceil(0.6 * len(text)))))
 
 
@@ -163,35 +170,41 @@ def add_footnote(figure: Figure, text: str) -> None:
     figure.set_figheight(max(height, legend + FOOTNOTE_LINE * (len(lines) + 2)))
 
 
-def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> list[Path]:
-    """Write `name`.pdf, .png (200 dpi) and .csv (what is drawn) into `folder`; their paths.
+def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str, *, pdf: bool = False) -> list[Path]:
+    """Write `name`.png (`PNG_DPI`), with `pdf` also .pdf, and .csv (the data drawn) into `folder`; their paths.
 
-    The bytes depend on the figure only: no date, no user's settings. Raises `UserError` if the folder cannot
+    The bytes depend on the figure only: no date, no user settings. Raises `UserError` if the folder cannot
     be written to.
     """
-    unsigned = {"pdf": {"CreationDate": None, "Creator": None, "Producer": None}, "png": {"Software": None}}
-    paths = []
+    files: dict[str, bytes | str] = {}
     with style():
-        if engine := figure.get_layout_engine():  # one layout for both files
+        figure.set_dpi(PNG_DPI)
+        if engine := figure.get_layout_engine():  # one layout for all files
             engine.execute(figure)
         figure.set_layout_engine(None)  # not "none", for which each `savefig` draws twice
-        for suffix, metadata in unsigned.items():
-            file = io.BytesIO()
-            figure.savefig(file, format=suffix, dpi=PNG_DPI, metadata=metadata)
-            content = _with_palette(file) if suffix == "png" else file.getvalue()
-            paths.append(write_file(folder / f"{name}.{suffix}", content))
-    table = csv_text(drawn)
-    return [*paths, write_file(folder / f"{name}.csv", table)]
+        size = FigureCanvasAgg(figure).get_width_height()
+        files["png"] = _png(Image.frombytes("RGBA", size, _bytes(figure, "rgba")))
+        if pdf:
+            files["pdf"] = _bytes(figure, "pdf", {"CreationDate": None, "Creator": None, "Producer": None})
+    files["csv"] = csv_text(drawn)
+    return [write_file(folder / f"{name}.{suffix}", content) for suffix, content in files.items()]
 
 
-def _with_palette(png: io.BytesIO) -> bytes:
-    """The PNG in `PNG_COLOURS` colours, a third of the size: `COLOURS` stay to the bit, other ones are rounded."""
-    image, kept = Image.open(png).convert("RGB"), [ImageColor.getrgb(colour) for colour in COLOURS.values()]
+def _bytes(figure: Figure, kind: str, metadata: Mapping[str, None] | None = None) -> bytes:
+    """The figure as a file of this kind."""
+    file = io.BytesIO()
+    figure.savefig(file, format=kind, metadata=metadata)
+    return file.getvalue()
+
+
+def _png(drawn: Image.Image) -> bytes:
+    """A PNG of `PNG_COLOURS` colours, a third of the size: `COLOURS` stay to the bit, other ones are rounded."""
+    image, kept = drawn.convert("RGB"), [ImageColor.getrgb(colour) for colour in COLOURS.values()]
     few = image.quantize(PNG_COLOURS - len(kept), dither=Image.Dither.NONE)
     others = (few.getpalette() or [])[: 3 * (PNG_COLOURS - len(kept))]
-    pixels, places = np.asarray(image), np.array(few)
+    pixels, places = np.asarray(image).astype(np.uint32) @ _DIGITS, np.array(few)
     for place, colour in enumerate(kept, start=len(others) // 3):
-        places[(pixels == colour).all(axis=2)] = place
+        places[pixels == colour @ _DIGITS] = place
     few = Image.fromarray(places)
     few.putpalette([*others, *(part for colour in kept for part in colour)])
     file = io.BytesIO()

@@ -1,4 +1,4 @@
-"""How many repetitions a point stands for: a number beside it that stays clear of others, and of what is drawn."""
+"""The number of repetitions with a value, next to each point, clear of other numbers and of the drawn lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DIGIT, HEIGHT = 0.64 * FONT_SIZE, 0.8 * FONT_SIZE  # points, of a digit of matpl
 GAP = 3.0  # points between two numbers: nearer ones read as one
 MARKER = 2.2  # points from the middle of a marker to its edge
 ROWS = (0, -1, 1, -2, 2, -3, 3)  # of text, above and below the usual place
-# What it costs to write over something, in rows that a number would move away for it
+# The cost of overlapping something, in rows by which a number would move to avoid it
 OTHER, OUTSIDE, A_MARKER, A_LINE = 100.0, 100.0, 5.0, 0.4
 
 
@@ -31,15 +31,15 @@ class Box(NamedTuple):
     top: float
 
     def meets(self, other: Box) -> bool:
-        """Whether less than the gap lies between them where they are beside each other, or one covers the other.
+        """Whether they overlap, or have less than the gap between them from left to right.
 
         >>> Box(0, 0, 4, 5).meets(Box(6, 0, 10, 5)), Box(0, 0, 4, 5).meets(Box(8, 0, 12, 5))
         (True, False)
         >>> Box(0, 0, 4, 5).meets(Box(0, 6, 4, 11))
         False
         """
-        beside = self.left < other.right + GAP and other.left < self.right + GAP
-        return beside and self.bottom < other.top and other.bottom < self.top
+        near = self.left < other.right + GAP and other.left < self.right + GAP
+        return near and self.bottom < other.top and other.bottom < self.top
 
     def covers(self, points: Floats, within: float = 0.0) -> int:
         """How many of the points (n, 2) lie in it, or so near to it."""
@@ -50,9 +50,9 @@ class Box(NamedTuple):
 def number_survivors(
     axes: Axes, points: pd.DataFrame, chosen: pd.Series[bool], styles: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Write the `count` of the chosen points beside them, on axes whose limits and place in the figure are final.
+    """Write the `count` of the chosen points next to them, on axes whose limits and place in the figure are final.
 
-    Each number, from left to right, takes the place of least cost beside its point, above or below that.
+    Each number, from left to right, takes the place of least cost left or right of its point, or above or below that.
     """
     scale = 72 / axes.figure.dpi
     frame = Box(*(scale * float(edge) for edge in axes.get_window_extent().extents))

@@ -1,4 +1,4 @@
-"""What `dpbench audit` measured of the mechanism of some trials, to stand beside what they spent."""
+"""The lower bounds of `dpbench audit` for the mechanism of some trials, to compare with the epsilon they spent."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import number
 
 AUDITED = (
-    "Measured by dpbench audit on tables of its own, with the settings that its records hold; the largest of several "
-    "bounds, of 95 % confidence each. Where a cell names a budget, none was measured at the row's own: it tells how "
-    "much of what was spent there was measured."
+    "Measured by dpbench audit on its own tables, with the settings in its records; the largest of several lower "
+    "bounds, each with 95 % confidence. Where a cell names a budget, none was measured at the row's own: it says how "
+    "much of the epsilon spent there was measured."
 )
 
 
 def measured(group: Sequence[Trial], audits: Sequence[AuditRecord]) -> str:
-    """The largest bound on what these trials spent, and by which estimate: one that holds for the budgets of all; if
-    there is none, that of another budget which found the largest part of what was spent there.
+    """The largest lower bound on the epsilon of these trials, and its estimate: one that holds for the budgets of all;
+    if there is none, that of the other budget whose bound is the largest part of the epsilon spent there.
     """
     first, budgets = group[0].key, [trial.key.release.budget for trial in group]
     epsilon, delta = budgets[0].epsilon, max(budget.delta for budget in budgets)

@@ -15,8 +15,8 @@ import pandas as pd
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
-from dpbench.report.export import Exported
-from dpbench.report.frames.alike import OF_TRIAL, Alike, alike
+from dpbench.report.export_file import Exported
+from dpbench.report.frames.by_setting import OF_TRIAL, Alike, alike
 from dpbench.report.frames.settings import NOTES, Group, leaves_of, note_of, series_group, setting_of, variants
 
 SERIES = ("mechanism", "calibration", "variant", "model")
@@ -40,13 +40,13 @@ COLUMNS = {**OF_TRIAL, **_OF_SETTING, "variant": "str", **_OF_SCORE, "x": "float
 def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame:
     """One row per trial and metric, in an order that does not depend on the order of `trials`.
 
-    Each path that `by` names (see `setting_of`, `note_of`) is a further column; cells are told apart by the settings
+    Each path that `by` names (see `setting_of`, `note_of`) is a further column; cells are distinguished by the settings
     among them.
 
-    A trial that is not done has a row, with NaN for its value, under every metric its key asks for and
-    under every name that the done trials asked for the same metrics were scored with. `detail` is what a score has
-    beside its value, such as a histogram, or None. `epsilon` is inf for the non-private reference;
-    `spent_epsilon` is NaN where nothing is known to be spent; times are in seconds, `peak_mb` is the largest resident
+    A trial that is not done has a row, with NaN for its value, for every metric of its key and every score name that
+    done trials with the same metrics have. `detail` is what a score has besides its value, such as a histogram, or
+    None. `epsilon` is inf for the non-private reference;
+    `spent_epsilon` is NaN where it is unknown; times are in seconds, `peak_mb` is the largest resident
     memory of the worker, its libraries included, during the release or the model. `variant` is "" unless
     one cell mixes other settings (see `variants`). `x` and `panel`, the place in a figure, are epsilon and dataset.
 
@@ -57,7 +57,7 @@ def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame
 
 @dataclass(frozen=True)
 class TrialRows:
-    """Trials as rows, before it is known what tells their cells apart; a frame over several experiments joins some.
+    """Trials as rows, before their cells are distinguished; a frame over several experiments joins some.
 
     `keys`, `leaves` and `settings` have one entry or row for each setting of the trials, `scores` a row for each trial
     and metric: `trial`, the place among the trials, `setting`, that among the keys.
@@ -78,11 +78,23 @@ class TrialRows:
 def rows_of(trials: Iterable[Trial]) -> TrialRows:
     """The trials as rows. Raises `UserError` if one id comes twice with different scores."""
     source = trials if isinstance(trials, Exported) else unique_trials(trials)
-    groups = sorted(alike(source), key=lambda group: min(group.fields["trial"]))
+    return rows_of_groups(alike(source), source)
+
+
+def rows_of_groups(found: Iterable[Alike], source: Sequence[Trial] = ()) -> TrialRows:
+    """The trials of these groups as rows; `source`, the trials, is for their notes.
+
+    They have the fields that all groups have; without the trials' ids, their order is that of the groups.
+    """
+    groups = list(found)
+    known = [name for name in OF_TRIAL if all(name in group.fields for group in groups)]
+    if "trial" in known:
+        groups.sort(key=lambda group: min(group.fields["trial"]))
     keys = [group.key for group in groups]
     settings = _typed(dict(zip(_OF_SETTING, zip(*map(_of_setting, keys), strict=True), strict=False)), _OF_SETTING)
-    fields = _typed({name: list(chain(*(group.fields[name] for group in groups))) for name in OF_TRIAL}, OF_TRIAL)
-    by_id = np.argsort(fields["trial"].to_numpy(dtype="U"))
+    columns = {name: list(chain(*(group.fields[name] for group in groups))) for name in known}
+    fields = _typed(columns, {name: OF_TRIAL[name] for name in known})
+    by_id = np.argsort(fields["trial"].to_numpy(dtype="U")) if "trial" in known else np.arange(len(fields))
     scores = _scores(groups, np.argsort(by_id).tolist())
     rows = fields.take(by_id[scores["place"]]).reset_index(drop=True)
     return TrialRows(source, keys, list(map(leaves_of, keys)), settings, pd.concat([rows, scores], axis=1))
@@ -93,12 +105,12 @@ def _typed(columns: Mapping[str, Sequence[Any]], types: Mapping[str, str]) -> pd
 
 
 def joined_frame(parts: Sequence[TrialRows], by: Sequence[str] = ()) -> pd.DataFrame:
-    """The rows of several experiments in one frame (see `trial_frame`); a trial of two of them stands there once."""
+    """The rows of several experiments in one frame (see `trial_frame`); a trial of two of them is there once."""
     parts = parts or [rows_of(())]
     settings = pd.concat([part.settings for part in parts], ignore_index=True)
     keys = [key for part in parts for key in part.keys]
-    told = variants(keys, [own for part in parts for own in part.leaves], by)
-    settings = settings.assign(variant=pd.array(told, dtype="str"))
+    texts = variants(keys, [own for part in parts for own in part.leaves], by)
+    settings = settings.assign(variant=pd.array(texts, dtype="str"))
     rows = pd.concat([part.scores for part in parts], ignore_index=True)
     starts = np.cumsum([0, *(len(part.keys) for part in parts)])
     setting = rows["setting"].to_numpy() + np.repeat(starts[:-1], [len(part.scores) for part in parts])
@@ -113,7 +125,8 @@ def joined_frame(parts: Sequence[TrialRows], by: Sequence[str] = ()) -> pd.DataF
             settings[path] = pd.Series([setting_of(key, path) for key in keys], dtype="object")
     rows, setting = rows.take(order), setting[order]
     rows = pd.concat([rows.reset_index(drop=True), settings.take(setting).reset_index(drop=True)], axis=1)
-    frame = rows.assign(x=rows["epsilon"], panel=rows["dataset"])[[*COLUMNS, *by]]
+    rows = rows.assign(x=rows["epsilon"], panel=rows["dataset"])
+    frame = rows[[*(name for name in COLUMNS if name in rows), *by]]
     return frame.drop_duplicates(["trial", "metric"], ignore_index=True) if len(parts) > 1 else frame
 
 
@@ -140,7 +153,7 @@ def _outcome(trial: Trial) -> str:
 def _of_setting(key: TrialKey) -> tuple[object, ...]:
     split, budget = key.release.split, key.release.budget
     dataset, mechanism, calibration, model = series_group(key)
-    marks = (name for name in ("protocol", "fixed") if name in split)
+    marks = (name for name in ("coins", "protocol", "fixed") if name in split)
     test_rows = "+".join([str(setting_of(key, "release.split.test_rows") or 0), *marks])
     plain = (split.get("train_rows", 0), test_rows, budget.relation)
     return dataset, mechanism, calibration, model, budget.epsilon, budget.delta, *plain
@@ -176,18 +189,17 @@ def _metric_names(groups: Sequence[Alike]) -> list[list[str]]:
     """The metric names that the trials of each group have rows for.
 
     One metric may give several scores (a mean and a maximum), so the names are learnt from done trials: of
-    the same series first, and, where a series has none, of all trials that were asked for the same metrics.
-    A done trial gets the names of its series only: a metric that its release cannot answer is no failure.
+    the same series first, and, where a series has none, of all trials with the same metrics.
+    A done trial gets the names of its series only: a metric that its release does not support is not a failure.
     """
     asked = [tuple(metric.name for metric in group.key.metrics) for group in groups]
     series = [(*series_group(group.key), names) for group, names in zip(groups, asked, strict=True)]
     by_series: dict[Group, set[str]] = defaultdict(set)
     by_request: dict[Group, set[str]] = defaultdict(set)
     for group, own, names in zip(groups, series, asked, strict=True):
-        scored = {score["name"] for _, score in group.done}
         if "done" in group.fields["status"]:
-            by_series[own] |= scored
-            by_request[names] |= scored
+            by_series[own] |= group.scored.keys()
+            by_request[names] |= group.scored.keys()
     return [
         sorted(by_series[own] if own in by_series else by_request[names] | set(names))
         for own, names in zip(series, asked, strict=True)
@@ -199,8 +211,8 @@ def _units(groups: Iterable[Alike]) -> dict[Group, dict[str, str]]:
     units: dict[Group, dict[str, str]] = {}
     for group in groups:
         dataset = group.key.release.dataset["name"]
-        for score in {score["name"]: score for _, score in group.done}.values():
+        for name, score in group.scored.items():
             known = {"unit": score["unit"], "direction": score["direction"]}
-            units.setdefault((dataset, score["name"]), known)
-            units.setdefault((score["name"],), known)
+            units.setdefault((dataset, name), known)
+            units.setdefault((name,), known)
     return units

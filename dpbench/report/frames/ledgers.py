@@ -1,4 +1,4 @@
-"""What the ledger of a release says of what its cost rests on, where the release, or its export, is at hand."""
+"""The basis of the cost of a release, from its ledger, where the release, or its export, is available."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a tr
 
 @dataclass(frozen=True)
 class FirstLedger:
-    """What an export keeps of the ledgers of a cell: the events of its first release, of this `repetition`."""
+    """The ledger that an export keeps for a cell: the events of its first release, of this `repetition`."""
 
     release: str
     repetition: int
@@ -24,7 +24,7 @@ class FirstLedger:
 
 
 def no_ledgers(trial: Trial) -> None:
-    """Where no release is at hand."""
+    """None: for use where no release is available."""
 
 
 def or_first(ledger_of: LedgerOf, kept: Mapping[str, FirstLedger]) -> LedgerOf:
@@ -38,17 +38,17 @@ def or_first(ledger_of: LedgerOf, kept: Mapping[str, FirstLedger]) -> LedgerOf:
 
 
 class Grounds(StrEnum):
-    """What a cost rests on."""
+    """The basis of a cost."""
 
     NOISE = "the ledger of the noise that was drawn, composed by the accountant"
     FILTER = "the guarantee of a filter"
     CLAIM = "a claim of third-party code on its own noise, not verified"
-    UNKNOWN = "a ledger that is not here: whether it holds noise that was drawn, or a claim, cannot be told"
+    UNKNOWN = "unknown: the ledger is not stored, so it may hold noise that was drawn, or a claim"
 
 
 def grounds_of(group: Sequence[Trial], events: Events | None) -> Grounds:
-    """What the costs of releases of one mechanism and budget rest on; `events` are those of one of them, if any is
-    here. Without it, a cost without a rho may be a claim, as a claim has none; but some noise has none either.
+    """The basis of the costs of releases of one mechanism and budget; `events` are those of one of them, if any is
+    stored. Without it, a cost without a rho may be a claim, as a claim has none; but some noise has none either.
     """
     if events is not None and any(event["kind"] == "claimed" for event in events):
         return Grounds.CLAIM
@@ -59,6 +59,6 @@ def grounds_of(group: Sequence[Trial], events: Events | None) -> Grounds:
 
 
 def ex_post(group: Sequence[Trial]) -> float | None:
-    """The largest eps of noise under a filter, as if it had been fixed beforehand; None without a filter."""
+    """The largest epsilon of the noise under a filter, as if it had been fixed in advance; None without a filter."""
     costs = [trial.spent.ex_post for trial in group if trial.spent is not None and trial.spent.ex_post is not None]
     return max(costs, default=None)

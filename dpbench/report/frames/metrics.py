@@ -1,4 +1,4 @@
-"""The rows of one metric, and metrics as multiples of what a reference has."""
+"""The rows of one metric, and metrics as multiples of those of a reference."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from dpbench.config.reports import OTHER_METRICS
 
 
 def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The rows of one metric, or one row a trial of what every trial has.
+    """The rows of one metric, or of a quantity that every trial has.
 
     That is "seconds", the time of a release and of a model on it, "peak_mb", the memory of their worker, and
-    "spent_epsilon", what the ledger of a private release amounts to.
+    "spent_epsilon", the epsilon of the ledger of a private release.
     """
     if metric not in OTHER_METRICS:
         return frame[frame["metric"] == metric]
@@ -30,11 +30,11 @@ def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def as_multiples(frame: pd.DataFrame, of: Mapping[str, Sequence[str]]) -> pd.DataFrame:
-    """The frame with each metric that `of` names divided by what a reference has on the same split.
+    """The frame with each metric that `of` names divided by that of a reference on the same split.
 
     `of`: metric -> non-private references, "mechanism/model". The reference of a data set is the one with the best
-    mean. Rows are left out whose repetition it does not have. Means of such ratios are paired: they can be
-    compared between methods of which one has fewer repetitions.
+    mean. Rows of repetitions that the reference lacks are left out. Means of such ratios are paired: they can be
+    compared even if one method has fewer repetitions.
     """
     for metric, methods in of.items():
         rows = frame["metric"] == metric

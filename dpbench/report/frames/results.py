@@ -1,4 +1,4 @@
-"""What is stored of the experiments that a paper's figure or table is made of."""
+"""The stored trials of the experiments behind a paper's figure or table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpbench.report.frames.settings import placed, settings_of
 
 @dataclass(frozen=True)
 class Results:
-    """One experiment with its stored trials, none if it was not run; `notes` say how they must be read."""
+    """One experiment with its stored trials, none if it was not run; `notes` say how to read them."""
 
     experiment: Experiment
     trials: Sequence[Trial]
@@ -30,10 +30,10 @@ class Results:
         with all_stays():
             return rows_of(self.trials)
 
-    @cached_property
-    def planned(self) -> list[TrialKey]:
-        """The keys of one repetition of the plan, without code."""
-        return list(one_repetition(self.experiment).trials)
+    @property
+    def planned(self) -> Iterable[TrialKey]:
+        """The keys of one repetition of the plan."""
+        return one_repetition(self.experiment).trials
 
 
 def frame_of(results: Iterable[Results], spec: Mapping[str, Any], reads: Sequence[str] = ()) -> pd.DataFrame:
@@ -48,12 +48,12 @@ def titles_of(results: Iterable[Results], panels: Mapping[str, str]) -> dict[str
 
 
 def notes_on(results: Sequence[Results]) -> list[str]:
-    """What was not run, and how the trials of the others must be read."""
+    """What was not run, and how to read the trials of the others."""
     run = [one for one in results if one.trials]
     missing = [one.experiment.name for one in results if not one.trials]
-    told: dict[str, list[str]] = {}
+    noted: dict[str, list[str]] = {}
     for one in run:
         for note in one.notes:
-            told.setdefault(note, []).append(one.experiment.name)
-    notes = [note if len(names) == len(run) else f"{', '.join(names)}: {note}" for note, names in told.items()]
+            noted.setdefault(note, []).append(one.experiment.name)
+    notes = [note if len(names) == len(run) else f"{', '.join(names)}: {note}" for note, names in noted.items()]
     return [*([f"Experiments not run: {', '.join(missing)}"] if missing else []), *notes]

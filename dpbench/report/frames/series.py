@@ -17,8 +17,8 @@ from dpbench.report.frames.frame import SERIES
 class Series:
     """One method as it is compared: `mechanism`, its `calibration`, the `variant` of its settings, `model`.
 
-    `name` is the label of mechanism and model, `label` tells calibrations and variants apart too; `place` is the one
-    among the method's own calibrations and variants.
+    `name` is the label of mechanism and model, `label` distinguishes calibrations and variants too; `place` is the
+    index among the method's own calibrations and variants.
     """
 
     mechanism: str
@@ -36,7 +36,7 @@ class Series:
 
     @property
     def method(self) -> str:
-        """The name by which reports give it a label: "mechanism/model"."""
+        """The name under which a report declares its label: "mechanism/model"."""
         return f"{self.mechanism}/{self.model}"
 
 
@@ -57,8 +57,8 @@ def series_of(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[Series]:
     series: list[Series] = []
     for mechanism, calibration, variant, model in found:
         name = names[mechanism, calibration, variant, model]
-        told = calibration in ("paper", "authors") or (bool(calibration) and len(calibrations[mechanism]) > 1)
-        label = name + (f" ({calibration})" if told else "") + (f" [{variant}]" if variant else "")
+        named = calibration in ("paper", "authors") or (bool(calibration) and len(calibrations[mechanism]) > 1)
+        label = name + (f" ({calibration})" if named else "") + (f" [{variant}]" if variant else "")
         place = sum(other.name == name for other in series)
         series.append(Series(mechanism, calibration, variant, model, name, label, place))
     return series
@@ -75,7 +75,7 @@ def shown(
 
 
 def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str, str]:
-    """The labels in the order in which a report shows these ones; the others follow.
+    """The labels, these ones first, in this order; the others follow.
 
     Raises `UserError` for a label that no method has.
     """

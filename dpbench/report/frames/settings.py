@@ -1,4 +1,4 @@
-"""The settings of trials: values at paths of their keys, and what tells apart trials that are no repetitions."""
+"""The settings of trials: values at paths of their keys, and those in which trials that are not repetitions differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpbench.report.frames.metrics import as_multiples
 Group = tuple[object, ...]
 
 NOTES = "notes."  # paths that begin so are of the notes of a trial's fit, not of its key
-_LONGEST_VALUE = 40  # characters a setting may take in a label before its digest stands for it
+_LONGEST_VALUE = 40  # characters of a setting in a label; a longer one is replaced by its digest
 # Settings that are columns of their own, or that repetitions are allowed to differ in.
 _NO_SETTING = {
     "release.dataset.name",
@@ -40,7 +40,7 @@ _LEFT_OUT = {
     "release.split.protocol": "split",
     "release.split.public_rows": "0",
 }
-# What the path of a setting begins with in a key, and what in the settings that a user writes; the first that fits.
+# How the path of a setting begins in a key, and in the settings that a user writes; the first that fits.
 _WRITTEN = {
     "release.split.public_data.": "dataset.public_data.",
     "release.split.": "sample.",
@@ -53,8 +53,8 @@ _WRITTEN = {
 def setting_of(key: TrialKey, path: str) -> object:
     """The value at a dotted path of a trial's key, such as release.split.train_rows; None where there is none.
 
-    A number in the path is a place in a list (release.dataset.parameters.feature_bounds.1); a whole list is text, such
-    as "1:3:3:3". `release.budget.mu` is the Gaussian-DP parameter of the budget, to four digits. A reference has the
+    A number in the path is a place in a list (release.dataset.parameters.feature_bounds.1); a list is text, such as
+    "1:3:3:3". `release.budget.mu` is the Gaussian-DP parameter of the budget, to four digits. A reference has the
     epsilon inf, and no `release.split.protocol`: it is the same under both.
     """
     budget = key.release.budget
@@ -102,11 +102,11 @@ def leaves_of(key: TrialKey) -> dict[str, str]:
 
 
 def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
-    """Lists count as one value; code is told apart in another place: see `several_versions`."""
+    """Lists count as one value; versions are compared elsewhere: see `several_versions`."""
     if isinstance(node, dict):
         for name in sorted(node):
             yield from _leaves(node[name], f"{path}.{name}" if path else str(name))
-    elif path not in _NO_SETTING and not path.endswith(".code"):
+    elif path not in _NO_SETTING and not path.endswith(".version"):
         text = node if isinstance(node, str) else canonical(node)
         short = len(text) <= _LONGEST_VALUE
         yield path, text if short else f"#{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -115,8 +115,8 @@ def _leaves(node: object, path: str) -> Iterator[tuple[str, str]]:
 def variants(keys: Sequence[TrialKey], leaves: Sequence[Mapping[str, str]], by: Sequence[str]) -> list[str]:
     """For each key, the settings by which those of one cell differ, as "max_model_mb=40"; `leaves` are theirs.
 
-    Trials that differ in more than seed and repetition are no repetitions of each other, and must not be
-    averaged silently: a sweep over a parameter becomes series of their own. A cell shares dataset, mechanism,
+    Trials that differ in more than seed and repetition are not repetitions of each other, and must not be averaged
+    silently: a sweep over a parameter becomes series of their own. A cell shares dataset, mechanism,
     calibration, model, epsilon, delta, and the settings of `by`.
     """
     cells: dict[Group, list[Mapping[str, str]]] = defaultdict(list)
@@ -128,14 +128,14 @@ def variants(keys: Sequence[TrialKey], leaves: Sequence[Mapping[str, str]], by: 
     for group, here in cells.items():
         names = {name for own in here for name in own} if len(here) > 1 else set()
         varying[group[:4]] |= {name for name in names if len({own.get(name) for own in here}) > 1}
-    told = []
+    differences = []
     for key, own in zip(keys, leaves, strict=True):
         differ = sorted(varying[series_group(key)])
-        told.append(", ".join(_told(name, own) for name in differ))
-    return told
+        differences.append(", ".join(_setting_text(name, own) for name in differ))
+    return differences
 
 
-def _told(path: str, leaves: Mapping[str, str]) -> str:
+def _setting_text(path: str, leaves: Mapping[str, str]) -> str:
     """A setting and its value as a user writes them."""
     if path == "release.split.fixed":
         return f"sample.split={'fixed' if path in leaves else 'fresh'}"
@@ -159,7 +159,7 @@ def _short_name(path: str) -> str:
 
 
 def settings_of(spec: Mapping[str, Any]) -> list[str]:
-    """The settings by which a figure or table tells cells apart; none for a figure against epsilon."""
+    """The settings by which a figure or table distinguishes cells; none for a figure against epsilon."""
     named = [spec.get("x"), spec.get("panel"), spec.get("setting"), *spec.get("where", {})]
     return [str(path) for path in dict.fromkeys(named) if path]
 

@@ -13,7 +13,7 @@ NOT_FAILED = ("no_estimate", "unconverged")  # statuses of trials that have no s
 
 
 def has_value(rows: pd.DataFrame) -> pd.Series:
-    """Which rows are of a trial that is done and has a finite value."""
+    """Which rows have a finite value and belong to a trial that is done."""
     valued: pd.Series = (rows["status"] == "done") & np.isfinite(rows["value"])
     return valued
 
@@ -33,22 +33,16 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
         raise ValueError("cells would mix metrics: put 'metric' into `by` or select one metric first")
     done = frame["status"] == "done"
     finite = has_value(frame)
-    marked = frame.assign(
-        _value=frame["value"].where(finite),
-        _nonfinite=(done & ~finite).astype("int64"),
-        _failed=(~done).astype("int64"),
-        **{f"_{status}": (frame["status"] == status).astype("int64") for status in NOT_FAILED},
-    )
-    cells = marked.groupby(list(by), sort=True, dropna=False).agg(
-        unit=("unit", "first"),
-        direction=("direction", "first"),
-        mean=("_value", "mean"),
-        se=("_value", "std"),
-        count=("_value", "count"),
-        nonfinite=("_nonfinite", "sum"),
-        failed=("_failed", "sum"),
-        **{status: (f"_{status}", "sum") for status in NOT_FAILED},
-        spent_epsilon=("spent_epsilon", "max"),
-    )
+    counted = {"nonfinite": done & ~finite, "failed": ~done}
+    counted |= {status: frame["status"] == status for status in NOT_FAILED}
+    marked = frame.assign(value=frame["value"].where(finite), **counted)
+    groups = marked.groupby(list(by), sort=True, dropna=False)
+    parts = [
+        groups[["unit", "direction"]].first(),
+        groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "se"}),
+        groups[list(counted)].sum(),
+        groups[["spent_epsilon"]].max(),
+    ]
+    cells = pd.concat(parts, axis=1)
     cells["se"] = cells["se"] / np.sqrt(cells["count"].where(cells["count"] > 0))
     return cells.reset_index()

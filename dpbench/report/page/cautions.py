@@ -1,4 +1,4 @@
-"""What a reader must know before quoting: what differs, failed, overspent, was ended early, was not paid for."""
+"""Cautions for a reader: settings that differ, failures, overspending, early stops, non-private inputs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from dpbench.report.page.documents import Block
 
 
 def differences(manifest: Mapping[str, Mapping[str, Any]]) -> Block:
-    """The settings in which experiments differ from what the paper states, those that differ alike together."""
+    """The settings in which experiments differ from what the paper states, experiments with the same difference
+    together.
+    """
     alike: dict[str, list[str]] = {}
     for name, one in manifest.items():
         if one["differs"]:
             alike.setdefault("; ".join(one["differs"]), []).append(name)
-    rows = [[", ".join(names), told] for told, names in alike.items()]
-    return Block("table", header=["experiments", "here, and in the paper"], rows=rows)
+    rows = [[", ".join(names), difference] for difference, names in alike.items()]
+    return Block("table", header=["experiments", "ours, and the paper's"], rows=rows)
 
 
 def failures(cells: Iterable[Cell]) -> Block:
@@ -34,18 +36,18 @@ def failures(cells: Iterable[Cell]) -> Block:
 
 
 def overspending(cells: Iterable[Cell]) -> Block:
-    """Methods whose ledgers amount to more than was asked for."""
+    """Methods whose ledgers spend more than the target epsilon."""
     rows = []
     for method, here in _together(cells, lambda cell: (cell.method.partition(" [")[0],)).items():
         over = [cell for cell in here if cell.overspent > SLACK]
         if over:
             where = ", ".join(dict.fromkeys(cell.dataset for cell in over))
             rows.append([*method, where, f"up to {max(cell.overspent for cell in over):.3g} times"])
-    return Block("table", header=["method", "data sets", "spent ε over asked ε"], rows=rows)
+    return Block("table", header=["method", "data sets", "spent ε / target ε"], rows=rows)
 
 
 def unfinished(cells: Iterable[Cell]) -> Block:
-    """Methods whose integer programmes were ended by their time limit: their releases hold the best solution so far."""
+    """Methods whose integer programmes were stopped by their time limit, with the best solution so far."""
     rows = []
     for place, here in _together(cells, lambda cell: (cell.experiment, cell.dataset, cell.method)).items():
         ended = [cell for cell in here if cell.unfinished]
@@ -53,11 +55,11 @@ def unfinished(cells: Iterable[Cell]) -> Block:
             counts = f"{sum(cell.unfinished for cell in ended)} in {sum(cell.ended for cell in ended)}"
             at = ", ".join(cell.epsilon for cell in ended)
             rows.append([*place, at, f"{counts} of {sum(cell.total for cell in ended)} trials"])
-    return Block("table", header=["experiment", "data set", "method", "ε", "programmes ended"], rows=rows)
+    return Block("table", header=["experiment", "data set", "method", "ε", "programmes stopped"], rows=rows)
 
 
 def unpaid(cells: Iterable[Cell]) -> Block:
-    """What was taken from private rows without noise, such as hyperparameters tuned on them, and by which methods."""
+    """Inputs taken from private rows outside the budget, such as hyperparameters tuned on them, and their methods."""
     users: dict[str, list[Cell]] = {}
     for cell in cells:
         for name in cell.unpaid:

@@ -1,4 +1,4 @@
-"""The trials cell by cell: what came out, and the trials themselves with their ledgers, as data."""
+"""The trials by cell: the results, and the trials themselves with their ledgers, as data."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from typing import Any, NamedTuple
 from dpbench.config.labels import metric_label
 from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
-from dpbench.report.frames.alike import unfinished
+from dpbench.report.frames.by_setting import unfinished
 from dpbench.report.frames.frame import CELL, joined_frame
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import summarise
+from dpbench.report.page.compressed import rounded
 from dpbench.report.page.facts import Register, Term, facts_of, inputs_of, marks_of, overspent
 from dpbench.report.page.filters import Filters, Tags
-from dpbench.report.page.ledgers import Ledgers, Told, lines_of
-from dpbench.report.page.packed import rounded
+from dpbench.report.page.ledgers import Ledgers, ShownLedger, lines_of
 from dpbench.report.text import mean_and_error, number, powers
 
 
 @dataclass(frozen=True)
 class Cell:
-    """Trials that differ in nothing but their repetition, and how they stand on the page.
+    """Trials that differ only in their repetition, and how the page shows them.
 
-    `statuses` counts them, `overspent` is how many times what was asked they spent at most, `unpaid` what they read
-    from the rows for nothing, `unfinished` how many integer programmes their time limit ended, in `ended` of them.
+    `statuses` counts them, `overspent` is the largest ratio of spent to target epsilon, `unpaid` their inputs outside
+    the budget, `unfinished` how many integer programmes were stopped by their time limit, in `ended` of them.
     `trials` are columns of numbers, as there may be many thousands: `listed` of a `total`.
     """
 
@@ -45,7 +45,7 @@ class Cell:
     unpaid: tuple[str, ...]
     marks: list[str]
     facts: list[tuple[str, list[Term]]]
-    ledger: Told | None
+    ledger: ShownLedger | None
     trials: Mapping[str, Sequence[Any]]
     listed: int
     total: int
@@ -59,7 +59,7 @@ class Cell:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The trials that are listed, with where they stand and, if that is all there is, the first ledger."""
+        """The trials that are listed, with the place of the cell and, if no other is stored, the first ledger."""
         where = {"experiment": self.experiment, "dataset": self.dataset, "method": self.method, "epsilon": self.epsilon}
         first = self.ledger and self.ledger.first
         return {**where, "trials": self.trials, **({"first": first} if first else {})}
@@ -69,13 +69,13 @@ class Cell:
         """Such as "18 trials done, 2 failed"."""
         lost = {status: count for status, count in sorted(self.statuses.items()) if status != "done"}
         done = self.statuses.get("done", 0)
-        told = [f"{done} trial{'' if done == 1 else 's'} done"]
-        return ", ".join([*told, *(f"{count} {status.replace('_', ' ')}" for status, count in lost.items())])
+        texts = [f"{done} trial{'' if done == 1 else 's'} done"]
+        return ", ".join([*texts, *(f"{count} {status.replace('_', ' ')}" for status, count in lost.items())])
 
 
 @dataclass
 class Cells:
-    """All cells, of so many trials, with what they share and, by experiment, what its metrics are.
+    """All cells, the number of their trials, what they share and, by experiment, its metrics.
 
     `places` are those of the cells that hold a trial, by its id: several, if several experiments share it.
     """
@@ -89,7 +89,7 @@ class Cells:
 
     @property
     def data(self) -> dict[str, Any]:
-        """What is listed of every cell, and all ledgers."""
+        """The lists of every cell, and all ledgers."""
         return {"cells": [cell.data for cell in self.cells], **self.ledgers.data}
 
 
@@ -103,15 +103,15 @@ def cells_of(results: Sequence[Results], filters: Filters, ledgers: Ledgers, mos
         for trial in group.trials:
             found.places.setdefault(trial.id, []).append(place)
         found.cells.append(_cell(one, group, filters, ledgers, audits, each, found.register))
-        told = found.metrics.setdefault(one.experiment.name, [])
-        told += [text for text in map(_metric, group.rows) if text not in told]
+        listed = found.metrics.setdefault(one.experiment.name, [])
+        listed += [text for text in map(_metric, group.rows) if text not in listed]
     return found
 
 
 class _Group(NamedTuple):
     """The trials of a cell, and the summary of each of their metrics with the label of their series.
 
-    `code` is that of the trials if another cell differs in nothing but its code.
+    `code` is that of the trials if another cell differs only in its code.
     """
 
     trials: list[Trial]
@@ -120,7 +120,7 @@ class _Group(NamedTuple):
 
 
 def _groups(one: Results) -> Iterator[_Group]:
-    """The trials of each cell, as figures and tables tell them apart, and by their code: it is not averaged over."""
+    """The trials of each cell of the figures and tables, separated by their code: it is not averaged over."""
     frame = joined_frame([one.rows])
     known = series_of(frame, one.experiment.report["labels"])
     trials = {trial.id: trial for trial in one.rows.trials}
@@ -142,7 +142,7 @@ def _groups(one: Results) -> Iterator[_Group]:
 def _code(trial: Trial) -> str:
     """Which code made the trial: digests of its mechanism and model, "" where they are not recorded."""
     key = trial.key
-    return "/".join(filter(None, (key.release.mechanism.code, key.fit.model.code)))
+    return "/".join(filter(None, (key.release.mechanism.version, key.fit.model.version)))
 
 
 def _share(sizes: Sequence[int], most: int) -> int:
@@ -175,7 +175,7 @@ def _cell(
     found = {str(row["metric"]): row for row in rows}
     order = _order(list(found), experiment.report)
     listed = _sample(group, each)
-    ledger = ledgers.told(listed)
+    ledger = ledgers.shown_for(listed)
     events = None if ledger is None else ledger.events
     return Cell(
         experiment=experiment.name,
@@ -187,7 +187,7 @@ def _cell(
         statuses=Counter(trial.status for trial in group),
         overspent=max(map(overspent, group)),
         unpaid=inputs_of(group) if private else (),
-        marks=[*([f"code {code}, not averaged with other code"] if code else []), *marks_of(group, events)],
+        marks=[*([f"version {code}, not averaged with others"] if code else []), *marks_of(group, events)],
         facts=[
             ("Results", [Term(" · ".join(_result(found[metric]) for metric in order))]),
             *facts_of(group, events, audits, register),
@@ -211,10 +211,10 @@ def _order(metrics: Sequence[str], report: Mapping[str, Any]) -> list[str]:
 def _metric(row: Mapping[Hashable, Any]) -> str:
     """Such as "mse: test MSE, in scaled target², lower is better"."""
     name, label = str(row["metric"]), metric_label(str(row["metric"]))
-    told = [label] if label != name else []
-    told += [f"in {powers(str(row['unit']))}"] if row["unit"] else []
-    told += [f"{row['direction']} is better"] if row["direction"] not in ("none", "") else []
-    return f"{name}: {', '.join(told)}" if told else name
+    about = [label] if label != name else []
+    about += [f"in {powers(str(row['unit']))}"] if row["unit"] else []
+    about += [f"{row['direction']} is better"] if row["direction"] not in ("none", "") else []
+    return f"{name}: {', '.join(about)}" if about else name
 
 
 def _result(row: Mapping[Hashable, Any]) -> str:
@@ -228,13 +228,13 @@ def _mean(row: Mapping[Hashable, Any]) -> str:
 
 
 def _sample(group: Sequence[Trial], each: int) -> list[Trial]:
-    """So many trials of a cell, failures first, in the order of their repetitions."""
+    """This many trials of a cell, failures first, in the order of their repetitions."""
     chosen = sorted(group, key=lambda one: (one.status == "done", one.key.release.repetition, one.key.fit.draw))[:each]
     return sorted(chosen, key=lambda one: (one.key.release.repetition, one.key.fit.draw, one.id))
 
 
-def _columns(trials: Sequence[Trial], metrics: Sequence[str], ledger: Told | None) -> dict[str, list[Any]]:
-    """What is listed of some trials, by name, to the digits that are shown."""
+def _columns(trials: Sequence[Trial], metrics: Sequence[str], ledger: ShownLedger | None) -> dict[str, list[Any]]:
+    """The columns listed for some trials, by name, to the digits shown."""
     values = [{score.name: score.value for score in trial.scores} for trial in trials]
     draws = [trial.key.fit.draw for trial in trials]
     own = list(ledger.own) if ledger is not None else []

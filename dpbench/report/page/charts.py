@@ -1,4 +1,4 @@
-"""Interactive charts (Vega-Lite) of what a figure draws: the same numbers, axes, colours and marks, to zoom into."""
+"""Interactive charts (Vega-Lite) of the figures: the same numbers, axes, colours and marks, with zoom."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dpbench.report.page.looks import Look, looks_of
+from dpbench.report.page.legends import Look, looks_of
 
 Json = dict[str, Any]
 HEIGHT, POINT, STRIPE = 250, 55, 0.13  # pixels of a panel, area of a mark, opacity of a band
-LONGEST = 150  # pixels of the name of a series beside its row
-CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it stands
+LONGEST = 150  # pixels of the name of a series, left of its row
+CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it is
 CHOICES = {
     "series": "!shownSeries || indexof(shownSeries, datum.series) >= 0",
     "epsilon": "!shownEpsilons || !isFinite(toNumber(datum.EPSILON)) || "
@@ -31,13 +31,16 @@ CONFIG = {
 
 
 def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
-    """The panels of a chart and its numbers' columns; None for a figure whose columns are those of no known kind.
+    """The panels of a chart and its numbers' columns; None for a figure that is not known how to be drawn.
+
+    The columns say of which kind a figure is. One of another kind, such as a user's own, is a chart of points if it has
+    one panel and two columns of numbers, which are x and y; its first column of texts is the series.
 
     A panel has the Vega-Lite `spec` without data, its `title` and its `place`, the data set or the value of a setting.
     The parameters `shownSeries` and `shownEpsilons` of a spec choose rows, all of them if they are null.
     """
-    known = next((kind for kind in KINDS if set(kind.columns) <= set(drawn.columns)), None)
-    if known is None:
+    known = next((kind for kind in KINDS if set(kind.columns) <= set(drawn.columns)), OTHER)
+    if known is OTHER and (len(figure.axes) != 1 or len(_numbers(drawn)) < 2):
         return None
     by = known.panels
     places = (
@@ -62,7 +65,7 @@ def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
         spec["layer"] = layer
         layer[-1]["params"] = [_zoom(layer[-1]["encoding"])]
         panels.append({"title": title, "place": " ".join(where.values()), "spec": spec})
-    numbers = [str(name) for name in drawn.columns if name not in by and pd.api.types.is_numeric_dtype(drawn[name])]
+    numbers = [name for name in _numbers(drawn) if name not in by]
     series = list(dict.fromkeys(map(str, drawn["series"]))) if "series" in drawn else []
     return {"panels": panels, "numbers": numbers, "series": series}
 
@@ -89,8 +92,7 @@ def _means(
 ) -> Iterator[Json]:
     """Means or medians with their bars, references as horizontal lines, marks where a point is outside of the axis.
 
-    `at` is where a point stands from left to right, `field` what the tooltip says of that, `point` what holds of a
-    point and not of a horizontal line.
+    `at` is the x of a point, `field` its name in the tooltip, `point` a filter for points and not horizontal lines.
     """
     value = "median" if "median" in rows else "mean"
     y, look = _axis(axes, "y", value), _look(rows["series"], looks)
@@ -166,7 +168,7 @@ def _ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
 
 
 def _stairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """Named steps in their order, with bars from the least to the largest value."""
+    """Named steps in their order, with bars from the smallest to the largest value."""
     x = _names(rows["step"], axes)
     y, look = _axis(axes, "y", "mean"), _look(rows["series"], looks)
     positive = [{"filter": "datum.mean > 0 && datum.least > 0"}]
@@ -203,8 +205,20 @@ def _mean_ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> It
     yield {"mark": _mark("point", size=POINT, opacity=1), "encoding": {"x": x, "y": y, **_marks(look), **tip}}
 
 
+def _points(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+    """A point a row: the first two columns of numbers are x and y, the first of texts is the series."""
+    first, second, *_ = _numbers(rows)
+    encoding = {"x": _axis(axes, "x", first), "y": _axis(axes, "y", second), **_tip(rows, *map(str, rows.columns))}
+    names = [str(name) for name in rows.columns if name not in _numbers(rows)]
+    if names:
+        encoding["color"] = {"field": names[0], "type": "nominal", "title": None}
+    yield {"mark": _mark("point", filled=True, size=POINT, opacity=1), "encoding": encoding}
+
+
 class Kind(NamedTuple):
-    """The columns by which what is drawn is known, those whose values have a panel each, and the layers of a panel."""
+    """The columns that identify this kind of figure, those whose values have a panel each, and the layers of a
+    panel.
+    """
 
     columns: tuple[str, ...]
     panels: list[str]
@@ -222,9 +236,15 @@ KINDS = (
     Kind(("panel", "series", "x", "y", "low", "high", "datasets"), ["panel"], _pairs),
     Kind(("epsilon", "series", "mean_rank", "low", "high", "datasets"), ["epsilon"], _mean_ranks),
 )
+OTHER = Kind((), [], _points)
 
 
-# --- what they share ------------------------------------------------------------------------------------------------
+# --- shared by the kinds --------------------------------------------------------------------------------------------
+
+
+def _numbers(drawn: pd.DataFrame) -> list[str]:
+    """The columns of numbers."""
+    return [str(name) for name in drawn.columns if pd.api.types.is_numeric_dtype(drawn[name])]
 
 
 def _zoom(encoding: Json) -> Json:
@@ -278,7 +298,7 @@ def _look(series: pd.Series, looks: Mapping[str, Look]) -> Json:
 
 
 def _looked_up(name: str, looks: Mapping[str, Look]) -> Look:
-    """The look of a series; a legend may say more of it after a colon, and has the first column under another name."""
+    """The look of a series; a legend may add a text after a colon, and names the first column differently."""
     return next((look for label, look in looks.items() if label == name or label.startswith(f"{name}:")), Look())
 
 

@@ -13,7 +13,9 @@ _CELL = re.compile(r"\|((?:\\.|[^\\|])*)(?=\|)")
 
 @dataclass(frozen=True)
 class Links:
-    """Where the numbers of a table lead: (row, column) -> cells of trials, and the tags these give rows and columns."""
+    """The links of the numbers of a table: (row, column) -> cells of trials, and the tags these give rows and
+    columns.
+    """
 
     cells: Mapping[tuple[int, int], list[int]] = field(default_factory=dict)
     rows: Mapping[int, Tags] = field(default_factory=dict)
@@ -21,7 +23,7 @@ class Links:
 
     @property
     def several(self) -> bool:
-        """Whether a number is of several cells."""
+        """Whether a number comes from several cells."""
         return any(len(places) > 1 for places in self.cells.values())
 
 
@@ -38,7 +40,7 @@ class Block:
 
 
 def blocks(text: str) -> list[Block]:
-    """What a file of `report.text.markdown_table` and its like holds.
+    """The blocks of a Markdown file as `report.text.markdown_table` and its like write it.
 
     >>> heading, table = blocks("# A\\n\\n| a | b |\\n| --- | --- |\\n| 1 | x\\\\|y |")
     >>> heading.text, table.header, table.rows

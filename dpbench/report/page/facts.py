@@ -1,4 +1,4 @@
-"""What a cell of the page says of its trials: what was asked and spent, the settings and what made them."""
+"""The facts on the trials of a cell: target and spent budget, settings and provenance."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
-from dpbench.report.frames.alike import unfinished
 from dpbench.report.frames.audited import AUDITED, measured
+from dpbench.report.frames.by_setting import unfinished
 from dpbench.report.frames.ledgers import Events, Grounds, ex_post, grounds_of
 from dpbench.report.text import in_ranges, number
 
@@ -21,65 +21,65 @@ _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
 
 
 class Term(NamedTuple):
-    """Words of a fact, and the place of what they stand for in the register (0 for none)."""
+    """The text of a fact, and the place of its full text in the register (0 for none)."""
 
     text: str
     place: int = 0
 
 
 class Register:
-    """What many cells share, each once: data, mechanisms, models and what made them, with all their settings."""
+    """Texts that many cells share, each once: data, mechanisms, models and provenance, with all their settings."""
 
     def __init__(self) -> None:
         self.places: dict[str, int] = {}
 
-    def term(self, text: str, whole: str) -> Term:
-        """The words that stand for the whole text."""
-        return Term(text, self.places.setdefault(whole, len(self.places) + 1))
+    def term(self, text: str, full: str) -> Term:
+        """The short text, which links to the full one."""
+        return Term(text, self.places.setdefault(full, len(self.places) + 1))
 
 
 def marks_of(group: Sequence[Trial], events: Events | None) -> Iterator[str]:
-    """What a reader must see before opening the cell."""
+    """Cautions shown before the cell is opened."""
     if any(trial.status != "done" for trial in group):
         yield "failures"
     if max(map(overspent, group)) > SLACK:
-        yield "spent more than asked"
+        yield "spent more than the target"
     if any(unfinished(trial.notes.get("unfinished")) for trial in group):
-        yield "programmes ended by their time limit"
+        yield "programmes stopped by their time limit"
     if any(trial.nonprivate_inputs for trial in group) and math.isfinite(group[0].key.release.budget.epsilon):
-        yield "inputs not paid for"
+        yield "non-private inputs"
     if grounds_of(group, events) is Grounds.CLAIM:
         yield "privacy claimed, not proven"
 
 
 def overspent(trial: Trial) -> float:
-    """What was spent over what was asked; 0 where nothing is known."""
-    asked = trial.key.release.budget.epsilon
-    return trial.spent.epsilon / asked if trial.spent is not None and math.isfinite(asked) else 0.0
+    """The ratio of spent to target epsilon; 0 where unknown."""
+    target = trial.key.release.budget.epsilon
+    return trial.spent.epsilon / target if trial.spent is not None and math.isfinite(target) else 0.0
 
 
 def inputs_of(group: Sequence[Trial]) -> tuple[str, ...]:
-    """What was taken from the rows without paying for it."""
+    """What was taken from the rows outside the privacy budget."""
     return tuple(in_ranges(sorted({str(name) for trial in group for name in trial.nonprivate_inputs})))
 
 
 def facts_of(
     group: Sequence[Trial], events: Events | None, audits: Sequence[AuditRecord], register: Register
 ) -> Iterator[tuple[str, list[Term]]]:
-    """What was asked, spent and measured, of which settings, by which code, on which machine."""
+    """The target, spent and measured budget, the settings, the code and the machine."""
     key = group[0].key
     release, budget = key.release, key.release.budget
     private = math.isfinite(budget.epsilon)
     if private:
-        asked = f"ε = {number(budget.epsilon)}, δ = {number(budget.delta)}"
-        yield "Asked", [Term(f"{asked}, neighbours {budget.relation.replace('_', '/')}")]
+        target = f"ε = {number(budget.epsilon)}, δ = {number(budget.delta)}"
+        yield "Target", [Term(f"{target}, neighbours {budget.relation.replace('_', '/')}")]
         yield "Spent", [Term(_spent(group))]
         yield "Measured ε ≥", [register.term(measured(group, audits), AUDITED)]
-        yield "Rests on", [Term(_grounds(group, events))]
+        yield "Basis of the cost", [Term(_grounds(group, events))]
     else:
-        yield "Asked", [Term("nothing: a reference that is not private")]
+        yield "Target", [Term("none: a reference that is not private")]
     if inputs := inputs_of(group):
-        yield "Not paid for", [register.term(short(name.partition(": ")[0]), name) for name in inputs]
+        yield "Non-private inputs", [register.term(short(name.partition(": ")[0]), name) for name in inputs]
     yield "Data", [register.term(str(release.dataset["name"]), _data(release))]
     yield "Mechanism", [_part("Mechanism", release.mechanism, register)]
     yield "Model", [_part("Model", key.fit.model, register)]
@@ -93,50 +93,50 @@ def facts_of(
 
 
 def _data(release: ReleaseKey) -> str:
-    """The data set with its settings, the checksums of its files, and the rows that were asked for."""
+    """The data set with its settings, the checksums of its files, and the rows requested."""
     data = release.dataset
     sources = [f"{name} (sha256 {str(digest)[:12]})" for name, digest in data.get("sources", {}).items()]
     split = ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in sorted(release.split.items()))
-    told = [f"{data['name']}{_parameters(data.get('parameters') or {})}", *sources, split, f"seed {release.seed}"]
-    return _redacted(f"Data: {'; '.join(told)}")
+    texts = [f"{data['name']}{_parameters(data.get('parameters') or {})}", *sources, split, f"seed {release.seed}"]
+    return _redacted(f"Data: {'; '.join(texts)}")
 
 
 def _spent(group: Sequence[Trial]) -> str:
     costs = [trial.spent for trial in group if trial.spent is not None]
     if not costs:
-        return "not known: no release"
+        return "unknown: no release"
     most = max(costs, key=lambda cost: cost.epsilon)
     least = min(cost.epsilon for cost in costs)
-    told = f"ε = {number(most.epsilon)} at δ = {number(most.delta)}"
+    text = f"ε = {number(most.epsilon)} at δ = {number(most.delta)}"
     if least < most.epsilon / SLACK:
-        told = f"ε = {number(least)} to {number(most.epsilon)} at δ = {number(most.delta)}"
-    told += f", ρ = {most.rho:.4g} (zCDP)" if math.isfinite(most.rho) else ""
-    return told + (f", μ = {most.mu:.4g} (Gaussian DP)" if most.mu is not None else "")
+        text = f"ε = {number(least)} to {number(most.epsilon)} at δ = {number(most.delta)}"
+    text += f", ρ = {most.rho:.4g} (zCDP)" if math.isfinite(most.rho) else ""
+    return text + (f", μ = {most.mu:.4g} (Gaussian DP)" if most.mu is not None else "")
 
 
 def _grounds(group: Sequence[Trial], events: Events | None) -> str:
-    """Whether what was spent is proven, and how."""
+    """The basis of the spent budget, in words."""
     grounds = grounds_of(group, events)
     if grounds is not Grounds.FILTER:
         return str(grounds)
     return (
         f"{grounds}; the noise drawn amounts to ε = {ex_post(group):.4g} at most, as if it had been fixed "
-        "beforehand (ex post: no guarantee)"
+        "in advance (ex post: no guarantee)"
     )
 
 
 def _part(kind: str, part: PartKey, register: Register) -> Term:
-    code = f", code {part.code}" if part.code else ""
-    return register.term(part.name, f"{kind}: {part.name}{_parameters(part.parameters)}{code}")
+    version = f", version {part.version}" if part.version else ""
+    return register.term(part.name, f"{kind}: {part.name}{_parameters(part.parameters)}{version}")
 
 
 def _parameters(values: Mapping[str, Any]) -> str:
-    told = ", ".join(
+    parameters = ", ".join(
         f"{name}={value if isinstance(value, str) else canonical(value)}"
         for name, value in sorted(values.items())
         if value is not None
     )
-    return f" ({_redacted(told)})" if told else ""
+    return f" ({_redacted(parameters)})" if parameters else ""
 
 
 def _made(record: Mapping[str, Any], register: Register) -> Term:
@@ -145,21 +145,21 @@ def _made(record: Mapping[str, Any], register: Register) -> Term:
     dirty = " with uncommitted changes" if record["dirty"] else ""
     versions = [f"{name} {version}" for name, version in sorted(record["versions"].items())]
     threads = f"{record['threads']} thread{'' if record['threads'] == 1 else 's'}"
-    told = [f"commit {commit}{dirty}", str(record["cpu"]), threads, *versions]
-    return register.term(f"{commit[:12]}{dirty}", f"Made by: {', '.join(told)}")
+    code = [f"commit {commit}{dirty}", str(record["cpu"]), threads, *versions]
+    return register.term(f"{commit[:12]}{dirty}", f"Made by: {', '.join(code)}")
 
 
 def _failure(trial: Trial) -> str:
-    """The type of the error and, on public rows, its text: that of private rows may hold values of theirs."""
+    """The type of the error and, on public rows, its text: on private rows the text may contain their values."""
     where = f" in {trial.phase}" if trial.phase else ""
     text = trial.error.message if trial.error and trial.public else ""
     kind = trial.error.type if trial.error else ""
-    told = f"{trial.status.replace('_', ' ')}{where}: {kind}"
-    return f"{told}: {_redacted(text)[:200]}" if text else told
+    summary = f"{trial.status.replace('_', ' ')}{where}: {kind}"
+    return f"{summary}: {_redacted(text)[:200]}" if text else summary
 
 
 def _alike(failures: Counter[str]) -> list[str]:
-    """The most frequent failures with their counts, those that differ in numbers alone together.
+    """The most frequent failures with their counts, grouped if they differ only in numbers.
 
     >>> _alike(Counter({"3 bins are left": 2, "no rows": 1, "4 bins are left": 1}))
     ['3 × 3 bins are left, and the like', '1 × no rows']
@@ -174,7 +174,7 @@ def _alike(failures: Counter[str]) -> list[str]:
 
 
 def _redacted(text: str) -> str:
-    """The text with the last name alone of each path: what lies above it is a reader's business nowhere.
+    """The text with only the last name of each path: the folders above it are private.
 
     >>> _redacted("cannot read /home/me/my.csv: no such file")
     'cannot read my.csv: no such file'

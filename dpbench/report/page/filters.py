@@ -1,4 +1,4 @@
-"""What a reader can choose: data sets, methods and epsilons, and which of them a text of the page speaks of."""
+"""The filters of the page: data sets, methods and epsilons, and those to which a text of the page belongs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Filters:
         return {} if method is None else {"data-m": method}
 
     def dataset(self, text: str) -> tuple[str | None, str]:
-        """The place of the data set by whose name or title the text begins, if any, and what follows it."""
+        """The place of the data set whose name or title begins the text, if any, and the rest of the text."""
         for title in sorted(self._dataset_names, key=len, reverse=True):
             rest = text.removeprefix(title)
             if title and rest != text and (not rest or rest[0] in ":,"):

@@ -1,4 +1,4 @@
-"""The ledgers of the page: of a trial its own where the release is at hand, else that of the first of its cell."""
+"""The ledgers of the page: a trial's own where its release is available, else that of the first of its cell."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledg
 from dpbench.report.page.facts import short
 from dpbench.report.text import span
 
-MANY = 3  # kinds of draws of one sort: more stand in one line, with their ranges
-PLAIN = {"count": 1, "rate": 1, "norm": "none"}  # what need not be said of a draw
+MANY = 3  # draws of one kind; more are shown in one line, with their ranges
+PLAIN = {"count": 1, "rate": 1, "norm": "none"}  # defaults, which are not shown
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a cell shows: `events`, and `whose` they are. `own`: the place of each listed trial's ledger, None where it
-    is not at hand; `first`: the release of an export that is shown in their place.
+class ShownLedger:
+    """The ledger that a cell shows: `events`, and `whose` they are. `own`: the place of each listed trial's ledger,
+    None where it is not available; `first`: the release of an export that is shown instead.
     """
 
     whose: str
@@ -32,7 +32,9 @@ class Told:
 
 @dataclass
 class Ledgers:
-    """All that the page shows, each once: `events`. `kept`: those of exports, by the releases that they stand for."""
+    """All ledgers of the page, each once: `events`. `kept`: those of exports, by the releases for which they are
+    shown.
+    """
 
     ledger_of: LedgerOf = no_ledgers
     kept: Mapping[str, FirstLedger] = field(default_factory=dict)
@@ -43,24 +45,24 @@ class Ledgers:
 
     @property
     def data(self) -> dict[str, Any]:
-        """The draws that differ, and of every ledger the places of its own among them: releases share most."""
+        """The distinct draws, and the places of each ledger's draws among them: releases share most."""
         draws = [event for _, event in self._draws.values()]
         return {"draws": draws, "ledgers": [list(places) for places in self._places]}
 
-    def told(self, listed: Sequence[Trial]) -> Told | None:
-        """What is known of the trials that a cell lists; None where no ledger is at hand."""
+    def shown_for(self, listed: Sequence[Trial]) -> ShownLedger | None:
+        """The ledger for the trials that a cell lists; None where none is available."""
         own = [self._of(trial) for trial in listed]
         made = {trial.release_id: place for trial, place in zip(listed, own, strict=True) if trial.spent is not None}
         for trial, place in zip(listed, own, strict=True):
             if place is not None:
                 made.pop(trial.release_id, None)
-                return Told(_whose(trial.key.release.repetition, place, made.values()), self.events[place], own)
+                return ShownLedger(_whose(trial.key.release.repetition, place, made.values()), self.events[place], own)
         first = next((self.kept[trial.release_id] for trial in listed if trial.release_id in self.kept), None)
         if first is None:
             return None
         place = self._put(first.events)
         about = {"release": first.release, "repetition": first.repetition, "ledger": place}
-        return Told(_whose(first.repetition, place, made.values()), first.events, own, about)
+        return ShownLedger(_whose(first.repetition, place, made.values()), first.events, own, about)
 
     def _of(self, trial: Trial) -> int | None:
         """The place of the ledger of a trial's own release."""
@@ -83,12 +85,14 @@ class Ledgers:
 def _whose(repetition: int, shown: int, others: Iterable[int | None]) -> str:
     """Such as "Ledger of the release of repetition 0; of the others listed: 2 the same, 1 not stored"."""
     counts = Counter("not stored" if one is None else "the same" if one == shown else "different" for one in others)
-    told = ", ".join(f"{counts[how]} {how}" for how in ("the same", "different", "not stored") if counts[how])
-    return f"Ledger of the release of repetition {repetition}" + (f"; of the others listed: {told}" if told else "")
+    rest = ", ".join(f"{counts[how]} {how}" for how in ("the same", "different", "not stored") if counts[how])
+    return f"Ledger of the release of repetition {repetition}" + (f"; of the others listed: {rest}" if rest else "")
 
 
 def lines_of(events: Events) -> Iterator[tuple[str, str]]:
-    """The draws of a ledger: what they told, and how. Equal ones stand together, and those of a kind that are many."""
+    """The draws of a ledger: what they measured, and their noise. Equal ones are grouped, and so are many of one
+    kind.
+    """
     kinds: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
     for event in events:
         drawn = {name: value for name, value in event.items() if name not in ("kind", "label")}
@@ -97,17 +101,17 @@ def lines_of(events: Events) -> Iterator[tuple[str, str]]:
         for group in alike.values() if len(alike) <= MANY else [list(chain(*alike.values()))]:
             names = list(dict.fromkeys(str(event["label"]) for event in group if event.get("label")))
             count = f"{len(group)} × " if len(group) > 1 else ""
-            told = short(", ".join(names)) if len(names) > 1 else "".join(names)
-            yield told, f"{count}{kind.replace('_', ' ')}{_ranges(group)}"
+            what = short(", ".join(names)) if len(names) > 1 else "".join(names)
+            yield what, f"{count}{kind.replace('_', ' ')}{_ranges(group)}"
 
 
 def _ranges(group: Sequence[Mapping[str, Any]]) -> str:
     """The fields of some draws of one kind, each with its values or their range."""
-    told = []
+    parts = []
     for name in dict.fromkeys(name for event in group for name in event if name not in ("kind", "label")):
         values = [event[name] for event in group if name in event]
         if any(value != PLAIN.get(name) for value in values):
             numbers = all(isinstance(value, (int, float)) for value in values)
             text = span(values, 6) if numbers else ", ".join(dict.fromkeys(map(short, values)))
-            told.append(f"{name.replace('_', ' ')} {short(text)}")
-    return f": {', '.join(told)}" if told else ""
+            parts.append(f"{name.replace('_', ' ')} {short(text)}")
+    return f": {', '.join(parts)}" if parts else ""

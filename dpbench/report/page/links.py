@@ -1,4 +1,4 @@
-"""Where the numbers of tables lead: to the cells of the trials that they are of."""
+"""Links from the numbers of tables to the cells of their trials."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ EPSILON = "data-e"
 
 
 def save_trials(tables: Sequence[Trials], folder: Path, name: str) -> list[Path]:
-    """Write which trials stand behind the numbers of some tables into `folder`/`name`.trials.json; its path.
+    """Write the trials behind the numbers of some tables into `folder`/`name`.trials.json; its path.
 
-    What the numbers are of stands there once for all that share it.
+    Trials that several numbers share are written once.
     """
     path = folder / f"{name}.trials.json"
-    told = []
+    saved = []
     for table in tables:
         shared: dict[tuple[str, ...], list[tuple[int, int]]] = {}
         for place, trials in table.items():
             shared.setdefault(tuple(trials), []).append(place)
-        told.append([[places, trials] for trials, places in shared.items()])
-    return [write_file(path, json.dumps(told))]
+        saved.append([[places, trials] for trials, places in shared.items()])
+    return [write_file(path, json.dumps(saved))]
 
 
 def add_links(found: Iterable[Block], folder: Path, name: str, cells: Cells, experiments: Collection[str]) -> None:
-    """Add to the tables of a document what `save_trials` wrote of them; none if it wrote nothing.
+    """Add the links that `save_trials` wrote to the tables of a document; none if it wrote nothing.
 
-    `experiments` are those whose cells are meant; all, if it is empty.
+    `experiments` restricts the cells to theirs; all, if it is empty.
     """
     path = folder / f"{name}.trials.json"
     if not path.exists():
         return
     tables = (block for block in found if block.kind == "table")
-    for block, told in zip(tables, json.loads(path.read_text()), strict=True):
-        block.links = _links(told, cells, experiments)
+    for block, saved in zip(tables, json.loads(path.read_text()), strict=True):
+        block.links = _links(saved, cells, experiments)
 
 
-def _links(told: Iterable[tuple[list[list[int]], list[str]]], cells: Cells, experiments: Collection[str]) -> Links:
+def _links(saved: Iterable[tuple[list[list[int]], list[str]]], cells: Cells, experiments: Collection[str]) -> Links:
     led: dict[tuple[int, int], list[int]] = {}
-    for places, trials in told:
+    for places, trials in saved:
         if leads := _cover(trials, cells, experiments):
             led |= dict.fromkeys(((row, column) for row, column in places), leads)
     columns = _tags(((column, leads) for (_, column), leads in led.items()), cells)
@@ -54,7 +54,7 @@ def _links(told: Iterable[tuple[list[list[int]], list[str]]], cells: Cells, expe
 
 
 def _cover(trials: Iterable[str], cells: Cells, experiments: Collection[str]) -> list[int]:
-    """Few cells that hold all of the trials; none if some trial stands in no cell of the experiments."""
+    """Few cells that hold all of the trials; none if some trial is in no cell of the experiments."""
     left = {
         trial: [
             place
@@ -75,9 +75,9 @@ def _cover(trials: Iterable[str], cells: Cells, experiments: Collection[str]) ->
 
 
 def _tags(numbers: Iterable[tuple[int, Sequence[int]]], cells: Cells) -> Mapping[int, Tags]:
-    """The epsilon of each row or column, from where its numbers lead; none where they do not share one.
+    """The epsilon of each row or column, from the links of its numbers; none where they do not share one.
 
-    A number that needs no privacy has none of its own: its row or column is shown at every one.
+    A non-private number has no epsilon: its row or column is shown at every one.
     """
     found: dict[int, list[set[str]]] = {}
     for line, leads in numbers:

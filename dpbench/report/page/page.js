@@ -1,5 +1,5 @@
 // Charts and trials are unpacked when they come into view; the boxes choose what charts show. Tables and lists are
-// filtered by the style sheet alone. A browser that cannot unpack shows what stands there without JavaScript.
+// filtered by the style sheet alone. A browser that cannot unpack shows the page without JavaScript.
 (() => {
   const form = document.getElementById("filters");
   const drawn = [];

@@ -1,4 +1,4 @@
-"""The page: one HTML file that says what the figures and tables say, and what stands behind them."""
+"""The page: one HTML file with the figures, the tables and the trials behind them."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
 from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
 from dpbench.report.page.cells import Cells, cells_of
+from dpbench.report.page.compressed import address, packed, packed_json
 from dpbench.report.page.documents import Block, blocks
 from dpbench.report.page.filters import Filters
 from dpbench.report.page.ledgers import Ledgers
 from dpbench.report.page.links import add_links, save_trials
-from dpbench.report.page.packed import address, packed, packed_json
 from dpbench.report.page.parts import Part, read_part, save_part
 from dpbench.report.paper import build_paper
 
 NAME = "report.html"
 TRIALS = 10_000  # listed at most: of more, a sample of each cell
-LARGEST_MB = 20.0  # of a page: larger ones are slow to open, and refused
+LARGEST_MB = 20.0  # of a page; larger ones are slow to open, and refused
 CLAIMS = "statements"  # the table of a paper's claims
-PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables of a paper as a whole, in their order
+PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables on a paper, in their order
 NO_LEDGERS: Mapping[str, FirstLedger] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the page: its part, the table behind it, and what its chart needs beside the numbers."""
+    """A figure of the page: its part, the table behind it, and what its chart needs besides the numbers."""
 
     name: str
     title: str
@@ -75,8 +75,8 @@ def write_paper_page(
 ) -> Path:
     """Write the page of a paper into `folder`, from what `build_paper` writes; its path.
 
-    `ledger_of` gives the ledgers of the releases that are at hand, `kept` those of exports by the releases that they
-    stand for. Raises `UserError` if there are no trials, or the page would be too large.
+    `ledger_of` gives the ledgers of the available releases, `kept` those of exports by the releases for which they are
+    shown. Raises `UserError` if there are no trials, or the page would be too large.
     """
     _check_any(results, f"dpbench run experiment={(paper.experiments or ('...',))[0]}", paper.title)
     with TemporaryDirectory() as made:

@@ -1,4 +1,4 @@
-"""One figure as the page needs it, kept in a file in place of those that `dpbench figures` writes."""
+"""One figure as the page needs it, kept in a file instead of those that `dpbench figures` writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from PIL import Image
 from dpbench.files import write_file
 from dpbench.report.figures.style import style
 from dpbench.report.page.charts import chart_of
-from dpbench.report.page.looks import Look, looks_of
+from dpbench.report.page.legends import Look, looks_of
 from dpbench.report.text import csv_text
 
 WIDTH, COLOURS = 1000, 64  # of a picture: pixels, and colours, which make it sharper and smaller than a lossy one

@@ -1,1 +1,1 @@
-"""The kinds of tables, and what they share."""
+"""The kinds of tables, and their shared code."""

@@ -27,9 +27,9 @@ def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> p
     """One metric: a row per series in label order, a column per epsilon (text), the reference under "inf".
 
     A cell reads `0.0812 ± 0.0011 (5)`: mean, standard error, trials done, in the metric's unit. Failures are
-    counted in it: `(3; 2 failed)`, `all 5 failed`, and so is what has no estimate or is unconverged. It is "not run"
-    where a private series has no trial, and empty where it cannot have one. Rows are told apart by data set and delta
-    if the frame has several.
+    counted in it: `(3; 2 failed)`, `all 5 failed`, and so are trials without an estimate or unconverged. It is "not
+    run" where a private series has no trial, and empty where it cannot have one. Rows are separate by data set and
+    delta if the frame has several.
     """
     cells = _cells(frame, labels, [metric])
     columns = sorted(cells["epsilon"].unique())
@@ -48,7 +48,7 @@ def cell_trials(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> 
     """The trials of each number of `cell_table`, whose first column of numbers is the column 1."""
     table = cell_table(frame, labels, metric)
     cells = _with_names(_cells(frame, labels, [metric]))
-    cells = cells[~cells.duplicated(["name", "epsilon"], keep=False)]  # of two in one place only one is shown
+    cells = cells[~cells.duplicated(["name", "epsilon"], keep=False)]  # only one of two cells in one place is shown
     rows = frame.merge(cells[[*CELL, "name"]], on=list(CELL))
     rows["column"] = rows["epsilon"].map(number)
     return trials_at(rows, ["name"], "column", [(name,) for name in table.index], [None, *table.columns])
@@ -60,14 +60,14 @@ def terminal_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, 
     names = ["", *(str(name) for name in table.index)]
     columns = [[f"ε = {name}", *(str(cell) for cell in table[name])] for name in table.columns]
     blocks: list[list[list[str]]] = []
-    room = 0
+    space = 0
     for column in columns:
         wide = max(map(len, column)) + 2
-        if not blocks or room < wide:
+        if not blocks or space < wide:
             blocks.append([names])
-            room = width - max(map(len, names))
+            space = width - max(map(len, names))
         blocks[-1].append(column)
-        room -= wide
+        space -= wide
     return "\n\n".join([_heading(frame, metric), *(aligned(_filled(block)) for block in blocks)])
 
 
@@ -88,7 +88,7 @@ def write_tables(
 ) -> list[Path]:
     """Write `name`.csv (tidy, one row a cell), .md and .tex (a section a metric) into `folder`; their paths.
 
-    `keep` writes which trials the numbers are of.
+    `keep` writes which trials the numbers come from.
 
     Raises `UserError` if the folder cannot be written to.
     """
@@ -102,12 +102,12 @@ def write_tables(
             tex.append(f"% {metric}: no trial has a score of this metric")
             continue
         rows = [[str(series), *map(str, cells)] for series, cells in zip(table.index, table.to_numpy(), strict=True)]
-        told = _footnote(frame, labels, metric, notes)
+        footnote = _footnote(frame, labels, metric, notes)
         trials += [cell_trials(frame, labels, metric)] if keep else []
-        text += [markdown_table(["", *(f"ε = {epsilon}" for epsilon in table.columns)], rows), markdown(told)]
+        text += [markdown_table(["", *(f"ε = {epsilon}" for epsilon in table.columns)], rows), markdown(footnote)]
         infinite = [epsilon.replace("inf", "\\infty") for epsilon in table.columns]
         header = ["", *(f"$\\varepsilon = {epsilon}$" for epsilon in infinite)]
-        tex.append(latex_table(header, rows, f"{name}: {heading}. {told}"))
+        tex.append(latex_table(header, rows, f"{name}: {heading}. {footnote}"))
     contents = {
         "csv": csv_text(tidy_table(frame, labels, metrics)),
         "md": "\n\n".join(text) + "\n",
@@ -126,7 +126,7 @@ def tidy_table(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence
 
 
 def _cells(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str]) -> pd.DataFrame:
-    """The summary of these metrics; labels are told apart by the whole frame, not by the selection.
+    """The summary of these metrics; labels are made distinct over the entire frame, not the selection.
 
     A label that several models share, such as the four of `AIM-Synth, ML`, has the model behind it.
     """
@@ -148,16 +148,16 @@ def _with_names(cells: pd.DataFrame) -> pd.DataFrame:
 def _with_places(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with `place`, the data set and delta of the row where the table holds several, else "".
 
-    `place_delta` is the delta told in it, 0 where none is.
+    `place_delta` is the delta named in it, 0 where none is.
     """
     deltas = cells.loc[np.isfinite(cells["epsilon"]), "delta"].dropna().unique()
-    told = cells["delta"].where(cells["delta"].isin(deltas) & (len(deltas) > 1), 0.0)
+    delta_of = cells["delta"].where(cells["delta"].isin(deltas) & (len(deltas) > 1), 0.0)
     several = cells["dataset"].nunique() > 1
     places = [
         ", ".join(([str(dataset)] if several else []) + ([f"δ = {number(delta)}"] if delta else []))
-        for dataset, delta in zip(cells["dataset"], told, strict=True)
+        for dataset, delta in zip(cells["dataset"], delta_of, strict=True)
     ]
-    return cells.assign(place=places, place_delta=told)
+    return cells.assign(place=places, place_delta=delta_of)
 
 
 def _cell(row: pd.Series) -> str:
@@ -172,9 +172,9 @@ def _cell(row: pd.Series) -> str:
 def _heading(frame: pd.DataFrame, metric: str) -> str:
     """The metric with its unit and its better direction: `mse (scaled target², lower is better)`."""
     rows = frame[frame["metric"] == metric]
-    told = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
-    told += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
-    return f"{metric} ({', '.join(told)})" if told else metric
+    about = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
+    about += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
+    return f"{metric} ({', '.join(about)})" if about else metric
 
 
 def _footnote(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, notes: str) -> str:

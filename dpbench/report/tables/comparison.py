@@ -1,4 +1,4 @@
-"""Methods or settings side by side, a row a data set, beside what the paper has (BinAgg, Tables 2, 3, 5, 6 and 7)."""
+"""Methods or settings by data set, compared with the paper's numbers (BinAgg, Tables 2, 3, 5, 6 and 7)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpbench.report.tables.ranks import mean_ratios, ranks
 from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number, span
 
-ROUNDING = 1e-12  # of a mean: a smaller standard error is that of the order of sums, and shown as 0
+ROUNDING = 1e-12  # relative to the mean: a smaller standard error is rounding, and shown as 0
 CELL = ["row", "series", "method", "calibration", "setting"]
 STATISTICS = {"mean": "mean ± standard error", "median": "median and quartiles"}
 QUARTILES = {"median": 0.5, "low": 0.25, "high": 0.75}
@@ -41,15 +41,15 @@ def comparison_table(
     - panel: a setting whose values are the rows in place of the data sets; `panels` maps them to titles, in their order
     - where: as for `metric_by_setting`
     - statistic: "mean" (the default), or "median" with quartiles, for errors with heavy tails
-    - beside: {method: column of the paper}, for methods that stand beside a published number of another name
-    - ranks: a list of {method, among: methods}, on how many data sets the method is the lowest and the second lowest;
+    - beside: {method: column of the paper}, for methods that are compared with a published number of another name
+    - ranks: a list of {method, among: methods}, on how many data sets the method has the lowest and second lowest mean;
       one that lacks a value in a repetition ranks last
     - ratios: pairs of methods, the ratio of whose means over the data sets is a footnote.
 
     `published` may have rows (row -> {column: number}), repetitions and digit (a unit of the last published one).
-    Where columns are settings, it has the `method` that it speaks of, or rows are {method: {setting: number}}. Without
-    repetitions there are no verdicts. `source` is what its numbers are called in the cells, "paper" unless given. What
-    stands beside no method of the spec's `show` is left out.
+    Where columns are settings, it has the `method` of its numbers, or rows are {method: {setting: number}}. Without
+    repetitions there are no verdicts. `source` is the name of its numbers in the cells, "paper" unless given. Numbers
+    compared with no method of the spec's `show` are left out.
     """
     statistic = str(spec.get("statistic", "mean"))
     check_known("statistic", statistic, STATISTICS)
@@ -85,12 +85,12 @@ def comparison_table(
     tidy = cells.drop(columns="unconverged").assign(row=[titles.get(name, name) for name in cells["row"]])
     below = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
-    below += _beside(cells, spec, published)
+    below += _about_published(cells, spec, published)
     return TextTable(header, lines, below, tidy, trials)
 
 
 def _place(column: str) -> float:
-    """Settings that are numbers stand by size, after those that are not."""
+    """Settings that are numbers are sorted by size, after those that are not."""
     try:
         return float(column)
     except ValueError:
@@ -98,8 +98,8 @@ def _place(column: str) -> float:
 
 
 def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str:
-    """What stands where a row has nothing. The columns of epsilon have one for a reference, "inf", and those of a
-    mechanism's parameter one for mechanisms without it, "none": what has a cell there has no others.
+    """The text of an empty cell. The columns of epsilon have one for a reference, "inf", and those of a
+    mechanism's parameter one for mechanisms without it, "none": a method with a cell there has no others.
     """
     apart = "none" if str(spec.get("x")).startswith("release.mechanism.parameters.") else "inf"
     return "" if (apart in texts) != (column == apart) else NOT_RUN
@@ -118,7 +118,7 @@ def _marked(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, An
 
 def _cells(marked: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
     """Mean, standard error and counts of each row, series and setting, in the order in which they are shown; `failed`
-    counts what is `unconverged` too.
+    counts `unconverged` trials too.
     """
     marked = marked.copy()
     marked["_value"] = marked["value"].where(has_value(marked))
@@ -150,12 +150,12 @@ def _setting(value: object) -> str:
 
 
 def _numbers(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """The published numbers, each once for every series that stands beside it, or once if there is none."""
-    beside, show = dict(spec.get("beside", {})), spec.get("show")
-    asked = None if show is None else {beside.get(name, name) for name in show}
-    known: dict[str, list[list[str]]] = {}  # the series that stand beside each published method
+    """The published numbers, each once for every series compared with it, or once if there is none."""
+    paper_names, show = dict(spec.get("beside", {})), spec.get("show")
+    asked = None if show is None else {paper_names.get(name, name) for name in show}
+    known: dict[str, list[list[str]]] = {}  # the series compared with each published method
     for series in cells[CELL[1:4]].drop_duplicates().to_numpy().tolist():
-        known.setdefault(beside.get(series[1], series[1]), []).append(series)
+        known.setdefault(paper_names.get(series[1], series[1]), []).append(series)
     found = []
     for row, values in (published.get("rows") or {}).items():
         for method, setting, value in _entries(values, published, spec):
@@ -181,7 +181,9 @@ def _entries(
 
 
 def _with_published(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
-    """The cells with the published number and its verdict, and cells without trials for what only the paper has."""
+    """The cells with the published number and its verdict, and cells without trials for numbers that only the paper
+    has.
+    """
     numbers = _numbers(cells, published, spec)
     absent = numbers.merge(cells[CELL], how="left", on=CELL, indicator=True)
     absent = absent[absent.pop("_merge") == "left_only"].assign(count=0, no_estimate=0, unconverged=0, failed=0)
@@ -214,17 +216,18 @@ def _text(cell: Mapping[Any, Any], source: str) -> str:
     ours = f"{found} ({counts})" if ran else NOT_RUN
     if np.isnan(cell["published"]):
         return ours
-    told = f": {cell['verdict']}" if ran and cell["verdict"] else ""
-    return f"{ours}, {source} {number(cell['published'])}{told}"
+    verdict = f": {cell['verdict']}" if ran and cell["verdict"] else ""
+    return f"{ours}, {source} {number(cell['published'])}{verdict}"
 
 
-def _beside(cells: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]) -> list[str]:
+def _about_published(cells: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]) -> list[str]:
     """The sentences on the paper, the ranks and the ratios."""
-    told, source = [], str(published.get("source", "paper")).capitalize()
+    sentences, source = [], str(published.get("source", "paper")).capitalize()
     if "repetitions" in published:
-        told += [f"{source}: {published['where']}, over {published['repetitions']} repetitions", RULE]
-        told.append(counted(cells.loc[cells["verdict"] != "", "verdict"]))
+        sentences += [f"{source}: {published['where']}, over {published['repetitions']} repetitions", RULE]
+        sentences.append(counted(cells.loc[cells["verdict"] != "", "verdict"]))
     elif published:
-        told.append(f"{source}: {published['where']}")
-    told += [sentence for asked in spec.get("ranks", []) for sentence in ranks(cells, asked, spec.get("beside", {}))]
-    return told + [sentence for pair in spec.get("ratios", []) for sentence in mean_ratios(cells, *pair)]
+        sentences.append(f"{source}: {published['where']}")
+    paper_names = spec.get("beside", {})
+    sentences += [sentence for asked in spec.get("ranks", []) for sentence in ranks(cells, asked, paper_names)]
+    return sentences + [sentence for pair in spec.get("ratios", []) for sentence in mean_ratios(cells, *pair)]

@@ -1,4 +1,4 @@
-"""What a setting or a method is worth: a metric less the same at another one, repetition by repetition."""
+"""The effect of a setting or a method: paired differences of a metric over the repetitions."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number
 
 KEYS = ["row", "series_order", "series", "x", "repetition"]
-TOLD = {"mean": "mean ± standard error", "mean_95": "mean with its 95 % interval (Student's t)"}
+STATISTICS = {"mean": "mean ± standard error", "mean_95": "mean with its 95 % interval (Student's t)"}
 
 
 def difference_table(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
-    """Mean paired difference of `spec["metric"]`: where `setting` has the first of two `values`, less the second.
+    """Mean paired difference of `spec["metric"]`: where `setting` has the first of two `values`, minus the second.
 
     A row for each data set and series, a column for each number of the setting `x`. Repetitions, which share their
     splits, are pairs where both have a value. `spec` has metric, x, setting, values and perhaps statistic, "mean" (the
     default), with standard errors, or "mean_95", with 95 % intervals; `panels` maps data sets to titles, in their
-    order; `where` is as for `metric_by_setting`. A paper publishes no such differences: `published` is not read.
+    order; `where` is as for `metric_by_setting`. Papers publish no such differences: `published` is not used.
     """
     first, second = spec["values"]
     rows = _with_values(frame, labels, spec)
@@ -42,19 +42,19 @@ def difference_table(
     one, other = (part.groupby(KEYS)["value"].mean() for part in parts)
     pairs = (one - other).dropna().rename("value").reset_index()
     trials = pd.concat(part.merge(pairs[KEYS], on=KEYS) for part in parts)
-    return _table(pairs, trials, f"at {spec['setting']} = {first} less that at {second}", frame, labels, spec)
+    return _table(pairs, trials, f"at {spec['setting']} = {first} minus that at {second}", frame, labels, spec)
 
 
 def method_difference_table(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
 ) -> TextTable:
-    """Mean paired difference of `spec["metric"]` from that of another method; as `difference_table`, but for `less`:
+    """Mean paired difference of `spec["metric"]` from that of another method; as `difference_table`, except for `less`:
 
     the label of a method, at the same `x`, and under the same calibration if it has any; that label and a calibration,
-    as "AIM (tight)", for that one alone; or a mechanism, for the same model on its release. What has no `x`, such as
-    no noise, is held against each.
+    as "AIM (tight)", for that one alone; or a mechanism, for the same model on its release. A method without `x`, such
+    as one without noise, is compared at each.
 
-    Raises `UserError` for one that there is not.
+    Raises `UserError` for one that does not exist.
     """
     less, mechanisms = str(spec["less"]), {method.partition("/")[0] for method in labels}
     calibrated = {
@@ -64,10 +64,10 @@ def method_difference_table(
     check_known("method or mechanism", label, {*labels.values(), *mechanisms})
     rows = _with_values(frame, labels, spec)
     if label in mechanisms:
-        is_other, same, said = rows["mechanism"] == label, ["model"], f"less that of the same model on {label}"
+        is_other, same, said = rows["mechanism"] == label, ["model"], f"minus that of the same model on {label}"
     else:
         is_other, same = (rows["mechanism"] + "/" + rows["model"]).map(dict(labels)) == label, []
-        said = f"less that of {less}"
+        said = f"minus that of {less}"
     if calibration is not None:
         is_other &= rows["calibration"] == calibration
     other, rows = rows[is_other], rows[~is_other & np.isfinite(rows["x"])]
@@ -95,9 +95,9 @@ def _table(
     labels: Mapping[str, str],
     spec: Mapping[str, Any],
 ) -> TextTable:
-    """The table of differences (their `value`), which are `said` to be of; `trials` has those of each, both sides'."""
+    """The table of differences (`value`), described by `said`; `trials` has the trials of both sides of each."""
     statistic = str(spec.get("statistic") or "mean")
-    check_known("statistic", statistic, TOLD)
+    check_known("statistic", statistic, STATISTICS)
     rows, titles, cells = frame[frame["metric"] == spec["metric"]], declared_titles(spec), _cells(pairs)
     order = [*titles, *sorted(set(cells["row"]) - set(titles))]
     columns = sorted(cells["x"].unique())
@@ -109,7 +109,7 @@ def _table(
             keys.append((name, series))
             lines.append([titles.get(name, name), series, *(texts.get(x, NOT_RUN) for x in columns)])
     below = [
-        f"Cells: {spec['metric']} {said}, {TOLD[statistic]} of the paired differences (pairs)",
+        f"Cells: {spec['metric']} {said}, {STATISTICS[statistic]} of the paired differences (pairs)",
         *_summary(cells),
         *sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels)),
     ]
@@ -132,11 +132,11 @@ def _text(cell: pd.Series, statistic: str) -> str:
 
 
 def _summary(cells: pd.DataFrame) -> list[str]:
-    """What the cells come to: their mean, and in how many an interval leaves 0 out; the latter for each series, too."""
+    """A summary of the cells: their mean, and in how many the interval excludes 0, also for each series."""
     if cells.empty:
-        return ["No repetition has a value at both"]
+        return ["No repetition has both values"]
     above, below = (sign * cells["mean"] > cells["half"] for sign in (1, -1))
-    told = [
+    sentences = [
         f"Mean of all {len(cells)} cells: {cells['mean'].mean():.2g}; their Student's interval of {100 * LEVEL:.0f} % "
         f"lies above 0 in {above.sum()}, below 0 in {below.sum()}"
     ]
@@ -144,4 +144,4 @@ def _summary(cells: pd.DataFrame) -> list[str]:
         f"{series} {above[own].sum()} above, {below[own].sum()} below, of {own.sum()}"
         for series, own in ((series, cells["series"] == series) for series in dict.fromkeys(cells["series"]))
     ]
-    return told + ["By method: " + "; ".join(each)] * (1 < len(each) < len(cells))
+    return sentences + ["By method: " + "; ".join(each)] * (1 < len(each) < len(cells))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.contracts import TextTable
-from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, counted, friedman_told, ranks_of
+from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, counted, friedman_sentence, ranks_of
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.series import mark_series, series_of
@@ -22,9 +22,9 @@ CRITICAL = "critical difference"
 TIDY = [
     "epsilon", "series", "mean_rank", "critical_difference", "best", "second", "datasets", "friedman_p",
 ]  # fmt: skip
-TOLD = (
-    f"{RANKED}. best and second: on how many data sets the method has this place, which ties share. Where mean ranks "
-    f"are further apart than the critical difference, {NEMENYI}"
+CAPTION = (
+    f"{RANKED}. best and second: the number of data sets on which the method has this rank; ties share it. "
+    f"Where mean ranks differ by more than the critical difference, {NEMENYI}"
 )
 
 
@@ -51,7 +51,7 @@ def mean_ranks_table(
     if ranked:
         reach = (ranks["critical_difference"].iloc[0] for ranks in ranked)
         lines.append([CRITICAL, *(text for value in reach for text in (_text(value), "", ""))])
-    below = [TOLD, *map(friedman_told, ranked)]
+    below = [CAPTION, *map(friedman_sentence, ranked)]
     below += [DELTAS] if (rows.groupby("dataset")["delta"].nunique() > 1).any() else []
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if ranked else []
     header = ["", *(f"{column}, ε = {number(epsilon)}" for epsilon, _ in parts for column in COLUMNS)]
@@ -59,7 +59,7 @@ def mean_ranks_table(
 
 
 def _trials(parts: Sequence[tuple[float, pd.DataFrame]], order: Sequence[int]) -> dict[tuple[int, int], list[str]]:
-    """The trials of each series at each epsilon, on the data sets that count: they stand behind its three numbers."""
+    """The trials of each series at each epsilon, on the data sets that count: its three numbers come from them."""
     if not parts:
         return {}
     rows = pd.concat([counted(here) for _, here in parts])

@@ -1,4 +1,4 @@
-"""What made the stored trials and what it cost: commits, versions, processor, seconds and memory of each mechanism."""
+"""Provenance and cost of the stored trials: commits, versions, processor, seconds and memory of each mechanism."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpbench.report.frames.ledgers import Grounds, LedgerOf, ex_post, grounds_of
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
 
-TOLD = {
+BASIS = {
     Grounds.NOISE: "proven",
     Grounds.FILTER: "proven by a filter",
     Grounds.CLAIM: "claimed",
-    Grounds.UNKNOWN: "not told: the ledger is not here",
+    Grounds.UNKNOWN: "unknown: the ledger is not stored",
 }
 
 
@@ -34,13 +34,13 @@ def write_runs(
     others: Iterable[Trial] = (),
 ) -> Path:
     """Write <folder>/<name>_runs.md: the provenance of the trials, and the cost of one release by mechanism and
-    epsilon (what was spent, the largest lower bound that was measured, what the cost rests on, mean and largest
-    seconds, largest resident memory). A release with several trials counts once. What all releases cost together, of
-    `others` too, says what their publication would give away of a record that is in every training part.
+    epsilon (the epsilon spent, the largest measured lower bound, the basis of the cost, mean and largest seconds,
+    largest resident memory). A release with several trials counts once. The total cost of all releases, with those of
+    `others`, bounds the privacy loss, if all were published, of a record that is in every training part.
     """
     kept = list(trials)
-    told = [*_provenance(kept), *_together([*kept, *others])]
-    lines = [f"# {markdown(name)}: how it was run", "", *told, "", _costs(kept, audits, ledger_of), "", AUDITED, ""]
+    summary = [*_provenance(kept), *_together([*kept, *others])]
+    lines = [f"# {markdown(name)}: how it was run", "", *summary, "", _costs(kept, audits, ledger_of), "", AUDITED, ""]
     return write_file(folder / f"{name}_runs.md", "\n".join(lines))
 
 
@@ -48,7 +48,7 @@ def _provenance(trials: list[Trial]) -> list[str]:
     records = {id(trial.provenance): trial.provenance for trial in trials}.values()  # which many trials share
     releases = {id(known): known for trial in trials if (known := trial.release_provenance)}.values()
     versions = {", ".join(f"{name} {v}" for name, v in sorted(record["versions"].items())) for record in records}
-    told = {
+    facts = {
         "trials": {str(len(trials))},
         "commit of the releases": {_commit(record) for record in releases},
         "commit of the trials on them": {_commit(record) for record in records},
@@ -56,13 +56,13 @@ def _provenance(trials: list[Trial]) -> list[str]:
         "threads a worker": {str(record["threads"]) for record in records},
         "versions": versions,
     }
-    return [f"- {what}: {markdown('; '.join(sorted(values)))}" for what, values in told.items()]
+    return [f"- {what}: {markdown('; '.join(sorted(values)))}" for what, values in facts.items()]
 
 
 def _together(trials: list[Trial]) -> list[str]:
     """The cost of all private releases of each data set, as if one record were in the training rows of all.
 
-    Costs under two neighbouring relations are of two guarantees, and stand apart.
+    Costs under different neighbouring relations are different guarantees, and are reported separately.
     """
     costs: dict[tuple[str, str], dict[str, Spent]] = {}
     unpaid: set[str] = set()
@@ -73,15 +73,17 @@ def _together(trials: list[Trial]) -> list[str]:
             costs.setdefault(place, {})[trial.release_id] = trial.spent
             if trial.nonprivate_inputs:
                 unpaid.add(trial.release_id)
-    told = []
+    sentences = []
     for (name, relation), own in sorted(costs.items()):
         cost = together(list(own.values()))
         rho = f", ρ = {cost.rho:.3g}" if math.isfinite(cost.rho) else ""
         all_of_them = f"all {len(own)} private releases of {markdown(name)} together"
         spent = f"ε = {cost.epsilon:.3g} at δ = {cost.delta:.3g}{rho}, neighbours {relation}"
-        besides = len(unpaid & own.keys())
-        told.append(f"- {all_of_them}: {spent}" + (f", besides inputs not paid for, of {besides}" if besides else ""))
-    return told
+        with_inputs = len(unpaid & own.keys())
+        sentences.append(
+            f"- {all_of_them}: {spent}" + (f", plus non-private inputs of {with_inputs}" if with_inputs else "")
+        )
+    return sentences
 
 
 def _commit(record: Mapping[str, Any]) -> str:
@@ -111,12 +113,12 @@ def _costs(trials: list[Trial], audits: Sequence[AuditRecord], ledger_of: Ledger
 
 
 def _paid(group: list[Trial], audits: Sequence[AuditRecord], ledger_of: LedgerOf) -> list[str]:
-    """The most that a release spent, what was measured of this mechanism and budget, and what the cost rests on."""
+    """The largest epsilon spent, the measured lower bound at this mechanism and budget, and the basis of the cost."""
     costs = [trial.spent.epsilon for trial in group if trial.spent is not None]
     if not costs:
         return ["", "", ""]
     events = next((events for events in map(ledger_of, group) if events is not None), None)
     grounds, drawn = grounds_of(group, events), ex_post(group)
-    told = TOLD[grounds] + (f"; ex post {number(drawn)}" if grounds is Grounds.FILTER and drawn is not None else "")
-    unpaid = ", inputs not paid for" if any(trial.nonprivate_inputs for trial in group) else ""
-    return [number(max(costs)), measured(group, audits), told + unpaid]
+    basis = BASIS[grounds] + (f"; ex post {number(drawn)}" if grounds is Grounds.FILTER and drawn is not None else "")
+    unpaid = ", non-private inputs" if any(trial.nonprivate_inputs for trial in group) else ""
+    return [number(max(costs)), measured(group, audits), basis + unpaid]

@@ -1,4 +1,4 @@
-"""Which trials stand behind each number of a table."""
+"""The trials behind each number of a table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def trials_at(
     """The ids (`trial`) of the trials `found`, by the row and the column of their number.
 
     A trial's row is that of its values of `by` among `rows`, its column that of its value of `column` among `columns`;
-    both are in the table's order, and a column of names has None. What is not among them has no number.
+    both are in the table's order, and a column of names has None. Others have no number.
 
     >>> found = pd.DataFrame({"data": ["b", "b", "c"], "x": [1, 1, 1], "trial": ["t1", "t2", "t3"]})
     >>> trials_at(found, ["data"], "x", [("a",), ("b",)], [None, 1])

@@ -37,6 +37,6 @@ def test_a_bias_is_precise_on_the_scale_of_the_standard_deviation():
 
 
 def test_verdicts_are_counted_in_a_sentence():
-    told = counted(["within", "higher", "within", "not run"])
-    assert told == "Of 4 comparisons with published numbers: within 2, higher 1, not run 1"
+    reported = counted(["within", "higher", "within", "not run"])
+    assert reported == "Of 4 comparisons with published numbers: within 2, higher 1, not run 1"
     assert counted([]) == ""

@@ -34,7 +34,7 @@ def test_a_data_set_is_compared_by_its_declaration_whatever_the_spelling(experim
 
 
 @pytest.mark.parametrize(
-    ("changes", "told"),
+    ("changes", "reported"),
     [
         ({"rows": 99}, "differs: rows"),
         ({"rows": None}, "differs: rows not declared"),
@@ -44,8 +44,8 @@ def test_a_data_set_is_compared_by_its_declaration_whatever_the_spelling(experim
         ({"rows": 99, "drop": ["age"], "target": "sex"}, "differs: rows; without age; target"),
     ],
 )
-def test_each_difference_is_named(experiment, changes, told):
-    assert verdict(experiment, **changes) == told
+def test_each_difference_is_named(experiment, changes, reported):
+    assert verdict(experiment, **changes) == reported
 
 
 def test_experiments_that_use_a_data_set_alike_share_a_row(experiment):
@@ -80,7 +80,7 @@ def timed(seconds, epsilon=0.1, repetition=0, model="linear_marginals"):
 
 
 @pytest.mark.parametrize(
-    ("published", "told"),
+    ("published", "reported"),
     [
         ({"epsilon": 0.1, "seconds": 300}, ("0.1", "300", "3", "100")),
         ({"epsilon": 2, "seconds": 300}, ("2", "300", "30", "10")),
@@ -90,12 +90,12 @@ def timed(seconds, epsilon=0.1, repetition=0, model="linear_marginals"):
         ({"experiment": "linreg_fire", "seconds": 300}, ("not stated", "300", "not run", "")),
     ],
 )
-def test_the_papers_seconds_beside_the_mean_of_our_releases(published, told):
+def test_the_papers_seconds_with_the_mean_of_our_releases(published, reported):
     trials = [timed(2.0), timed(2.0, model="linear_rows"), timed(4.0, repetition=1), timed(30.0, 2.0)]
     entry = {"experiment": "linreg_adult", "mechanism": "aim", "stated": "some", "where": "G.3"} | published
     (row,) = runtime_table([entry], {"linreg_adult": trials}).to_dict("records")
-    assert (row["ε"], row["paper, s"], row["ours, s"], row["paper / ours"]) == told
-    assert row["our settings"] == ("" if told[2] == "not run" else "max_model_mb=80")
+    assert (row["ε"], row["paper, s"], row["ours, s"], row["paper / ours"]) == reported
+    assert row["our settings"] == ("" if reported[2] == "not run" else "max_model_mb=80")
 
 
 def test_of_several_calibrations_that_of_the_paper_is_the_one_that_it_timed():
@@ -104,6 +104,6 @@ def test_of_several_calibrations_that_of_the_paper_is_the_one_that_it_timed():
         for name, seconds in (("tight", 2.0), ("paper", 8.0))
     ]
     entry = {"experiment": "linreg_adult", "mechanism": "ssp", "stated": "some", "where": "G.3", "seconds": 16}
-    for kept, told in ((trials, ("8", "2")), (trials[:1], ("2", "8"))):
+    for kept, reported in ((trials, ("8", "2")), (trials[:1], ("2", "8"))):
         (row,) = runtime_table([entry], {"linreg_adult": kept}).to_dict("records")
-        assert (row["ours, s"], row["paper / ours"]) == told
+        assert (row["ours, s"], row["paper / ours"]) == reported

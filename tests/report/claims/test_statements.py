@@ -141,7 +141,7 @@ def test_a_margin_is_of_one_calibration_of_its_reference():
     assert list(rows["margin"]) == pytest.approx([1.0])
 
 
-def test_a_reference_without_epsilon_is_held_against_each_and_a_margin_may_be_a_number():
+def test_a_reference_without_epsilon_is_compared_with_each_and_a_margin_may_be_a_number():
     trials = trials_of("exact/linear_statistics", [0] * 4, epsilon=math.inf)
     trials += trials_of(BETTER["method"], [3, 2.9, 3.1, 3], epsilon=0.1)
     trials += trials_of(BETTER["method"], [0.2, 0.1, 0.3, 0.2], epsilon=1)

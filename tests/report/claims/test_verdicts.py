@@ -75,7 +75,7 @@ def test_the_caption_says_what_the_repetitions_draw_anew(written):
         ("similar", 2, "disagrees: 2.00 ± 0.14 (5)", "1"),
     ],
 )
-def test_a_cell_has_verdict_difference_error_and_pairs_beside_its_margin(relation, factor, cell, margin, written):
+def test_a_cell_has_verdict_difference_error_and_pairs_with_its_margin(relation, factor, cell, margin, written):
     text, rows = written({"adult": trials_of([factor * offset for offset in OFFSETS])}, {"relation": relation})
     assert f"| Adult | AdaSSP | {margin} | {cell} |" in text
     assert "|  | against | margin | ε = 1 |" in text
@@ -85,7 +85,7 @@ def test_a_cell_has_verdict_difference_error_and_pairs_beside_its_margin(relatio
     assert f"| 1 | DD-SSP is better | figure1 | AdaSSP | {counts} |" in text
 
 
-def test_the_rule_and_the_margin_are_told_with_their_reason(written, monkeypatch):
+def test_the_rule_and_the_margin_are_reported_with_their_reason(written, monkeypatch):
     text, _ = written({"adult": trials_of()}, {}, {"relation": "similar", "claim": "They are alike"})
     assert "By how much the mse of DD-SSP is better than that of AdaSSP. The claim, better: agrees if" in text
     assert "The margin is 0.1 of the mse of public: a tenth is little." in text

@@ -35,7 +35,7 @@ def test_ticks_are_the_epsilons_of_the_trials_on_a_log_axis():
     assert axes.get_xlim() == pytest.approx((0.05 / 1.35, 2.0 * 1.35))
 
 
-def test_sizes_are_told_in_thousands():
+def test_sizes_are_reported_in_thousands():
     axes = Figure().add_subplot()
     set_x_axis(axes, pd.DataFrame({"kind": "point", "x": [500.0, 10_000.0, 20_000.0]}), {"xlabel": "rows n"})
     axes.figure.draw_without_rendering()
@@ -72,8 +72,8 @@ def test_a_bar_that_reaches_zero_counts_down_to_half_its_mean():
     ],
 )
 def test_ticks_are_powers_over_four_decades_more_of_them_within_one_and_even_within_half_a_one(ylim, ticks):
-    axes, told = drawn_on(cells_of((1.0, 0.0)), ylim=ylim)
-    assert axes.get_ylim() == ylim and told[: len(ticks)] == ticks
+    axes, reported = drawn_on(cells_of((1.0, 0.0)), ylim=ylim)
+    assert axes.get_ylim() == ylim and reported[: len(ticks)] == ticks
 
 
 def test_the_axis_names_the_metric_with_its_unit_and_is_linear_without_a_positive_mean():

@@ -69,7 +69,7 @@ def test_a_level_with_a_label_stands_in_the_legend_and_a_number_alone_does_not()
     assert [line.get_ydata()[0] for line in levels] == [0.9, 0.5]
 
 
-def test_points_of_one_epsilon_stand_beside_each_other():
+def test_points_of_one_epsilon_are_next_to_each_other():
     _, drawn = draw(make_grid())
     points = drawn[drawn["kind"] == "point"]
     assert points.groupby("x")["place"].nunique().eq(6).all()
@@ -122,11 +122,11 @@ def test_a_band_is_shaded_between_two_means_where_both_have_one():
     assert figure.legends[0].get_texts()[-1].get_text() == "a band"
 
 
-def test_a_mean_of_the_repetitions_with_a_value_tells_how_many_these_are():
+def test_a_mean_of_the_repetitions_with_a_value_shows_how_many_these_are():
     trials = [make_trial(mse=0.2, repetition=place) for place in range(3)]
     figure, _ = draw([*trials, make_trial(status="no_estimate", repetition=3), make_trial(epsilon=2.0, mse=0.1)])
     assert [text.get_text() for text in figure.axes[0].texts] == ["3"]
-    assert any("A number at a point: the repetitions with a value" in text.get_text() for text in figure.texts)
+    assert any("Number at a point: repetitions with a value" in text.get_text() for text in figure.texts)
 
 
 def test_a_band_without_one_of_its_lines_is_left_out():
@@ -143,5 +143,5 @@ def test_no_line_leads_to_a_point_of_the_minority_that_has_a_value():
     alone = [
         one for one in figure.axes[0].lines if one.get_linestyle() == "None" and one.get_marker() == line.get_marker()
     ]
-    assert 0.07 in alone[0].get_ydata() and "No line leads to a point" in figure.get_supxlabel().replace("\n", " ")
+    assert 0.07 in alone[0].get_ydata() and "No line is drawn to a point" in figure.get_supxlabel().replace("\n", " ")
     assert 0.07 in drawn["mean"].to_list()

@@ -35,7 +35,7 @@ def test_a_panel_per_data_set_and_delta():
     ids=["reference only", "all failed", "negative on a log axis", "bar down to zero", "no such metric"],
 )
 def test_scarce_trials_are_drawn_all_the_same(trials, tmp_path):
-    assert len(save_figure(*draw(trials), tmp_path, "scarce")) == 3
+    assert len(save_figure(*draw(trials), tmp_path, "scarce")) == 2
 
 
 def test_declared_panels_give_titles_and_order_also_to_a_single_one():

@@ -62,13 +62,13 @@ def test_bars_are_standard_errors_and_what_lacks_a_value_is_counted():
     ssp, ada = (points.loc[("adult, ε = 0.1", name)] for name in ("SSP", "AdaSSP"))
     assert (ssp["y"], ssp["low"], ssp["high"]) == pytest.approx((0.5, 0.4, 0.6))
     assert (ada["count"], ada["trials"], ada["y"]) == (1, 2, 0.1)
-    assert [text.get_text() for text in figure.axes[0].texts] == ["", "1"]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["1"]
 
 
 def test_a_point_beyond_the_axis_stands_at_its_edge_with_its_value():
     figure, points = drawn(trials(), xlim=[2.0, 10.0])
     assert points["x"].tolist() == [1.0, 4.0, 1.0, 4.0]
-    assert [text.get_text() for text in figure.axes[0].texts] == ["at 1", ""]
+    assert [text.get_text() for text in figure.axes[0].texts] == ["at 1"]
     assert figure.axes[0].containers[0].lines[0].get_xdata() == [2.0]
 
 

@@ -61,7 +61,7 @@ def test_mu_is_that_of_the_asked_budget():
     assert setting_of(trial.key, "release.budget.mu") == 1.0
 
 
-def test_settings_that_are_asked_for_tell_cells_apart_and_are_no_variants():
+def test_settings_that_are_asked_for_distinguish_cells_and_are_no_variants():
     trials = [make_trial(parameters={"theta": theta}, repetition=k) for theta in (0.0, -70.0) for k in (0, 1)]
     path = "release.mechanism.parameters.theta"
     assert set(trial_frame(trials)["variant"]) == {"theta=0.0", "theta=-70.0"}

@@ -18,14 +18,14 @@ def test_curves_and_largest_errors_are_those_of_the_printed_range():
     by_hand = -np.log(2) + drawn["s"] / 2 - np.log(np.cosh(r / 2)) * (drawn["s"] / r) ** 2
     np.testing.assert_allclose(drawn["degree 2, interpolation"], by_hand, atol=1e-12)
     inside = drawn[drawn["s"].abs() <= 6 + 1e-9]
-    told = " ".join(text.get_text() for text in figure.legends[0].get_texts()).replace("\n", " ")
+    reported = " ".join(text.get_text() for text in figure.legends[0].get_texts()).replace("\n", " ")
     for fit in FITS:
         name = f"degree {fit['degree']}, {fit['construction']}"
-        assert f"{name}: largest error {(inside[name] - inside['phi']).abs().max():.3f}" in told
+        assert f"{name}: largest error {(inside[name] - inside['phi']).abs().max():.3f}" in reported
     assert inside["s"].iloc[[0, -1]].round(9).tolist() == [-6, 6] and drawn["s"].iloc[-1] == 8
 
 
-def test_what_the_paper_has_stands_beside_ours_and_its_own_polynomial_is_drawn():
+def test_the_numbers_of_the_paper_are_shown_with_ours_and_its_own_polynomial_is_drawn():
     fits = [{"degree": 4, "construction": "bernstein", "iterations": 9}, {"degree": 4, "construction": "minimax"}]
     rows = [{"degree": 4, "construction": "minimax", "error": 0.061, "coefficients": [-0.71, 0.5, -0.1096, 0, 0.0015]}]
     spec = {
@@ -36,10 +36,10 @@ def test_what_the_paper_has_stands_beside_ours_and_its_own_polynomial_is_drawn()
         "published": {"rows": rows},
     }
     figure, drawn = draw_figure(pd.DataFrame(), {}, spec)
-    told = " ".join(text.get_text() for text in figure.legends[0].get_texts()).replace("\n", " ")
-    assert "degree 4, Bernstein iterated 9 times: largest error 0.057 degree" in told
-    assert "degree 4, minimax: largest error 0.020 (paper: 0.061)" in told
-    assert "degree 4, minimax, as published: largest error 0.062 (paper: 0.061)" in told
+    reported = " ".join(text.get_text() for text in figure.legends[0].get_texts()).replace("\n", " ")
+    assert "degree 4, Bernstein iterated 9 times: largest error 0.057 degree" in reported
+    assert "degree 4, minimax: largest error 0.020 (paper: 0.061)" in reported
+    assert "degree 4, minimax, as published: largest error 0.062 (paper: 0.061)" in reported
     np.testing.assert_allclose(drawn["degree 4, minimax, as published"][1200], -0.71)  # at s = 0
     distances = figure.axes[1]
     inside = drawn["s"].abs() <= 5 * (1 + 1e-12)

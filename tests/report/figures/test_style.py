@@ -13,6 +13,7 @@ from dpbench.report.figures.style import (
     COLOURS,
     MARKERS,
     PNG_COLOURS,
+    PNG_DPI,
     add_footnote,
     add_legend,
     empty_figure,
@@ -126,10 +127,10 @@ def test_a_long_legend_does_not_meet_the_footnote():
 
 def test_the_users_settings_do_not_matter_and_are_left_alone(tmp_path):
     trials = make_grid(repetitions=2)
-    before = [path.read_bytes() for path in save_figure(*draw(trials), tmp_path / "a", "f")]
+    before = [path.read_bytes() for path in save_figure(*draw(trials), tmp_path / "a", "f", pdf=True)]
     rcParams["font.size"] = 20
     try:
-        after = [path.read_bytes() for path in save_figure(*draw(trials), tmp_path / "b", "f")]
+        after = [path.read_bytes() for path in save_figure(*draw(trials), tmp_path / "b", "f", pdf=True)]
         assert rcParams["font.size"] == 20
     finally:
         rcParams["font.size"] = 10
@@ -143,7 +144,8 @@ def test_a_small_point_keeps_its_colour_in_a_png_of_few_colours(tmp_path, colour
     axes = figure.add_subplot()
     axes.imshow(np.linspace(0, 1, 3000).reshape(50, 60), cmap="viridis")
     axes.plot([30], [20], "o", color=colour, markersize=4)
-    _, png, _ = save_figure(figure, pd.DataFrame(), tmp_path, "f")
+    png, _ = save_figure(figure, pd.DataFrame(), tmp_path, "f")
     pixels = np.asarray(Image.open(png).convert("RGB"))
-    assert (pixels == ImageColor.getrgb(colour)).all(axis=2).sum() > 30
+    inside = np.pi * (4 / 72 * PNG_DPI / 2 - 1) ** 2  # pixels of the point, but for its edge
+    assert (pixels == ImageColor.getrgb(colour)).all(axis=2).sum() > inside
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) <= PNG_COLOURS

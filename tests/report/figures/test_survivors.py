@@ -1,4 +1,4 @@
-"""The numbers of repetitions with a value, beside their points and clear of each other."""
+"""The numbers of repetitions with a value, next to their points and clear of each other."""
 
 from itertools import combinations
 

@@ -42,7 +42,7 @@ def test_notes_of_a_fit_are_read_by_path():
     assert note_of(make_trial(notes={"bins": 7}), "bins") == 7
 
 
-def test_trials_of_one_cell_that_differ_in_a_setting_are_told_apart():
+def test_trials_of_one_cell_that_differ_in_a_setting_are_distinguished():
     keys = [make_trial(parameters={"theta": theta}).key for theta in (1, 2)]
     assert variants(keys, [leaves_of(key) for key in keys], ()) == ["theta=1", "theta=2"]
     keys = [make_trial(parameters=given).key for given in ({}, {"noise": "discrete"})]
@@ -64,7 +64,7 @@ def test_settings_have_the_names_and_values_that_a_user_writes(settings, labels)
     assert variants(keys, [leaves_of(key) for key in keys], ()) == labels
 
 
-def test_the_relation_of_neighbours_is_told_as_a_user_writes_it():
+def test_the_relation_of_neighbours_is_reported_as_a_user_writes_it():
     release = (key := make_trial().key).release
     other = replace(key.fit, release=replace(release, budget=replace(release.budget, relation="replace")))
     keys = [key, replace(key, fit=other)]

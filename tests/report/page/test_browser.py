@@ -9,7 +9,7 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.commands.report import results_of
-from dpbench.commands.stored import exported_ledgers
+from dpbench.commands.stored_trials import exported_ledgers
 from dpbench.config import Paper, compose, paper_of
 from dpbench.report.frames.ledgers import FirstLedger, no_ledgers
 from dpbench.report.frames.results import Results
@@ -123,10 +123,10 @@ def visit(chromium, address):
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(60_000)
-        page.told = []
-        page.on("console", lambda message: page.told.append(message.text))
-        page.on("pageerror", lambda error: page.told.append(str(error)))
-        page.on("request", lambda asked: page.told.append(asked.url) if asked.url.startswith("http") else None)
+        page.reported = []
+        page.on("console", lambda message: page.reported.append(message.text))
+        page.on("pageerror", lambda error: page.reported.append(str(error)))
+        page.on("request", lambda asked: page.reported.append(asked.url) if asked.url.startswith("http") else None)
         page.goto(address)
         return page
 
@@ -146,7 +146,7 @@ def test_charts_are_drawn_with_an_empty_console_and_no_network(visit):
     page = visit()
     drawn(page)
     assert page.locator(".chart svg").count() == 4
-    assert page.told == []
+    assert page.reported == []
 
 
 def test_categories_have_their_names_below_the_axis_and_a_mark_each(visit):
@@ -217,7 +217,7 @@ def test_a_number_of_a_table_leads_to_its_ledger_and_trials(visit):
         "X'X: gaussian: sensitivity 2, multiplier 11.5",
         "X'X: gaussian: sensitivity 2, multiplier 7.5",
     ]
-    assert page.told == []
+    assert page.reported == []
 
 
 def test_a_ledger_that_stands_for_those_of_other_releases_opens_too(visit):
@@ -229,7 +229,7 @@ def test_a_ledger_that_stands_for_those_of_other_releases_opens_too(visit):
     cell.locator(".trials summary").click()
     assert cell.locator(".trials summary").inner_text() == "Every draw (1) of the release of repetition 9"
     assert cell.locator(".trials li:visible").inner_text() == "selected: gaussian: sensitivity 2, multiplier 11.5"
-    assert page.told == []
+    assert page.reported == []
 
 
 def test_the_ledger_of_an_exported_trial_opens_where_its_release_is_not_stored(visit, exported):
@@ -246,7 +246,7 @@ def test_the_ledger_of_an_exported_trial_opens_where_its_release_is_not_stored(v
     cell.locator(".trials summary").click()
     draws = cell.locator(".trials li:visible").all_inner_texts()
     assert len(draws) == 3 and all("multiplier" in one for one in draws)
-    assert page.told == []
+    assert page.reported == []
 
 
 def test_numbers_and_trials_are_saved_as_plain_files_and_packed_without_javascript(visit, address):
@@ -305,11 +305,11 @@ def test_a_page_of_committed_trials_keeps_all_promises(visit, committed):
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == []
     page.evaluate("document.querySelectorAll('details').forEach(one => one.open = false)")
-    assert page.pdf()[:4] == b"%PDF" and page.told == []
+    assert page.pdf()[:4] == b"%PDF" and page.reported == []
     phone = visit(address=committed.as_uri(), width=390)
     drawn(phone)
     phone.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-    assert phone.evaluate("document.documentElement.scrollWidth") == 390 and phone.told == []
+    assert phone.evaluate("document.documentElement.scrollWidth") == 390 and phone.reported == []
 
 
 def test_without_javascript_pictures_tables_filters_and_trials_are_there(visit):

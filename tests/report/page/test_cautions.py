@@ -26,7 +26,7 @@ def test_methods_that_spent_more_are_named_once_with_the_most():
     assert overspending(cells).rows == [["SSP", "Adult, Taxi", "up to 1.6 times"]]
 
 
-def test_inputs_not_paid_for_are_named_with_all_their_users():
+def test_non_private_inputs_are_named_with_all_their_users():
     cells = [cell("SSP", inputs=("the penalty",)), cell("AIM", "Taxi", inputs=("the penalty",)), cell("MST")]
     assert unpaid(cells).rows == [["the penalty", "SSP, AIM", "Adult, Taxi"]]
 

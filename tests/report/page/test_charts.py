@@ -1,7 +1,9 @@
+import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from dpbench.report.page.charts import chart_of
-from dpbench.report.page.looks import looks_of
+from dpbench.report.page.legends import looks_of
 
 from ..made_up import draw, make_grid, make_trial
 
@@ -68,5 +70,16 @@ def test_categories_stand_in_their_order_with_series_side_by_side_and_references
     assert layers[-1]["params"][0]["select"]["encodings"] == ["y"], "categories are not zoomed into"
 
 
-def test_a_kind_that_is_not_known_has_its_picture_alone(drawn):
+def test_a_figure_of_a_users_own_kind_is_a_chart_of_points():
+    rows = pd.DataFrame({"mechanism": ["ssp", "aim"], "seconds": [0.1, 2.0], "value": [0.5, 0.4]})
+    figure = Figure()
+    figure.add_subplot(xlabel="seconds", ylabel="mse").plot(rows["seconds"], rows["value"], "o")
+    chart = chart_of(figure, rows)
+    encoding = chart["panels"][0]["spec"]["layer"][0]["encoding"]
+    assert [encoding[name]["field"] for name in ("x", "y", "color")] == ["seconds", "value", "mechanism"]
+    assert encoding["y"]["title"] == "mse" and encoding["y"]["scale"]["domain"] == list(figure.axes[0].get_ylim())
+    assert chart["numbers"] == ["seconds", "value"]
+
+
+def test_a_figure_of_an_unknown_kind_without_two_columns_of_numbers_has_its_picture_alone(drawn):
     assert chart_of(drawn[0], drawn[1][["series", "mean"]]) is None

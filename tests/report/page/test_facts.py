@@ -21,17 +21,17 @@ def test_what_a_reader_must_see_first():
     fine, failed, over = make_trial(), make_trial(status="oom"), make_trial(epsilon=1, spent=1.6)
     assert list(marks_of([fine], [NOISE])) == []
     assert list(marks_of([fine, failed], [CLAIM])) == ["failures", "privacy claimed, not proven"]
-    assert list(marks_of([over], [NOISE])) == ["spent more than asked"]
+    assert list(marks_of([over], [NOISE])) == ["spent more than the target"]
     assert overspent(over) == pytest.approx(1.6) and overspent(make_trial("exact", epsilon="inf")) == 0
 
 
-def test_what_was_asked_and_spent_and_by_which_proof():
+def test_what_is_the_target_and_the_cost_and_by_which_proof():
     found = facts([make_trial(epsilon=1, spent=0.5), make_trial(epsilon=1, spent=0.9, repetition=1)], [NOISE])
-    assert found["Asked"] == "ε = 1, δ = 1e-05, neighbours add/remove"
+    assert found["Target"] == "ε = 1, δ = 1e-05, neighbours add/remove"
     assert found["Spent"].startswith("ε = 0.5 to 0.9 at δ = 1e-05")
-    assert found["Rests on"] == "the ledger of the noise that was drawn, composed by the accountant"
-    assert facts([make_trial()], [CLAIM])["Rests on"].startswith("a claim of third-party code")
-    assert facts([make_trial("exact", epsilon="inf")])["Asked"] == "nothing: a reference that is not private"
+    assert found["Basis of the cost"] == "the ledger of the noise that was drawn, composed by the accountant"
+    assert facts([make_trial()], [CLAIM])["Basis of the cost"].startswith("a claim of third-party code")
+    assert facts([make_trial("exact", epsilon="inf")])["Target"] == "none: a reference that is not private"
 
 
 def test_failures_are_counted_and_no_folder_is_named():

@@ -17,17 +17,17 @@ def noise(multiplier):
     return [{**NOISE, "multiplier": multiplier}]
 
 
-def told(stored, kept=None, trials=TRIALS):
+def reported(stored, kept=None, trials=TRIALS):
     """What a cell of these trials says, some of whose ledgers are stored, by repetition."""
     ledgers = Ledgers(lambda trial: stored.get(trial.key.release.repetition), kept or {})
-    found = ledgers.told(trials)
+    found = ledgers.shown_for(trials)
     return found, ledgers.events
 
 
 def test_draws_that_ledgers_share_are_stored_once():
     first, second = [NOISE, *noise(2.0), NOISE], [*noise(3.0), NOISE]
     ledgers = Ledgers(lambda trial: {0: first, 1: second}.get(trial.key.release.repetition, first))
-    assert ledgers.told(TRIALS).own == [0, 1, 0]
+    assert ledgers.shown_for(TRIALS).own == [0, 1, 0]
     data = ledgers.data
     assert data["draws"] == [NOISE, *noise(2.0), *noise(3.0)]
     assert [[data["draws"][place] for place in places] for places in data["ledgers"]] == [first, second]
@@ -42,7 +42,7 @@ def test_draws_that_ledgers_share_are_stored_once():
     ],
 )
 def test_a_trial_has_its_own_ledger_where_its_release_is_at_hand(stored, whose, own):
-    found, events = told(stored)
+    found, events = reported(stored)
     assert found.whose == f"Ledger of the release of repetition {whose}" and found.own == own and found.first is None
     assert found.events == events[0] and len(events) == len({*own} - {None}), "equal ones stand there once"
 
@@ -50,25 +50,25 @@ def test_a_trial_has_its_own_ledger_where_its_release_is_at_hand(stored, whose, 
 def test_else_that_of_the_first_release_of_its_cell_which_is_said():
     first = FirstLedger(TRIALS[0].release_id, 0, noise(2.0))
     kept = {trial.release_id: first for trial in TRIALS}
-    found, _ = told({}, kept)
+    found, _ = reported({}, kept)
     assert found.own == [0, None, None] and found.events == first.events
     assert found.whose == "Ledger of the release of repetition 0; of the others listed: 2 not stored"
-    beside, events = told({2: noise(4.0)}, kept)
-    assert beside.own == [0, None, 1] and events == [noise(2.0), noise(4.0)]
-    others, _ = told({}, kept, TRIALS[1:])
+    mixed, events = reported({2: noise(4.0)}, kept)
+    assert mixed.own == [0, None, 1] and events == [noise(2.0), noise(4.0)]
+    others, _ = reported({}, kept, TRIALS[1:])
     assert others.own == [None, None] and others.events == first.events
     assert others.first == {"release": first.release, "repetition": 0, "ledger": 0}
     assert others.whose == "Ledger of the release of repetition 0; of the others listed: 2 not stored"
 
 
 def test_without_any_it_says_nothing_and_what_failed_misses_none():
-    assert told({}) == (None, [])
-    alone, _ = told({0: noise(2.0)}, trials=TRIALS[:1])
+    assert reported({}) == (None, [])
+    alone, _ = reported({0: noise(2.0)}, trials=TRIALS[:1])
     assert alone.whose == "Ledger of the release of repetition 0"
     failed = make_trial("aim", repetition=5, status="failed")
-    assert told({0: noise(2.0)}, trials=[failed, TRIALS[0]])[0].whose == alone.whose
+    assert reported({0: noise(2.0)}, trials=[failed, TRIALS[0]])[0].whose == alone.whose
     model = make_trial("aim", "linear_rows")  # on the same release
-    assert told({0: noise(2.0)}, trials=[TRIALS[0], replace(model, release_id=TRIALS[0].release_id)])[0] == replace(
+    assert reported({0: noise(2.0)}, trials=[TRIALS[0], replace(model, release_id=TRIALS[0].release_id)])[0] == replace(
         alone, own=[0, 0]
     )
 
@@ -82,7 +82,7 @@ def test_equal_draws_stand_together():
     assert list(lines_of([{"kind": "filter", "unit": "rho", "limit": 0.5}])) == [("", "filter: unit rho, limit 0.5")]
 
 
-def test_of_many_different_draws_of_a_kind_the_ranges_are_told():
+def test_of_many_different_draws_of_a_kind_the_ranges_are_reported():
     many = [{**NOISE, "multiplier": float(one), "label": f"marginal {one}"} for one in range(1, MANY + 2)]
     choice = {"kind": "exponential", "label": "choice", "epsilon": 0.1}
     lines = list(lines_of([*many, choice, *many[:1]]))

@@ -151,10 +151,11 @@ def test_columns_of_several_epsilons_have_none_and_rows_of_one_have_theirs(resul
 
 
 def test_only_tables_that_lead_to_trials_are_said_to(text, results, tmp_path):
-    assert text.count("A number of this table leads to its trials") == 5
-    assert "one of several cells" in section(text, "cost") and "one of several cells" not in section(text, "compared")
+    assert text.count("A number of this table links to its trials") == 5
+    several = "a number from several cells"
+    assert several in section(text, "cost") and several not in section(text, "compared")
     alone = page_of({"panels": {}, "labels": LABELS, "figures": [CURVE]}, results, tmp_path)
-    assert "leads to its trials" not in alone
+    assert "links to its trials" not in alone
 
 
 def test_the_tables_of_an_experiment_lead_to_its_trials(results, tmp_path):
@@ -162,7 +163,7 @@ def test_the_tables_of_an_experiment_lead_to_its_trials(results, tmp_path):
     report = {**one.experiment.report, "metrics": ["mse", "r2"], "figures": [FIGURE]}
     one = replace(one, experiment=replace(one.experiment, report=report))
     found = write_experiment_page(one, tmp_path, lambda trial: None).read_text()
-    assert found.count("A number of this table leads to its trials") == 2
+    assert found.count("A number of this table links to its trials") == 2
     for number in re.findall(r'<td[^>]*><a href="#(c\d+)">', found[found.index('id="provenance"') :]):
         assert f'id="{number}"' in found
 

@@ -102,9 +102,9 @@ def made(results, tmp_path_factory):
 def test_without_its_ledger_a_cost_that_may_be_claimed_is_not_called_that_of_noise(experiment, tmp_path):
     drawn, perhaps = make_trial(), make_trial("aim", "linear_rows")
     perhaps = replace(perhaps, spent=replace(perhaps.spent, rho=math.inf))
-    assert "cannot be told" not in of_experiment(experiment, [drawn], tmp_path)
+    assert "the ledger is not stored" not in of_experiment(experiment, [drawn], tmp_path)
     text = of_experiment(experiment, [drawn, perhaps], tmp_path)
-    assert text.count("whether it holds noise that was drawn, or a claim, cannot be told") == 1
+    assert text.count("unknown: the ledger is not stored, so it may hold noise that was drawn, or a claim") == 1
 
 
 def of_experiment(experiment, trials, folder, *notes, ledger_of=lambda trial: None):
@@ -163,7 +163,7 @@ def test_the_table_behind_a_figure_is_that_of_dpbench_figures_and_leads_to_the_t
 def test_a_cell_has_its_budget_its_ledger_and_what_made_it(made):
     text, _ = made
     cell = plain(text[text.index('id="c1"') : text.index('id="c2"')])
-    assert "Asked ε = 0.05, δ = 1e-05, neighbours add/remove" in cell and "Spent ε = 0.05 at δ = 1e-05" in cell
+    assert "Target ε = 0.05, δ = 1e-05, neighbours add/remove" in cell and "Spent ε = 0.05 at δ = 1e-05" in cell
     assert "Measured ε ≥ 0.042 (Gaussian DP)" in cell and "not audited" in plain(text[text.index('id="c2"') :])
     assert "X'X" in cell.replace("&#39;", "'") and "gaussian: sensitivity 2, multiplier 11.5" in cell
     assert "a claim of third-party code on its own noise, not verified" in cell
@@ -176,9 +176,9 @@ def test_a_cell_shows_the_ledger_of_an_export_where_its_releases_are_not_at_hand
     kept = dict.fromkeys([trial.release_id for trial in trials], FirstLedger(trials[0].release_id, 0, EVENTS[:1]))
     results = Results(experiment, [*trials, *others])
     text = write_experiment_page(results, tmp_path, lambda trial: None, kept).read_text()
-    told = plain(text[text.index('id="trials"') :])
-    assert "Ledger of the release of repetition 0; of the others listed: 2 not stored: X&#39;X : gaussian: " in told
-    assert told.count("No ledger is stored.") == 1, "of AdaSSP; what is not private needs none"
+    reported = plain(text[text.index('id="trials"') :])
+    assert "Ledger of the release of repetition 0; of the others listed: 2 not stored: X&#39;X : gaussian: " in reported
+    assert reported.count("No ledger is stored.") == 1, "of AdaSSP; what is not private needs none"
     data = json.loads(unpacked(text, "trials-data"))
     assert data["ledgers"] == [[0]] and data["draws"] == EVENTS[:1], "with every draw"
     (cell,) = [cell for cell in data["cells"] if "ledger" in cell["trials"]]
@@ -206,27 +206,29 @@ def test_verdicts_stand_on_the_page_and_are_counted_in_its_overview(made):
     assert "differs" in text[text.index(">Protocol<") :]
 
 
-def test_what_was_not_run_failed_overspent_or_was_tuned_is_told(made):
-    told = plain(made[0][made[0].index('id="cautions"') : made[0].index('id="trials"')])
-    assert "Experiments without stored trials: linreg_fire." in told and "limits: smoke" in told
-    assert "linreg_adult Adult DD-SSP 2 2 oom of 25" in told
-    assert "SSP (paper) Adult, Taxi (part) up to 1.6 times" in told
-    assert "the penalty: tuned on the rows AdaSSP (tight), AdaSSP (paper) Taxi (part)" in told
-    assert "trials: 3, paper 5" in told
+def test_what_was_not_run_failed_overspent_or_was_tuned_is_reported(made):
+    reported = plain(made[0][made[0].index('id="cautions"') : made[0].index('id="trials"')])
+    assert "Experiments without stored trials: linreg_fire." in reported and "limits: smoke" in reported
+    assert "linreg_adult Adult DD-SSP 2 2 oom of 25" in reported
+    assert "SSP (paper) Adult, Taxi (part) up to 1.6 times" in reported
+    assert "the penalty: tuned on the rows AdaSSP (tight), AdaSSP (paper) Taxi (part)" in reported
+    assert "trials: 3, paper 5" in reported
 
 
 def test_without_a_published_protocol_nothing_is_said_of_a_paper_s_settings(results, tmp_path):
     text = write_paper_page(replace(PAPER, published={}), results, tmp_path, lambda trial: None).read_text()
-    assert "limits: smoke" in text and "settings that differ" not in text and "that the paper states" not in text
+    assert (
+        "limits: smoke" in text and "settings that differ" not in text and "settings are those of the paper" not in text
+    )
 
 
-def test_integer_programmes_that_were_ended_are_told_where_there_are_any(experiment, tmp_path):
+def test_integer_programmes_that_were_ended_are_reported_where_there_are_any(experiment, tmp_path):
     fine = [make_trial(repetition=one) for one in range(2)]
     ended = [*fine, make_trial("adassp", notes={"unfinished": 4})]
     quiet, text = (of_experiment(experiment, trials, tmp_path) for trials in (fine, ended))
     cautions = plain(text[text.index('id="cautions"') : text.index('id="trials"')])
-    assert "AdaSSP 0.1 4 in 1 of 1 trials" in cautions and "integer programmes that were ended" in text
-    assert "<mark>programmes ended by their time limit</mark>" in text
+    assert "AdaSSP 0.1 4 in 1 of 1 trials" in cautions and "integer programmes stopped early" in text
+    assert "<mark>programmes stopped by their time limit</mark>" in text
     assert "rogrammes" not in quiet
 
 
@@ -258,7 +260,7 @@ def test_no_path_of_the_machine_stands_on_the_page_and_no_text_of_private_rows(e
 
 def test_results_of_other_code_stand_in_cells_of_their_own(experiment, tmp_path):
     def coded(trial, code):
-        made = replace(trial.key.release, mechanism=replace(trial.key.release.mechanism, code=code))
+        made = replace(trial.key.release, mechanism=replace(trial.key.release.mechanism, version=code))
         key = replace(trial.key, fit=replace(trial.key.fit, release=made))
         return replace(trial, id=key.id, release_id=made.id, key=key)
 
@@ -266,7 +268,7 @@ def test_results_of_other_code_stand_in_cells_of_their_own(experiment, tmp_path)
     trials += [coded(make_trial(repetition=place, mse=0.3), "new") for place in range(2, 4)]
     text = of_experiment(experiment, trials, tmp_path, "More than one version of the code made the results of ssp")
     assert "More than one version of the code made the results of ssp" in text
-    assert "code old, not averaged with other code" in text and "code new, not averaged with other code" in text
+    assert "version old, not averaged with others" in text and "version new, not averaged with others" in text
     assert "mse 0.1000 ± 0 (2)" in text and "mse 0.3000 ± 0 (2)" in text
 
 

@@ -78,7 +78,7 @@ def test_what_is_unconverged_is_not_called_failed():
     assert cell(made, "A", "BinAgg") == "0.5000 ± 0 (2; 1 unconverged; 1 failed)"
 
 
-def test_published_numbers_stand_beside_with_a_verdict_and_those_not_run_are_said():
+def test_published_numbers_are_shown_with_a_verdict_and_those_not_run_are_said():
     trials = [trial(value=v, repetition=k, dataset="a") for k, v in enumerate((0.40, 0.42, 0.41, 0.43))]
     made = table(trials, PUBLISHED)
     assert cell(made, "A", "BinAgg") == "0.4150 ± 0.0065 (4), paper 0.3: higher"
@@ -97,7 +97,7 @@ def test_what_the_paper_has_of_methods_that_the_table_does_not_show_is_left_out(
     assert [line[0] for line in made.rows] == ["A", "z"], "a data set that only the paper has"
 
 
-def test_calibrations_are_columns_and_both_stand_beside_the_paper():
+def test_calibrations_are_columns_and_both_are_shown_with_the_paper():
     trials = [trial(value=v, repetition=k, dataset="a", calibration=c)
               for c, v in (("tight", 0.5), ("paper", 0.3)) for k in range(2)]  # fmt: skip
     made = table(trials, PUBLISHED)
@@ -105,7 +105,7 @@ def test_calibrations_are_columns_and_both_stand_beside_the_paper():
     assert cell(made, "A", "BinAgg (tight)").endswith("paper 0.3: higher")
 
 
-def test_a_method_may_stand_beside_a_published_number_of_another_name():
+def test_a_method_may_be_compared_with_a_published_number_of_another_name():
     trials = [trial("aim", value=0.3, repetition=k, dataset="a") for k in range(2)]
     assert cell(table(trials, PUBLISHED, beside={"AIM": "BinAgg"}), "A", "AIM").endswith("paper 0.3: within")
 
@@ -147,9 +147,9 @@ def test_a_method_without_the_parameter_of_the_columns_has_one_of_its_own():
     trials += [trial("aim", dataset="a", parameters={"theta": 0.0})]
     made = table(trials, x=THETA)
     assert made.header == ["", "", "none", "0", "5"]
-    told = {line[1]: [bool(text) for text in line[2:]] for line in made.rows}
-    assert told["OLS"] == [True, False, False]
-    assert told["BinAgg"] == [False, True, True]
+    reported = {line[1]: [bool(text) for text in line[2:]] for line in made.rows}
+    assert reported["OLS"] == [True, False, False]
+    assert reported["BinAgg"] == [False, True, True]
     assert next(line[2:] for line in made.rows if line[1] == "AIM") == ["", "0.3000 (1)", "not run"]
 
 

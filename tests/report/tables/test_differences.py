@@ -41,7 +41,7 @@ def test_differences_are_of_the_same_repetition():
     (cell,) = made.tidy.to_dict("records")
     assert (cell["mean"], cell["se"], cell["count"]) == (pytest.approx(0.2), pytest.approx(0.1), 2)
     assert made.header == ["", "", "1"] and made.rows == [["A", "AIM", "0.20 ± 0.10 (2)"]]
-    assert made.footnotes[0].startswith("Cells: auc at release.split.protocol = authors less that at split")
+    assert made.footnotes[0].startswith("Cells: auc at release.split.protocol = authors minus that at split")
 
 
 def test_the_interval_of_three_pairs_is_students_with_two_degrees_of_freedom():
@@ -68,7 +68,7 @@ def test_data_sets_and_budgets_have_cells_of_their_own_and_a_gap_is_said():
 
 def test_without_pairs_it_says_so():
     made = table(trials({"split": [0.5]}))
-    assert made.rows == [] and "No repetition has a value at both" in made.footnotes
+    assert made.rows == [] and "No repetition has both values" in made.footnotes
 
 
 def less(method, **changes):
@@ -91,7 +91,7 @@ def drawn(given, spec):
     return method_difference_table(placed(trial_frame(given, settings_of(spec)), spec), LABELLED, spec, {})
 
 
-def test_a_mechanism_is_held_against_each_budget_with_the_same_model():
+def test_a_mechanism_is_compared_with_each_budget_with_the_same_model():
     given = [
         *scored("exact", "xgboost", float("inf"), [0.9, 0.8]),
         *scored("exact", "mlp", float("inf"), [0.5, 0.5]),
@@ -103,10 +103,10 @@ def test_a_mechanism_is_held_against_each_budget_with_the_same_model():
     assert [row[1:] for row in made.rows] == [
         ["AIM", "-0.150 ± 0.050 (2)", "0.000 ± 0 (2)"], ["AIM, network", "0.20 ± 0.10 (2)", "not run"]
     ]  # fmt: skip
-    assert "auc less that of the same model on exact, mean ± standard error" in made.footnotes[0]
+    assert "auc minus that of the same model on exact, mean ± standard error" in made.footnotes[0]
 
 
-def test_a_method_is_held_against_another_at_the_same_budget_and_calibration():
+def test_a_method_is_compared_with_another_at_the_same_budget_and_calibration():
     given = [
         *scored("aim", "xgboost", 1.0, [0.8, 0.6], calibration="tight"),
         *scored("aim", "xgboost", 1.0, [0.7, 0.6], calibration="paper"),
@@ -119,7 +119,7 @@ def test_a_method_is_held_against_another_at_the_same_budget_and_calibration():
     assert made.tidy["half"].item() == pytest.approx(12.706 * 0.05, rel=1e-4)
 
 
-def test_a_method_is_held_against_another_under_one_calibration():
+def test_a_method_is_compared_with_another_under_one_calibration():
     given = [
         *scored("aim", "xgboost", 1.0, [0.75, 0.5], calibration="tight"),
         *scored("aim", "xgboost", 1.0, [0.625, 0.5], calibration="paper"),

@@ -41,8 +41,8 @@ def test_places_are_counted_over_the_data_sets_that_have_the_method_and_ties_sha
 
 def test_a_method_that_was_not_run_is_not_among_those_that_it_was_compared_with():
     rows = {"one": {"A": (0.2, math.nan), "B": (0.1, math.nan), "C": (math.nan, math.nan)}}
-    told = "A: lowest mean on 0 and second lowest on 1 of 1 data sets, among A, B"
-    assert ranks(cells(rows), ASKED, {}) == [told]
+    reported = "A: lowest mean on 0 and second lowest on 1 of 1 data sets, among A, B"
+    assert ranks(cells(rows), ASKED, {}) == [reported]
 
 
 @pytest.mark.parametrize("lost", ["failed", "no_estimate"])
@@ -52,9 +52,11 @@ def test_a_method_that_lacks_a_value_in_a_repetition_ranks_last_and_is_named(los
     frame = cells(rows, ("tight",))
     frame.loc[frame["method"] == "A", lost] = 2
     frame.loc[frame["method"] == "B", lost] = 3
-    told = "of 1 data sets, among A, B, C; last, since a repetition has no value: A on 1, B on 1"
-    assert ranks(frame, ASKED, {}) == [f"A (tight): lowest mean on 0 and second lowest on 0 {told}"]
-    assert ranks(frame, {**ASKED, "method": "C"}, {}) == [f"C (tight): lowest mean on 1 and second lowest on 0 {told}"]
+    reported = "of 1 data sets, among A, B, C; ranked last because a repetition has no value: A on 1, B on 1"
+    assert ranks(frame, ASKED, {}) == [f"A (tight): lowest mean on 0 and second lowest on 0 {reported}"]
+    assert ranks(frame, {**ASKED, "method": "C"}, {}) == [
+        f"C (tight): lowest mean on 1 and second lowest on 0 {reported}"
+    ]
     assert "lowest mean on 0 and second lowest on 0" in ranks(frame, {**ASKED, "method": "B"}, {})[0]
 
 

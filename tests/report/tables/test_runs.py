@@ -16,21 +16,21 @@ def test_runs_tell_commit_versions_and_cost_of_each_release_once(tmp_path):
     assert sum(int(row[3]) for row in rows) == len({trial.release_id for trial in trials})
 
 
-def test_what_all_releases_together_cost_is_told_by_data_set(tmp_path):
+def test_what_all_releases_together_cost_is_reported_by_data_set(tmp_path):
     trials = [make_trial(repetition=place, mechanism=name) for place in range(3) for name in ("ssp", "exact")]
     trials += [make_trial("exact", epsilon="inf", spent=0.0)]
     text = write_runs(trials, tmp_path, "linreg_adult").read_text()
     assert "all 6 private releases of adult together: ε = 0.6 at δ = 6e-05" in text
 
 
-def test_the_sum_of_all_releases_names_those_with_inputs_that_were_not_paid_for(tmp_path):
+def test_the_sum_of_all_releases_names_those_with_non_private_inputs(tmp_path):
     trials = [make_trial(repetition=place) for place in range(3)]
     trials[0] = replace(trials[0], nonprivate_inputs=("the best of 108 runs",))
     text = write_runs(trials, tmp_path, "linreg_adult").read_text()
-    assert ", besides inputs not paid for, of 1\n" in text
+    assert ", plus non-private inputs of 1\n" in text
 
 
-def test_a_release_with_several_trials_is_paid_for_once(tmp_path):
+def test_a_release_with_several_trials_counts_once(tmp_path):
     trials = [make_trial(repetition=k, model=model) for k in range(3) for model in ("linear_rows", "svr")]
     text = write_runs(trials, tmp_path, "linreg_adult").read_text()
     assert "all 3 private releases of adult together: ε = 0.3 at δ = 3e-05" in text
@@ -40,16 +40,16 @@ CLAIM, DRAWN = [{"kind": "claimed"}], [{"kind": "gaussian"}]
 
 
 @pytest.mark.parametrize(
-    ("spent", "events", "told"),
+    ("spent", "events", "reported"),
     [
         ({}, DRAWN, "proven"),
         ({"rho": float("inf")}, CLAIM, "claimed"),
         ({"rho": float("inf")}, DRAWN, "proven"),
-        ({"rho": float("inf")}, None, "not told: the ledger is not here"),
+        ({"rho": float("inf")}, None, "unknown: the ledger is not stored"),
         ({"ex_post": 0.04}, DRAWN, "proven by a filter; ex post 0.04"),
     ],
 )
-def test_what_was_measured_and_what_a_cost_rests_on_stand_beside_it(spent, events, told, tmp_path):
+def test_what_was_measured_and_the_basis_of_a_cost_are_shown_with_it(spent, events, reported, tmp_path):
     trial = make_trial("aim", calibration="tight")
     trial = replace(trial, spent=replace(trial.spent, **spent))
     budget = trial.key.release.budget
@@ -68,4 +68,4 @@ def test_what_was_measured_and_what_a_cost_rests_on_stand_beside_it(spent, event
     ):
         text = write_runs([trial], tmp_path, "linreg", audits, lambda _: events).read_text()
         (row,) = [line for line in text.splitlines() if line.startswith("| aim")]
-        assert [cell.strip() for cell in row.split("|")[5:8]] == ["0.1", measured, told]
+        assert [cell.strip() for cell in row.split("|")[5:8]] == ["0.1", measured, reported]

@@ -1,0 +1,461 @@
+"""The Python interface: what the command line does, and single releases and fits of data frames.
+
+`run`, `results` and `figure` take the settings of the command line, as texts (`["experiment=quickstart", "jobs=2"]`) or
+as a mapping (`{"experiment": "quickstart", "jobs": 2}`), and see the same folders: a grid that was run there is read
+here, and the other way round. `release` and `fit` store nothing. All raise `UserError` for invalid input, with the text
+that the command line prints.
+
+>>> import tempfile
+>>> small = {"sample": "smoke", "limits": "smoke", "repetitions": 1, "epsilon": [1], "calibration": "tight", "jobs": 1}
+>>> with tempfile.TemporaryDirectory() as folder:
+...     done = run({"experiment": "quickstart", "mechanism": ["exact", "ssp"], "results": folder, **small})
+...     scores = results(done.folder)
+...     drawn = figure(done.folder, "quickstart")
+>>> done.statuses
+{'done': 2}
+>>> scores.query("metric == 'mse'")[["mechanism", "epsilon", "status", "unit"]].values.tolist()
+[['exact', inf, 'done', 'scaled target^2'], ['ssp', 1.0, 'done', 'scaled target^2']]
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from dpbench.commands.hints import hint
+from dpbench.commands.report import no_trial, notes_of, papers_of, results_of
+from dpbench.commands.run import run_missing
+from dpbench.commands.run_settings import recall
+from dpbench.commands.stored_trials import stored_trials
+from dpbench.config import Paper, Part, choices, compose, hydra_text, paper_of, part_of
+from dpbench.config.catalogue import catalogue
+from dpbench.config.parts import with_parameters
+from dpbench.config.validation import check_relation
+from dpbench.contracts import check_columns
+from dpbench.data.coding import code_frame
+from dpbench.data.declare import domain_from_config, read_domain_file
+from dpbench.data.domain import Domain
+from dpbench.data.encode import Design
+from dpbench.data.public import shared_rows
+from dpbench.data.table import Table
+from dpbench.errors import UserError, check_known, unknown
+from dpbench.files import usual_mode
+from dpbench.grid.own_checks import NOT_CHECKED
+from dpbench.grid.records import PartKey, ReleaseKey
+from dpbench.grid.spending import check_cost, cost_of
+from dpbench.models.fit import Fit, check_fit
+from dpbench.privacy.budget import RELATIONS, Budget
+from dpbench.privacy.ledger import Ledger
+from dpbench.releases import Release, SyntheticRows, check_release
+from dpbench.report.build import made_figure
+from dpbench.report.frames.results import Results
+from dpbench.report.frames.tidy import tidy_frame
+from dpbench.report.kinds import is_table
+from dpbench.report.paper import figure_of
+from dpbench.targets import is_shipped, own_folder, use_folder
+
+__all__ = ["Fitted", "Run", "UserError", "figure", "fit", "mechanisms", "release", "results", "run"]
+
+Settings = Sequence[str] | Mapping[str, Any]
+Declaration = Domain | Mapping[str, Any] | str | Path  # a domain, as a mapping, or in a YAML or JSON file
+
+# --- grids ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """What is stored of a grid after `run`.
+
+    `folder`: its results. `planned`: trials of the grid. `ran`: those of them that ran now. `statuses`: how many are
+    stored with each status, such as done or failed. `table`: the means of the first metric, as text.
+    """
+
+    folder: Path
+    planned: int
+    ran: int
+    statuses: Mapping[str, int]
+    table: str
+
+    def __repr__(self) -> str:
+        states = ", ".join(f"{count} {status}" for status, count in sorted(self.statuses.items()))
+        return f"<Run of {self.planned} trials in {self.folder}: {states or 'none stored'}; {self.ran} ran now>"
+
+
+def run(
+    settings: Settings,
+    *,
+    config_dir: str | Path | None = None,
+    force: bool = False,
+    retry_failed: bool = False,
+    fail_fast: bool = False,
+    unchecked: bool = False,
+    other_code: bool = False,
+) -> Run:
+    """Run what is missing of a grid, in processes of their own, as `dpbench run` does, with its progress on the
+    standard error. It may be interrupted: the same call continues.
+
+    The options are those of the command: `force` runs everything again, `retry_failed` what failed, `fail_fast` stops
+    at the first failure; `unchecked` leaves out the check of own mechanisms, `other_code` accepts stored trials by
+    other versions of the code. `config_dir` has your own configs and their modules, which are imported and run.
+
+    Raises `UserError` for invalid settings or data. A trial that fails is no error: see `statuses`.
+    """
+    with _folder(config_dir) as folder, usual_mode():
+        options = {"force": force, "retry_failed": retry_failed, "fail_fast": fail_fast}
+        arguments = _arguments(settings, folder, **options, unchecked=unchecked, other_code=other_code)
+        recall(arguments)
+        done = run_missing(arguments)
+    return Run(done.store.folder, len(done.plan.trial_ids), done.ran, dict(done.statuses), done.table)
+
+
+def results(
+    source: str | Path,
+    settings: Settings = (),
+    *,
+    config_dir: str | Path | None = None,
+    other_code: bool = False,
+) -> pd.DataFrame:
+    """The trials that are stored or exported of a run (its folder), of an experiment or of a paper (their names).
+
+    A row for each trial and score, failed trials included, with the columns of `dpbench export`, which
+    `dpbench.report.frames.tidy.COLUMNS` describes: `mechanism`, `model`, `epsilon`, `spent_epsilon`, `repetition`,
+    `status`, `metric`, `value` with its `unit` and better `direction`, `release_seconds` and more.
+
+    `settings` are further ones, such as `["results=elsewhere"]`. Trials by other versions of the code than today's are
+    left out, unless `other_code` accepts them. Of a table that is not public, scores compare with its real rows: no
+    budget protects them.
+
+    Raises `UserError` for an unknown name, and where nothing is stored.
+    """
+    with _folder(config_dir) as folder:
+        paper, line, own = _meant(source, settings, folder)
+        found = [_stored(line, own, other_code)] if paper is None else results_of(paper, line, own, other_code)[0]
+        trials = [trial for one in found for trial in one.trials]
+        if not trials:
+            raise UserError(f"nothing is stored of {source}: run its experiments first")
+        return tidy_frame(trials)
+
+
+def figure(
+    source: str | Path,
+    name: str | None = None,
+    settings: Settings = (),
+    *,
+    config_dir: str | Path | None = None,
+    other_code: bool = False,
+) -> Figure:
+    """A figure of a run, an experiment or a paper (see `results`), as `dpbench figures` draws it; nothing is written.
+
+    `name`: of which there are several; the first, if it is left out. The figure belongs to no window:
+    `figure(...).savefig("figure.png")`, or leave it to the notebook.
+
+    Raises `UserError` for an unknown name, and where nothing is stored that the figure shows.
+    """
+    with _folder(config_dir) as folder:
+        paper, line, own = _meant(source, settings, folder)
+        if paper is None:
+            one = _stored(line, own, other_code)
+            spec = _figure_of(one.experiment.report, name, source)
+            drawn, shown = made_figure([one], one.experiment.report["labels"], spec, one.notes)
+        else:
+            spec = _figure_of(paper.report, name, source)
+            found, _ = results_of(paper, line, own, other_code, only=spec.get("experiments") or [])
+            drawn, shown = figure_of(paper, spec, found)
+    if shown.empty:
+        raise UserError(f"figure {spec['name']} of {source} shows nothing: no stored trial has its metric")
+    return drawn
+
+
+def _figure_of(report: Mapping[str, Any], name: str | None, source: str | Path) -> Mapping[str, Any]:
+    """The figure of this name in a report, or its first one."""
+    figures: dict[str, Mapping[str, Any]] = {
+        str(spec["name"]): spec for spec in report["figures"] if not is_table(spec)
+    }
+    chosen = next(iter(figures), "") if name is None else name
+    check_known(f"figure of {source}:", chosen, figures)
+    return figures[chosen]
+
+
+def mechanisms(config_dir: str | Path | None = None) -> pd.DataFrame:
+    """The mechanisms that there are, a row each, as `dpbench list mechanisms` orders them.
+
+    Columns: `task` (regression, classification, marginals, synthetic data), `privacy` (the neighbouring relations
+    under which it is private, or not private), `releases` (what it offers to models) and `about`, one sentence.
+
+    >>> mechanisms().loc["adassp", ["task", "privacy", "releases"]].to_list()
+    ['regression', 'add_remove, replace', 'statistics']
+    """
+    entries = catalogue("mechanism", None if config_dir is None else Path(config_dir))
+    rows = [{"mechanism": one.name, **one.facts, "about": one.about} for one in entries]
+    return pd.DataFrame(rows).set_index("mechanism")
+
+
+# --- one release, one fit ------------------------------------------------------------------------------------------
+
+
+def release(
+    df: pd.DataFrame,
+    domain: Declaration,
+    /,
+    *,
+    mechanism: str = "aim",
+    epsilon: float = 1.0,
+    delta: float = 1e-5,
+    relation: str = "add_remove",
+    target: str | None = None,
+    public: pd.DataFrame | None = None,
+    outside_domain: str = "error",
+    seed: int | None = None,
+    config_dir: str | Path | None = None,
+    **parameters: Any,
+) -> Release:
+    """One differentially private release of all rows of a data frame, made in this process; nothing is stored.
+
+    `df` (n, d): a column for each attribute of `domain`, levels as text and numbers in their own unit. `domain`: what
+    the table may contain, as below or in a YAML or JSON file of that form (`dpbench.data.declare`). It is public: do
+    not compute it from the rows. `outside_domain`: what happens to a value outside of it: `error`, which tells the
+    value, `clip` or `drop`. `target`: the attribute that is predicted, for mechanisms that regress. `public`: rows that
+    need no privacy, for mechanisms that take some. `parameters`: of the mechanism, such as `workload=3`; `dpbench show
+    mechanism=aim` lists them, and gives its source.
+
+    The release is (epsilon, delta)-DP between neighbours of `relation`: `add_remove` one row, or `replace` one. What
+    it cost is computed from its ledger and compared with the budget before it is returned: see `Release`, whose `rows`
+    (a data frame), `marginals` and `spent` are what most will use. What failed, and how long it took, is not covered.
+
+    Noise comes from the operating system's entropy. A `seed` makes it known: whoever has the seed can subtract the
+    noise, so that it is for tests and for public rows alone. A mechanism of your own, from `config_dir`, is not
+    checked here (`dpbench check` does), and the release says so.
+
+    Raises `UserError` for rows that do not fit the domain, and an unknown mechanism, parameter or relation.
+
+    >>> table = pd.DataFrame({"sex": ["F", "M"] * 500, "hours": [30, 45] * 500})
+    >>> domain = {"sex": {"levels": ["F", "M"]}, "hours": {"bounds": [0, 100], "bins": 10, "unit": "hours/week"}}
+    >>> made = release(table, domain, mechanism="mst", epsilon=1)
+    >>> made
+    <Release of marginals, rows, distribution over 2 attributes: epsilon=1, delta=1e-05, add_remove>
+    >>> made.rows.columns.to_list(), made.marginals["sex", "hours"].shape, round(made.spent.epsilon, 6)
+    (['sex', 'hours'], (2, 10), 1.0)
+    """
+    with _folder(config_dir) as folder:
+        part = _mechanism(mechanism, relation, epsilon, parameters, folder)
+        table = code_frame(df, _domain(domain), outside_domain)
+        supplied: dict[str, Any] = {"design": _design(part, table.domain, target)} if part.takes("design") else {}
+        inputs: tuple[str, ...] = () if is_shipped(part.target) else (NOT_CHECKED,)
+        if part.takes("public"):
+            supplied["public"] = other = None if public is None else _public(public, table.domain, outside_domain)
+            inputs += () if other is None else shared_rows(table, other, counted=False)
+        elif public is not None:
+            raise UserError(f"{mechanism} takes no public rows: leave public out")
+        budget = Budget(epsilon, delta, relation)
+        made = part.function(table, budget, np.random.default_rng(seed), **supplied, **part.parameters)
+        found = check_release(made, part.offers, budget, table.domain)
+        if "design" in supplied:
+            check_columns(found, supplied["design"])
+    key = ReleaseKey({}, {}, 0, 0, PartKey(part.name, part.target, part.parameters), budget)
+    check_cost(cost_of(found, key), key)
+    return replace(found, nonprivate_inputs=(*found.nonprivate_inputs, *inputs))
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a model made of a release, in the terms of its attributes.
+
+    `fit`: its numbers (`dpbench.models.fit.Fit`). `design`: how attributes become features; numbers are scaled to
+    [-1, 1] over their declared bounds, and so is the target (`dpbench.data.encode.Design`).
+    """
+
+    model: str
+    fit: Fit
+    design: Design
+
+    @property
+    def coefficients(self) -> pd.Series[float]:
+        """The coefficients (p,) by feature, of scaled features and target; empty for a model that has none."""
+        columns = self.design.columns if len(self.fit.coefficients) else ()
+        return pd.Series(self.fit.coefficients, index=columns, name=self.design.target)
+
+    @property
+    def intervals(self) -> pd.DataFrame:
+        """The lower and upper end of each coefficient's confidence interval (p, 2).
+
+        Raises `UserError` for a model that has none.
+        """
+        if self.fit.intervals is None:
+            raise UserError(f"{self.model} gives no intervals; dpbench list models says which do")
+        return pd.DataFrame(self.fit.intervals, index=self.design.columns, columns=["lower", "upper"])
+
+    def predict(self, df: pd.DataFrame, outside_domain: str = "error") -> pd.Series[float]:
+        """The predicted targets (m,) of rows with the features of the design; other columns are not looked at.
+
+        A numeric target is in its own unit. Of one of two levels it is the score: the second level where it is above 0.
+
+        Raises `UserError` for values outside the domain (see `release`).
+        """
+        domain, target, features = self.design.domain, self.design.target, self.design.features
+        check_known("outside_domain", outside_domain, ("error", "clip"))  # each row has a prediction
+        rows = code_frame(df.filter(features), domain.project(features), outside_domain)
+        codes = np.insert(rows.codes, domain.index(target), 0, axis=1)
+        predicted = self.fit.predict(self.design.encode(Table(domain, codes, rows.numbers))[0])
+        if (bounds := domain[target].bounds) is not None:
+            predicted = bounds[0] + (predicted + 1) * self.design.target_scale
+        return pd.Series(predicted, index=df.index, name=target)
+
+    def __repr__(self) -> str:
+        size = f"{len(self.design.columns)} features"
+        return f"<{self.model} of {self.design.target} on {size}>"
+
+
+def fit(
+    source: Release | pd.DataFrame,
+    /,
+    *,
+    model: str,
+    target: str,
+    domain: Declaration | None = None,
+    seed: int | None = None,
+    config_dir: str | Path | None = None,
+    **parameters: Any,
+) -> Fitted:
+    """Fit a model of the project to a release, or to the rows of a data frame, whose `domain` must then be given.
+
+    To a release this is post-processing, and costs nothing. Rows are taken as they are: of synthetic ones the fit is as
+    private as they are, of real ones it is not private at all. `model`: see `dpbench list models`, which says what each
+    reads; `parameters` are its own. `seed`: of models that draw, such as bootstraps; without one they differ each time.
+
+    Raises `UserError` for a model that cannot read what there is, and a target that it cannot predict.
+
+    >>> table = pd.DataFrame({"sex": ["F", "M"] * 500, "hours": [30, 50] * 500})
+    >>> domain = {"sex": {"levels": ["F", "M"]}, "hours": {"bounds": [0, 100], "bins": 10}}
+    >>> fitted = fit(table, model="linear_rows", target="hours", domain=domain)
+    >>> fitted
+    <linear_rows of hours on 2 features>
+    >>> fitted.coefficients.round(2).to_dict()
+    {'sex=M': 0.4, '(intercept)': -0.3}
+    >>> fitted.predict(pd.DataFrame({"sex": ["M"]})).round(1).to_list()
+    [55.0]
+    """
+    with _folder(config_dir) as folder:
+        part = with_parameters(part_of("model", model, folder), parameters)
+        if isinstance(source, pd.DataFrame):
+            if domain is None:
+                raise UserError("a data frame needs its domain, what it may contain: give domain (see dpbench.release)")
+            table = code_frame(source, _domain(domain))
+            source = Release(table.domain, Budget(math.inf), Ledger(), (SyntheticRows(table),))
+        if not part.reads(source.offers):
+            reading = [name for name in choices("model", folder) if part_of("model", name, folder).reads(source.offers)]
+            raise UserError(
+                f"{model} reads {' or '.join(part.needs)}, and here are {', '.join(source.offers)}; models that read "
+                f"what there is: {', '.join(reading)}"
+            )
+        design = _design(part, source.domain, target)
+        if part.takes("rng"):
+            parameters = {**part.parameters, "rng": np.random.default_rng(seed)}
+        else:
+            parameters = dict(part.parameters)
+        made = part.function(source, design=design, **parameters)
+        return Fitted(model, check_fit(made, len(design.columns)), design)
+
+
+# --- what they share -----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _folder(config_dir: str | Path | None) -> Iterator[Path | None]:
+    """With `config_dir` as the user's own folder, and no other; then again with what was there before."""
+    before, folder = own_folder(), None if config_dir is None else Path(config_dir)
+    if folder is not None and not folder.is_dir():
+        raise UserError(f"config_dir {folder}: no such folder")
+    use_folder(folder)
+    try:
+        yield folder
+    finally:
+        use_folder(before)
+
+
+def _arguments(settings: Settings, config_dir: Path | None, **options: Any) -> argparse.Namespace:
+    """The settings and options as the commands take them."""
+    if isinstance(settings, Mapping):
+        settings = [f"{name}={hydra_text(value)}" for name, value in settings.items()]
+    given = [settings] if isinstance(settings, str) else list(settings)
+    for item in given:
+        if "=" not in item and item[:1] != "~" and not Path(item).is_dir():
+            raise UserError(hint(item, ["run", *given], config_dir))
+    return argparse.Namespace(overrides=given, config_dir=config_dir, plan=None, shard=None, **options)
+
+
+def _meant(
+    source: str | Path, settings: Settings, config_dir: Path | None
+) -> tuple[Paper | None, list[str], Path | None]:
+    """The paper that is meant, if it is one, the settings of its experiments or of the run, and their folder."""
+    arguments = _arguments(settings, config_dir)
+    groups = [group for group in ("paper", "experiment") if source in choices(group, config_dir)]
+    if not groups and not Path(source).is_dir():
+        known = [name for group in ("paper", "experiment") for name in choices(group, config_dir)]
+        raise unknown("folder, paper or experiment", str(source), known)
+    arguments.overrides.append(f"{groups[0]}={source}" if groups else str(source))
+    recall(arguments)
+    papers, line = papers_of(arguments.overrides)
+    own: Path | None = arguments.config_dir
+    return paper_of(papers[0], own) if papers else None, line, own
+
+
+def _stored(line: Sequence[str], config_dir: Path | None, other_code: bool) -> Results:
+    """What is stored of the experiment of these settings. Raises `UserError` if nothing is."""
+    experiment = compose(line, config_dir)
+    found = stored_trials(experiment, config_dir, other_code=other_code)
+    if not found.trials:
+        raise UserError(no_trial(experiment))
+    return Results(experiment, found.trials, notes_of(experiment, found))
+
+
+def _domain(given: Declaration) -> Domain:
+    if isinstance(given, Domain):
+        return given
+    return domain_from_config(given) if isinstance(given, Mapping) else read_domain_file(given)
+
+
+def _mechanism(
+    name: str, relation: str, epsilon: float, parameters: Mapping[str, Any], config_dir: Path | None
+) -> Part:
+    """The mechanism with these parameters, if it is private under the relation."""
+    part = part_of("mechanism", name, config_dir)
+    check_known("relation", relation, RELATIONS)
+    check_relation(part, relation, config_dir)
+    if part.private == math.isinf(epsilon):
+        reason = (
+            "epsilon must be finite" if part.private else "it releases the rows as they are: that is epsilon=math.inf"
+        )
+        raise UserError(f"mechanism {name}: {reason}")
+    if part.takes("test"):
+        raise UserError(f"mechanism {name} looks at test rows, which are not private: only dpbench.run has them")
+    if part.takes("calibration"):
+        parameters = {"calibration": part.parameters.get("calibration", part.calibrations[0]), **parameters}
+        check_known("calibration", parameters["calibration"], part.calibrations)
+    return with_parameters(part, parameters)
+
+
+def _design(part: Part, domain: Domain, target: str | None) -> Design:
+    """How the rows become features and the target, if the part can predict it."""
+    if target is None:
+        raise UserError(f"{part.name} regresses: give the target, one of {', '.join(domain.names)}")
+    design = Design(domain, target)
+    if part.labels and not design.binary:
+        raise UserError(f"{part.name} is for a target of two levels, which {target!r} is not")
+    return design
+
+
+def _public(df: pd.DataFrame, domain: Domain, outside: str) -> Table:
+    """The public rows, which may lack some of the attributes."""
+    known = [name for name in domain.names if name in df.columns]
+    if not known:
+        raise UserError(f"the public rows have none of the attributes {', '.join(domain.names)}")
+    return code_frame(df, domain.project(known), outside, "public rows")

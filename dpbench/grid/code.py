@@ -1,0 +1,258 @@
+"""Digests of code: of all that a target imports, and of a function of the user's own with the names that it uses.
+
+They are taken of syntax trees, so that comments, docstrings and layout do not count; of a function of the user's own
+neither does the text of messages.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterator
+from functools import cache, lru_cache
+from pathlib import Path
+
+from dpbench.errors import UserError
+from dpbench.grid.seeds import digest
+from dpbench.resources import PACKAGE
+from dpbench.targets import file_below, own_folder
+
+Stamp = tuple[int, int]  # time of the last change and size of a file
+_KNOWN: dict[tuple[str, Path | None], tuple[str, dict[Path, Stamp]]] = {}  # digests, and the files that they rest on
+LOGGERS = {"log", "logger", "logging", "warnings"}  # names whose calls, like `print`, say what they are given
+
+# --- all that a target imports -------------------------------------------------------------------------------------
+
+
+def code_of(target: str) -> str:
+    """A digest of the code behind `target`: its module and whatever that imports from the project or the user's folder.
+
+    It is of the files as they are now. Modules that are named in a string, to be imported later, count as imported, and
+    so do the packages that hold a user's modules.
+    """
+    module = target.rpartition(".")[0]
+    known, stamps = _KNOWN.get((module, own_folder()), ("", {}))
+    if known and all(_stamp(path) == stamp for path, stamp in stamps.items()):
+        return known
+    found: dict[str, str] = {}
+    stamps, waiting = {}, [module]
+    while waiting:
+        name = waiting.pop()
+        path = file_of(name)
+        if name in found or path is None:
+            continue
+        stamps[path] = _stamp(path)
+        found[name], imports = _read(path, name, *stamps[path])
+        waiting += imports
+        if not name.startswith(f"{PACKAGE.name}."):  # the project's packages hold names for what is imported from them
+            waiting.append(name.rpartition(".")[0])  # an import runs the package's own file first
+    _KNOWN[module, own_folder()] = digest(found), stamps
+    return digest(found)
+
+
+def _stamp(path: Path) -> Stamp:
+    found = path.stat() if path.exists() else None
+    return (found.st_mtime_ns, found.st_size) if found else (0, 0)
+
+
+def file_of(module: str) -> Path | None:
+    """The file of a module of the project or of the user's folder; None for any other."""
+    if module == PACKAGE.name:  # this file holds the version and nothing that computes
+        return None
+    if is_ours(module):
+        return _shipped_file(module)
+    root = own_folder()
+    return file_below(root, module) if root and module else None
+
+
+@cache
+def _shipped_file(module: str) -> Path | None:
+    """The file of a module of the project: which modules it has does not change while it runs."""
+    return file_below(PACKAGE.parent, module)
+
+
+def is_ours(name: str) -> bool:
+    """Whether it names a module or function of the project."""
+    return name.startswith(f"{PACKAGE.name}.")
+
+
+@lru_cache(maxsize=1024)
+def _read(path: Path, module: str, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
+    """The digest of a module's code, and the names of the modules that it may import."""
+    tree = _tree(path)
+    imports = tuple(dict.fromkeys(_imports(tree, _package(module, path))))
+    _drop_docstrings(tree)
+    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest(), imports
+
+
+def _tree(path: Path) -> ast.Module:
+    try:
+        return ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        raise UserError(f"{path.name} cannot be read as Python: {error}") from error
+
+
+def _package(module: str, path: Path) -> str:
+    return module if path.name == "__init__.py" else module.rpartition(".")[0]
+
+
+def _imports(tree: ast.AST, package: str) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and re.fullmatch(r"dpbench(\.\w+)+", node.value)
+        ):
+            yield node.value
+            yield node.value.rpartition(".")[0]
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    """The module that names are imported from."""
+    above = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
+    return ".".join(filter(None, [*above, node.module]))
+
+
+def _drop_docstrings(tree: ast.AST) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and ast.get_docstring(
+            node, clean=False
+        ):
+            node.body = node.body[1:] or [ast.Pass()]
+
+
+def _text(tree: ast.AST) -> str:
+    """What a tree does: the source without docstrings, and without the text of messages. The tree is changed."""
+    _drop_docstrings(tree)
+    for node in ast.walk(tree):
+        for message in _messages(node):
+            for part in ast.walk(message):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    part.value = ""
+    return ast.unparse(tree)
+
+
+def _messages(node: ast.AST) -> Iterator[ast.AST]:
+    """The expressions of a statement whose text is a message: what it raises, prints, logs or warns."""
+    if isinstance(node, ast.Raise) and node.exc is not None:
+        yield node.exc
+    elif isinstance(node, ast.Assert) and node.msg is not None:
+        yield node.msg
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        called = node.value.func
+        owner = called.value if isinstance(called, ast.Attribute) else called
+        if isinstance(owner, ast.Name) and owner.id in (LOGGERS if owner is not called else {"print"}):
+            yield node.value
+
+
+# --- a function of the user's own ----------------------------------------------------------------------------------
+
+
+def function_digest(target: str) -> tuple[str, tuple[str, ...]]:
+    """A digest of a function of the user's own and of the names that it uses, and what it uses of the project.
+
+    A name stands for the statements of its module that bind or change it, and for the names that these use in turn. One
+    that is imported from the user's folder is followed there; of one from elsewhere its origin alone counts.
+    """
+    found: dict[str, str] = {}
+    waiting = [target]
+    while waiting:
+        name = waiting.pop()
+        if name in found or is_ours(name):
+            found[name] = "" if is_ours(name) else found[name]
+            continue
+        module, _, attribute = name.rpartition(".")
+        path = file_of(module)
+        if path is None or file_of(name) is not None:  # from elsewhere, or a module as a whole
+            path = file_of(name)
+            found[name] = "" if path is None else "".join(_file(path, name, *_stamp(path)).whole())
+            waiting += [] if path is None else _file(path, name, *_stamp(path)).origins.values()
+            continue
+        one = _file(path, module, *_stamp(path))
+        found[name], used = one.named(attribute)
+        waiting += used
+    return digest(found), tuple(sorted(name for name in found if is_ours(name)))
+
+
+@lru_cache(maxsize=256)
+def _file(path: Path, module: str, mtime: int, size: int) -> _Names:
+    return _Names(_tree(path), module, _package(module, path))
+
+
+class _Names:
+    """The names of a module: which statements bind or change each, and where those that it imports come from."""
+
+    def __init__(self, tree: ast.Module, module: str, package: str) -> None:
+        self.module = module
+        self.origins: dict[str, str] = {}  # a name, or "*" with its module -> what is imported
+        self._statements: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+        for statement in tree.body:
+            bound = dict.fromkeys([*_bound(statement)])
+            for node in ast.walk(statement):
+                if isinstance(node, ast.Import):
+                    for alias in node.names:
+                        self.origins[alias.asname or alias.name.split(".")[0]] = alias.name
+                elif isinstance(node, ast.ImportFrom):
+                    base = _base(node, package)
+                    for alias in node.names:
+                        name = f"* {base}" if alias.name == "*" else alias.asname or alias.name
+                        self.origins[name] = base if alias.name == "*" else f"{base}.{alias.name}"
+            used = tuple(dict.fromkeys(_used(statement)))
+            if not isinstance(statement, (ast.Import, ast.ImportFrom)):
+                text = _text(statement)
+                for name in bound:
+                    self._statements.setdefault(name, []).append((text, used))
+
+    def named(self, attribute: str) -> tuple[str, list[str]]:
+        """The text behind a name, and the full names that it uses."""
+        stars = [origin for name, origin in self.origins.items() if name.startswith("* ")]
+        if attribute in self.origins and attribute not in self._statements:
+            return f"= {self.origins[attribute]}", [self.origins[attribute]]
+        statements = self._statements.get(attribute, [])
+        used = [self._full(name) for _, names in statements for name in names]
+        return "\n".join(text for text, _ in statements), [*filter(None, used), *(stars if statements else [])]
+
+    def whole(self) -> Iterator[str]:
+        """The texts of all statements."""
+        return (text for statements in self._statements.values() for text, _ in statements)
+
+    def _full(self, name: str) -> str:
+        """The full name of what a statement uses, empty for one that the module does not have."""
+        first, _, rest = name.partition(".")
+        if first in self.origins:
+            origin = self.origins[first]
+            return f"{origin}.{rest}" if rest and file_of(origin) and not file_of(f"{origin}.{first}") else origin
+        return f"{self.module}.{first}" if first in self._statements else ""
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement of a module binds, or may change: those it defines, assigns to or, as an expression,
+    calls something with.
+    """
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield statement.name
+        return
+    changes = isinstance(statement, ast.Expr)
+    for node in ast.walk(statement):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.Name) and (changes or not isinstance(node.ctx, ast.Load)):
+            yield node.id
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+            yield from (part.id for part in ast.walk(node.value) if isinstance(part, ast.Name))
+
+
+def _used(statement: ast.stmt) -> Iterator[str]:
+    """The names that a statement reads, with their first attribute: "helpers.noise"."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{node.value.id}.{node.attr}"
+        elif isinstance(node, ast.Name):
+            yield node.id

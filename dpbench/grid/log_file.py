@@ -1,0 +1,65 @@
+"""The files of a log: where a line stands, the file that one process writes, and how any of them is opened."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from dpbench.grid.checksummed import sealed
+from dpbench.grid.seeds import canonical
+
+SUFFIX, BYTES = ".jsonl", ".bin"
+Place = tuple[str, int, int]  # of a line: its file, where it starts, and its length
+
+
+def open_file(path: str) -> IO[bytes]:
+    """The file, or whatever is there: a pipe does not have its reader wait for a writer."""
+    return open(path, "rb", buffering=0, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))
+
+
+class Writer:
+    """The file of this process, and the one of its bytes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.name = f"{uuid.uuid4().hex}{SUFFIX}"
+        self._path = folder / self.name
+        self._files: dict[str, tuple[int, int]] = {}  # descriptor and end of each
+        self._shared: dict[str, list[int]] = {}
+
+    def write(self, record: Mapping[str, Any], shared: Mapping[str, Any] | None, body: bytes, turn: int) -> Place:
+        """Append a record, as `Log.append` has it."""
+        line: dict[str, Any] = dict(record)
+        if turn:
+            line["turn"] = turn
+        if body:
+            line["body"] = [self._append(BYTES, body), len(body), hashlib.sha256(body).hexdigest()]
+        if shared:
+            text = canonical(shared)
+            if text not in self._shared:
+                common = sealed({"shared": dict(shared)}).encode()
+                self._shared[text] = [self._append(SUFFIX, common), len(common)]
+            line["of"] = self._shared[text]
+        content = sealed(line).encode()
+        return self.name, self._append(SUFFIX, content), len(content)
+
+    def _append(self, suffix: str, content: bytes) -> int:
+        """Write at the end of a file, or leave it as it is; where it was written."""
+        if suffix not in self._files:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+            descriptor = os.open(self._path.with_suffix(suffix), flags, 0o666)
+            weakref.finalize(self, os.close, descriptor)
+            self._files[suffix] = descriptor, 0
+        (descriptor, end), left = self._files[suffix], memoryview(content)
+        try:
+            while left:
+                left = left[os.write(descriptor, left) :]
+        except OSError:
+            os.ftruncate(descriptor, end)
+            raise
+        self._files[suffix] = descriptor, end + len(content)
+        return end

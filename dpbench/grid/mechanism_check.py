@@ -1,0 +1,154 @@
+"""What `dpbench check` asks of a mechanism: pairs of what is checked, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+import numpy as np
+
+from dpbench.audit.neighbours import odd_tables
+from dpbench.audit.replay import check_replay, exemption
+from dpbench.config import Part
+from dpbench.contracts import check_columns
+from dpbench.data.table import Table
+from dpbench.errors import ContractError, UserError
+from dpbench.grid.tiny import SEED, bytes_of, design_of, made, small, tables, tiny_table
+from dpbench.grid.watch import watched
+from dpbench.privacy.accounting import spent
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.tape import Tape, record
+from dpbench.releases import Release, check_release
+from dpbench.targets import forget_own, is_shipped
+
+Check = tuple[str, list[str]]  # what is checked, and what is wrong with it: nothing, if the list is empty
+
+BUDGETS = ((1.0, 1e-5), (0.1, 1e-6))
+ROUNDING = 1e-9
+UNSEEN = (
+    "not seen: Python code is not sandboxed. Code that means to deceive can: it may tell a check from a run, act on "
+    "tables of other sizes or attributes alone, keep rows outside of its own modules, open files through a library, or "
+    "change dpbench itself. Run mechanisms of people whom you trust, and read them"
+)
+
+
+def check_mechanism(part: Part, given: tuple[str, ...] = ()) -> Iterator[Check]:
+    """Under each budget and relation it runs, keeps the ledger's promise, draws its noise from the generator that it is
+    given, and reads the rows through its noise only, on tables of several shapes and sizes.
+
+    Own code must not open files, connections or programs meanwhile; its modules are imported anew between the runs on
+    two tables. `given`: the settings of the line, which stay as they are.
+    """
+    part, table = small(part, given), tiny_table(labels=part.labels)
+    before = bytes_of(table)
+    with watched() as seen:
+        forget_own()  # what is done at its import is seen, too
+        fine = yield from _runs(part, table)
+        same = bytes_of(table) == before
+        yield "it leaves its input as it was", [] if same else ["it wrote into the training rows"]
+        if fine and part.private:
+            yield "its noise is drawn from the generator that it is given", list(_foreign_noise(part, table))
+            yield from _reads(part, table)
+    if not is_shipped(part.target):
+        yield "it opens no file, connection or program", [f"it {what}" for what in seen]
+
+
+def _runs(part: Part, table: Table) -> Generator[Check, None, bool]:
+    """Each budget and relation; whether what it releases can be checked further."""
+    budgets = [Budget(*pair, relation) for relation in part.relations for pair in BUDGETS]
+    for budget in budgets if part.private else [Budget(math.inf, 1e-5, part.relations[0])]:
+        release = made(part, table, budget=budget)
+        where = f"epsilon={budget.epsilon:g}, {budget.relation}"
+        wrong = wrong_with(check_release, release, part.offers, budget, table.domain)
+        wrong = wrong or (wrong_with(check_columns, release, design_of(table)) if part.takes("design") else [])
+        yield f"a release of what it offers ({where})", wrong
+        if wrong:
+            return False
+        yield f"a ledger within the budget ({where})", list(_overspent(release, budget, part))
+        yield f"the release survives being stored ({where})", list(_not_stored(release))
+        again = made(part, table, budget=budget)
+        same = bytes_of(release) == bytes_of(again)
+        yield f"the same generator gives the same release ({where})", [] if same else ["it gives another one"]
+    return True
+
+
+def _overspent(release: Release, budget: Budget, part: Part) -> Iterator[str]:
+    events = release.ledger.events
+    if not part.private:
+        return
+    if not events:
+        yield "it is empty, as if nothing had been drawn or read"
+        return
+    exact = [event.label for event in events if getattr(event, "kind", "") == "exact"]
+    if exact:
+        yield f"{exact[0]!r} is read without noise; a mechanism that is not private says _private_: false"
+        return
+    cost = spent(release.ledger, budget.delta).epsilon
+    if not cost <= budget.epsilon * (1 + ROUNDING):
+        yield f"its noise costs epsilon = {cost:.6g} at delta = {budget.delta:g}, and {budget.epsilon:g} was asked for"
+
+
+def _not_stored(release: Release) -> Iterator[str]:
+    """How the release differs from what is read back of it."""
+    data, arrays = release.to_parts()
+    back = Release.from_parts(json.loads(json.dumps(data, allow_nan=False)), arrays)
+    if bytes_of(back) != bytes_of(release):
+        yield "what is read back is another release"
+
+
+def _foreign_noise(part: Part, table: Table) -> Iterator[str]:
+    """Noise of another generator than the one given, or one spawned from it: anybody may be able to draw it again."""
+    budget, states = Budget(*BUDGETS[0], part.relations[0]), dict[str, int]()
+    for seed in (SEED, SEED + 1, SEED + 2):
+        with record() as tape:
+            made(part, table, seed, budget=budget)
+        for label, state, origin in _drawn(tape):
+            if origin != np.random.SeedSequence(seed).entropy:
+                yield f"the noise of {label!r} is of another generator than it was given, or one spawned from it"
+                return
+            if states.setdefault(state, seed) != seed:
+                yield f"two generators give the same noise of {label!r}"
+                return
+
+
+def _drawn(tape: Tape) -> Iterator[tuple[str, str, object]]:
+    """Label, state of the generator and its origin, of each draw of noise."""
+    for entry in tape:
+        if entry.state is not None:
+            yield entry.label, repr(entry.state), entry.origin
+
+
+def _reads(part: Part, table: Table) -> Iterator[Check]:
+    """What recording its noise and replaying it on other tables finds, each time with its modules as they were read."""
+    if exemption(made(part, table, budget=Budget(*BUDGETS[0], part.relations[0]))) is not None:
+        return
+
+    def checked(where: str, rows: Table, relation: str) -> Check:
+        budget = Budget(*BUDGETS[0], relation)
+
+        def fresh(other: Table, rng: int | np.random.Generator = SEED) -> Release:
+            forget_own()
+            return made(part, other, rng, budget=budget)
+
+        text = f"rows are read through its noise only ({where})"
+        try:
+            fresh(rows)
+        except UserError as error:
+            return f"{text}: it refuses them, {error}", []
+        return text, check_replay(fresh, rows, relation=relation)
+
+    for relation in part.relations:
+        yield checked(relation, table, relation)
+    for shape, rows in (*tables(labels=part.labels), *odd_tables(table).items()):
+        yield checked(f"{part.relations[0]}, {shape}", rows, part.relations[0])
+
+
+def wrong_with(check: Callable[..., Any], *arguments: Any) -> list[str]:
+    """What a check of `dpbench.contracts` says."""
+    try:
+        check(*arguments)
+    except ContractError as error:
+        return [str(error)]
+    return []

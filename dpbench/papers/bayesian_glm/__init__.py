@@ -1,0 +1,1 @@
+"""Figures that the paper on Bayesian GLMs alone has."""

@@ -1,0 +1,143 @@
+"""Ranks of the truth among draws of a posterior: whether it is calibrated (simulation-based calibration)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from scipy.stats import binom
+
+from dpbench.data.domain import Floats
+from dpbench.report.figures.style import (
+    REFERENCE_COLOUR,
+    add_footnote,
+    add_legend,
+    empty_figure,
+    line_styles,
+    set_titles,
+    style,
+)
+from dpbench.report.footnotes import as_text, sweep_footnotes
+from dpbench.report.frames.panels import declared_titles, in_order
+from dpbench.report.frames.series import Series, mark_series, series_of
+
+BINS = 20  # of a rank histogram
+LEVEL = 0.95  # of the bands
+SIMULATED = 5000  # sets of uniform ranks behind a simultaneous band
+DRAWN = ["panel", "series", "place", "value", "low", "high", "ranks"]
+DEPENDENCE = "The ranks of the coefficients of one data set are treated as independent"
+Points = tuple[Floats, Floats, Floats, Floats]  # places on the x axis, values, and the ends of the band
+Form = Callable[[NDArray[np.int64], int], Points]  # of ranks, 0 to the number of draws
+
+
+def rank_histogram(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw how often the truth has each rank among the draws, over the expected count, with the band of each bin.
+
+    Talts et al. 2018: the ranks of a calibrated posterior are uniform. High ends show that the posterior is too narrow,
+    a slope that it is biased. `spec` has name, metric (whose detail has the `ranks` and the number of
+    `draws`), title, and perhaps panel (the setting whose values have a panel each, in place of the data sets), panels
+    (its values -> title) and where. Returns the figure and its bins.
+    """
+    band = f"Bands: the middle {LEVEL:.0%} of the count of each bin for uniform ranks"
+    return _draw(frame, labels, spec, [band, DEPENDENCE, notes], binned, "count over expected", 1.0)
+
+
+def rank_ecdf(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+) -> tuple[Figure, pd.DataFrame]:
+    """Draw the empirical distribution function of the ranks minus the uniform one, with a simultaneous band.
+
+    Säilynoja, Bürkner and Vehtari 2022: the line of a calibrated posterior is entirely in the band with probability
+    `LEVEL`. A line that rises at both ends and falls between shows a posterior that is too narrow. `spec` as for
+    `rank_histogram`. Returns the figure and its points.
+    """
+    band = f"Bands: for uniform ranks the entire line is inside with probability {LEVEL:.0%}"
+    return _draw(frame, labels, spec, [band, DEPENDENCE, notes], cumulated, "ECDF minus uniform ECDF", 0.0)
+
+
+def binned(ranks: NDArray[np.int64], draws: int) -> Points:
+    """The lower edges (b,) of the bins, the counts in them over the expected count, and their binomial band."""
+    edges = np.arange(BINS) / BINS
+    counts = np.bincount(ranks * BINS // (draws + 1), minlength=BINS)
+    tails = binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], len(ranks), 1 / BINS)
+    low, high = np.broadcast_to(tails[:, None] * BINS / len(ranks), (2, BINS))
+    return edges, counts * BINS / len(ranks), low, high
+
+
+def cumulated(ranks: NDArray[np.int64], draws: int) -> Points:
+    """z = k / (draws + 1), k = 1 .. draws, the fraction of the ranks below k minus z, and its band."""
+    z = np.arange(1, draws + 1) / (draws + 1)
+    below = (ranks[:, None] < np.arange(1, draws + 1)).mean(axis=0)
+    low, high = simultaneous(len(ranks), draws)
+    return z, below - z, low / len(ranks) - z, high / len(ranks) - z
+
+
+@cache
+def simultaneous(n: int, draws: int) -> tuple[Floats, Floats]:
+    """The least and the greatest number (draws,) of n uniform ranks below k = 1 .. draws, for all k at once.
+
+    Säilynoja et al. 2022, Algorithm 1: binomial intervals of one level for all k, the level chosen such that they
+    contain all numbers of a fraction `LEVEL` of the simulated sets. Deterministic.
+    """
+    z, rng = np.arange(1, draws + 1) / (draws + 1), np.random.default_rng(0)
+    counts = rng.multinomial(n, np.full(draws + 1, 1 / (draws + 1)), size=SIMULATED)[:, :-1].cumsum(axis=1)
+    tails = np.minimum(binom.cdf(counts, n, z), binom.sf(counts - 1, n, z)).min(axis=1)
+    tail = np.quantile(tails, 1 - LEVEL)
+    return binom.ppf(tail, n, z), binom.isf(tail, n, z)
+
+
+def _draw(
+    frame: pd.DataFrame,
+    labels: Mapping[str, str],
+    spec: Mapping[str, Any],
+    notes: list[str],
+    form: Form,
+    ylabel: str,
+    uniform: float,
+) -> tuple[Figure, pd.DataFrame]:
+    """The figure of ranks in this form; `uniform`: the value of uniform ranks."""
+    rows = frame[frame["metric"] == spec["metric"]]
+    known, titles = series_of(rows, labels), declared_titles(spec)
+    marked = mark_series(rows, known)
+    done = marked[(marked["status"] == "done") & marked["detail"].map(bool)]
+    panels = in_order(done["panel"], titles)
+    drawn = [pd.DataFrame(columns=DRAWN)]
+    with style():
+        figure, grid = empty_figure(max(len(panels), 1))
+        for axes, panel in zip(grid, panels, strict=False):
+            drawn += _draw_panel(axes, done[done["panel"] == panel], known, form)
+            axes.axhline(uniform, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9)
+            axes.set(xlabel="normalised rank", ylabel=ylabel, xlim=(0, 1))
+        set_titles(figure, grid, [titles.get(name, name) for name in panels] or [""], spec)
+        add_legend(figure, grid, [one.label for one in known])
+        sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+        add_footnote(figure, as_text([*sentences, *notes]))
+    return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
+
+
+def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], form: Form) -> list[pd.DataFrame]:
+    """A line a series, in steps, and the widest of their bands; the points of each."""
+    drawn, bands = [], []
+    for place, (one, look) in enumerate(zip(known, line_styles(known), strict=True)):
+        details = list(rows.loc[rows["series_order"] == place, "detail"])
+        if not details:
+            continue
+        ranks = np.concatenate([detail["ranks"] for detail in details])
+        z, value, low, high = form(ranks, int(details[0]["draws"]))
+        x, y, least, most = np.append(z, 1.0), *(np.append(values, values[-1]) for values in (value, low, high))
+        axes.step(x, y, where="post", label=one.label, color=look["color"], linestyle=look["linestyle"])
+        bands.append((len(ranks), x, least, most))
+        points = {"place": z, "value": value, "low": low, "high": high, "ranks": len(ranks)}
+        drawn.append(pd.DataFrame({"panel": rows["panel"].iloc[0], "series": one.label, **points}))
+    if bands:
+        _, x, least, most = min(bands, key=lambda band: band[0])
+        axes.fill_between(x, least, most, step="post", color="#999999", alpha=0.3, linewidth=0)
+    return drawn

@@ -1,0 +1,195 @@
+"""Bias, standard deviation and coverage of each coefficient, with those of the naive intervals (BinAgg, Table 1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dpbench.config.values import listed
+from dpbench.contracts import TextTable
+from dpbench.data.domain import Floats
+from dpbench.report.claims.agreement import RULE, WITHIN, counted, verdict
+from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.text import mean_and_error, number
+
+LEVEL = "model.parameters.level"  # of the intervals
+QUANTITIES = ("bias", "empirical SD", "theoretical SD", "naive theoretical SD", "coverage", "naive coverage")
+NAIVE = QUANTITIES[3], QUANTITIES[5]  # of another method's trials
+PLACE = ["draw", "quantity", "coefficient"]
+SOURCES = PUBLISHED, PACKAGE = "published", "authors' package"
+VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
+TIDY = [*PLACE, "series", "value", "se", "count", *(column for pair in VERDICTS.items() for column in pair)]
+AGREE, DIFFER = 0.9, 0.5  # two sources agree or differ if at least, at most this share of their numbers is within
+Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
+
+
+def coverage_table(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+) -> TextTable:
+    """A row a value of the setting `spec["x"]`, quantity and coefficient; a column a method and calibration.
+
+    bias: mean of the estimate minus the population's coefficient; empirical SD: of the estimates; theoretical SD: mean
+    half-width of the intervals over the normal quantile of their level; coverage: share of the repetitions whose
+    interval holds the population's coefficient. All are from the detail of the metric "coverage". `spec["method"]`, one
+    or a list, and `spec["naive"]` are labels; of the latter only the theoretical SD and the coverage are shown, in the
+    column of each method of the same calibration.
+
+    `published` may have rows (a coefficient's numbers, in the order of the quantities), repetitions and digit, one for
+    all quantities or one for each; and as `package` the same of the authors' code, with null for what it does not give.
+    """
+    methods = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
+    rows = frame[(frame["metric"] == "coverage") & methods.isin([*listed(spec["method"]), spec["naive"]])]
+    known = series_of(rows, labels)
+    marked = mark_series(rows, known).assign(method=methods[rows.index])
+    naive = marked["method"] == spec["naive"]
+    sources = {PUBLISHED: published, PACKAGE: published.get("package") or {}}
+    found = []
+    behind: dict[tuple[Hashable, ...], list[str]] = {}  # place and series -> trials
+    for (draw, _, series), own in marked[~naive].groupby(["x", "series_order", "series"], sort=True):
+        calibration = own["calibration"].iloc[0]
+        of_naive = marked[naive & (marked["x"] == draw) & (marked["calibration"] == calibration)]
+        cells = [{"series": series, **cell} for cell in _cells(own, of_naive, sources)]
+        for cell in cells:
+            place = number(float(str(draw))), cell["quantity"], cell["coefficient"], series
+            behind[place] = _with_detail(of_naive if cell["quantity"] in NAIVE else own)
+        cells += _of_package(cells, sources) if calibration == "authors" else []
+        found += [{"draw": number(float(str(draw))), **cell} for cell in cells]
+    tidy = pd.DataFrame(found, columns=TIDY)
+    shown = [source for source in SOURCES if sources[source]]
+    columns = [*shown, *(one.label for one in known if one.name != spec["naive"])]
+    lines: list[list[str]] = []
+    trials: dict[tuple[int, int], list[str]] = {}
+    for _, row in tidy.groupby(PLACE, sort=False):
+        texts = {source: number(row[source].max()) if row[source].notna().any() else "" for source in shown}
+        texts |= {str(cell["series"]): _text(cell) for _, cell in row.iterrows()}
+        place = tuple(row[PLACE].iloc[0])
+        for at, name in enumerate(columns, len(PLACE)):
+            if (*place, name) in behind:
+                trials[len(lines), at] = behind[*place, name]
+        lines.append([*place, *(texts.get(column, "not run") for column in columns)])
+    errors = "of an SD for normal estimates, of a coverage with two more repetitions that cover and two that do not"
+    below = [
+        f"Cells: number ± standard error, {errors}",
+        *sweep_footnotes(marked, known),
+        *_about_sources(tidy, sources),
+    ]
+    return TextTable([str(spec.get("xlabel", spec["x"])), *PLACE[1:], *columns], lines, below, tidy, trials)
+
+
+def _with_detail(rows: pd.DataFrame) -> list[str]:
+    return [trial for trial, detail in zip(rows["trial"], rows["detail"], strict=True) if detail]
+
+
+def _cells(
+    own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """A cell for each quantity and coefficient: our number, those of the sources, and the verdicts on these."""
+    found, of_naive = _numbers(own), _numbers(naive)
+    found |= {f"naive {name}": of_naive[name] for name in ("theoretical SD", "coverage") if name in of_naive}
+    names: list[str] = next((detail["columns"] for detail in own["detail"] if detail), [])
+    given = {source: _rows(numbers, len(names)) for source, numbers in sources.items()}
+    for order, quantity in ((order, name) for order, name in enumerate(QUANTITIES) if name in found):
+        count, values, errors = found[quantity]
+        for place, name in enumerate(names):
+            cell = {"quantity": quantity, "coefficient": name, "value": values[place], "se": errors[place]}
+            cell["count"] = count
+            for source, rows in given.items():
+                scale = rows[place, QUANTITIES.index("empirical SD")] if quantity == "bias" else None
+                cell[source] = rows[place, order]
+                cell[VERDICTS[source]] = _verdict(cell, source, sources[source], scale)
+            yield cell
+
+
+def _rows(given: Mapping[str, Any], coefficients: int) -> Floats:
+    """The numbers of a source by coefficient and quantity, NaN where it has none."""
+    rows = np.full((coefficients, len(QUANTITIES)), math.nan)
+    for place, numbers in enumerate((given.get("rows") or [])[:coefficients]):
+        rows[place] = np.array(numbers, dtype=float)
+    return rows
+
+
+def _verdict(cell: Mapping[str, Any], source: str, given: Mapping[str, Any], scale: float | None = None) -> str:
+    """The verdict on our number and that of the source, "" if it has none."""
+    if np.isnan(cell[source]):
+        return ""
+    digit = np.broadcast_to(given["digit"], len(QUANTITIES))[QUANTITIES.index(cell["quantity"])]
+    return verdict(cell["value"], cell["se"], cell["count"], cell[source], {**given, "digit": digit}, scale)
+
+
+def _of_package(
+    cells: Iterable[Mapping[str, Any]], sources: Mapping[str, Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """The numbers of the authors' package as cells of their own, with our spread, and the verdicts on the published."""
+    for cell in cells:
+        if np.isfinite(cell[PACKAGE]):
+            count = sources[PACKAGE]["repetitions"]
+            se = cell["se"] * math.sqrt(cell["count"] / count)
+            own = {**cell, "series": PACKAGE, "value": cell[PACKAGE], "se": se, "count": count}
+            own |= {PACKAGE: math.nan, VERDICTS[PACKAGE]: ""}
+            yield own | {VERDICTS[PUBLISHED]: _verdict(own, PUBLISHED, sources[PUBLISHED])}
+
+
+def _numbers(rows: pd.DataFrame) -> Numbers:
+    """The numbers of one method's intervals, none for fewer than two repetitions."""
+    details = [detail for detail in rows["detail"] if detail]
+    n = len(details)
+    if n < 2:
+        return {}
+    parts = ("coefficients", "population", "lower", "upper")
+    estimate, truth, lower, upper = (np.array([detail[part] for detail in details]) for part in parts)
+    half = (upper - lower) / 2 / NormalDist().inv_cdf((1 + float(rows[LEVEL].iloc[0])) / 2)
+    sd = (estimate - truth).std(axis=0, ddof=1)
+    held = ((lower <= truth) & (truth <= upper)).mean(axis=0)
+    likely = (n * held + 2) / (n + 4)  # Agresti and Coull (1998): where all hold, the next one may not
+    return {
+        "bias": (n, (estimate - truth).mean(axis=0), sd / math.sqrt(n)),
+        "empirical SD": (n, sd, sd / math.sqrt(2 * (n - 1))),
+        "theoretical SD": (n, half.mean(axis=0), half.std(axis=0, ddof=1) / math.sqrt(n)),
+        "coverage": (n, held, np.sqrt(likely * (1 - likely) / n)),
+    }
+
+
+def _text(cell: pd.Series) -> str:
+    """Such as "0.3507 ± 0.0055: higher; package: within"; the package's own numbers have no error."""
+    ours = number(cell["value"]) if cell["series"] == PACKAGE else mean_and_error(cell["value"], cell["se"])
+    text = f"{ours}: {cell[VERDICTS[PUBLISHED]]}" if cell[VERDICTS[PUBLISHED]] else ours
+    return f"{text}; package: {cell[VERDICTS[PACKAGE]]}" if cell[VERDICTS[PACKAGE]] else text
+
+
+def _about_sources(tidy: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The sentences on the published numbers and the authors' package: their source, and which of them agree."""
+    published, package = sources[PUBLISHED], sources[PACKAGE]
+    if not published:
+        return []
+    sentences = [
+        f"Published: {published['where']}, over {published['repetitions']} repetitions, coefficients drawn once"
+    ]
+    ours = tidy[tidy["series"] != PACKAGE]
+    sentences += [RULE, counted(ours.loc[ours[VERDICTS[PUBLISHED]] != "", VERDICTS[PUBLISHED]])]
+    if package:
+        sentences.append(f"Authors' package: {package['where']}, {package['repetitions']} repetitions")
+        sentences.append("The verdicts on it follow the same rule, with its repetitions, as if its spread were ours")
+        sentences += _agreement(tidy)
+    return sentences
+
+
+def _agreement(tidy: pd.DataFrame) -> Iterator[str]:
+    """What the authors' package agrees with: how many numbers are within Monte Carlo error of its own."""
+    own = tidy["series"] == PACKAGE
+    verdicts = {str(name): rows[VERDICTS[PACKAGE]] for name, rows in tidy[~own].groupby("series", sort=False)}
+    verdicts["the publication"] = tidy.loc[own, VERDICTS[PUBLISHED]]
+    within = {name: given[given != ""] == WITHIN for name, given in verdicts.items() if (given != "").any()}
+    counts = ", ".join(f"{name} {hits.sum()} of {len(hits)}" for name, hits in within.items())
+    yield f"Numbers within Monte Carlo error of the authors' package: {counts}; for the same program 95 % are expected"
+    agrees = [name for name, hits in within.items() if hits.mean() >= AGREE]
+    differs = [name for name, hits in within.items() if hits.mean() <= DIFFER]
+    if agrees:
+        yield f"The authors' package agrees (at least {100 * AGREE:.0f} %) with {'; '.join(agrees)}"
+    if differs:
+        yield f"The authors' package does not agree (at most {100 * DIFFER:.0f} %) with {'; '.join(differs)}"

@@ -1,0 +1,1 @@
+"""Figures that DD-SSP alone has."""

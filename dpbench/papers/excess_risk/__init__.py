@@ -1,0 +1,1 @@
+"""Figures that the paper on excess risk alone has."""

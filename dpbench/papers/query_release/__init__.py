@@ -1,0 +1,1 @@
+"""Tables that the paper on query release alone has."""
