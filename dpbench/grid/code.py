@@ -9,11 +9,14 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
+import sys
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from pathlib import Path
 
+from dpbench.data.fetch import cache_dir
 from dpbench.errors import UserError
+from dpbench.grid.memo import Memo
 from dpbench.grid.seeds import digest
 from dpbench.resources import PACKAGE
 from dpbench.targets import file_below, own_folder
@@ -36,7 +39,7 @@ def code_of(target: str) -> str:
     if known and all(_stamp(path) == stamp for path, stamp in stamps.items()):
         return known
     found: dict[str, str] = {}
-    stamps, waiting = {}, [module]
+    stamps, waiting, before = {}, [module], _read.cache_info().misses
     while waiting:
         name = waiting.pop()
         path = file_of(name)
@@ -48,7 +51,18 @@ def code_of(target: str) -> str:
         if not name.startswith(f"{PACKAGE.name}."):  # the project's packages hold names for what is imported from them
             waiting.append(name.rpartition(".")[0])  # an import runs the package's own file first
     _KNOWN[module, own_folder()] = digest(found), stamps
+    if _read.cache_info().misses > before:
+        _texts().keep()
     return digest(found)
+
+
+def verify_code(name: str, target: str, code: str | None) -> None:
+    """`UserError` unless the code behind a part of a plan, by name and target, is that which the plan was made with."""
+    if code != code_of(target):
+        raise UserError(
+            f"the code of {name} ({target}, or what it imports) is not that of the plan; run the line "
+            "again from the start, or submit it again, so that a new plan is made"
+        )
 
 
 def _stamp(path: Path) -> Stamp:
@@ -77,13 +91,27 @@ def is_ours(name: str) -> bool:
     return name.startswith(f"{PACKAGE.name}.")
 
 
+@cache
+def _texts() -> Memo:
+    """The digest and the imports of each text that was read before, by any process: to parse it takes long."""
+    return Memo(cache_dir() / "code.json")
+
+
 @lru_cache(maxsize=1024)
 def _read(path: Path, module: str, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
     """The digest of a module's code, and the names of the modules that it may import."""
+    package = _package(module, path)
+    about = f"{sys.version_info[:2]} {package}\0".encode()
+    key = hashlib.sha256(about + path.read_bytes()).hexdigest()
+    match _texts().get(key):
+        case [str(known), *names]:
+            return known, tuple(map(str, names))
     tree = _tree(path)
-    imports = tuple(dict.fromkeys(_imports(tree, _package(module, path))))
+    imports = tuple(dict.fromkeys(_imports(tree, package)))
     _drop_docstrings(tree)
-    return hashlib.sha256(ast.unparse(tree).encode()).hexdigest(), imports
+    found = hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
+    _texts().add(key, [found, *imports])
+    return found, imports
 
 
 def _tree(path: Path) -> ast.Module:

@@ -17,15 +17,17 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpbench.config import Part, choices
 from dpbench.config.registry import PARTS
 from dpbench.files import write_file
 from dpbench.grid.code import code_of
-from dpbench.grid.outputs import Outputs, outputs, tiny_parts, write_inputs
 from dpbench.grid.seeds import digest
 from dpbench.resources import THREADS, XLA_THREADS, conf_dir
+
+if TYPE_CHECKING:  # what computes them is imported where they are compared
+    from dpbench.grid.outputs import Outputs
 
 TOLERANCE = 1e-9  # relative, of one number
 LOOSE = {  # by target, where another processor made the stored outputs; measured by turning off its instructions
@@ -148,17 +150,23 @@ def _close(one: Any, two: Any, tolerance: float, least: float = 0.0) -> bool:
 
 def compare(names: Iterable[str]) -> dict[str, str]:
     """Where what each of these parts computes differs from its golden outputs; empty where it does not."""
+    from dpbench.grid.outputs import tiny_parts
+
     parts = {f"{part.group}/{part.name}": part for part in tiny_parts(list(names))}
     return {name: stored()[name].changed(of_today(part, stored()[name])) for name, part in parts.items()}
 
 
 def of_today(part: Part, golden: Golden) -> Outputs:
     """What the part computes today with the parameters of the stored outputs."""
+    from dpbench.grid.outputs import outputs
+
     return outputs(replace(part, parameters=golden.parameters))
 
 
 def update() -> None:
     """Store the outputs of new parts, add a version to those that changed, and note the code that was compared."""
+    from dpbench.grid.outputs import tiny_parts, write_inputs
+
     write_inputs()
     for part in tiny_parts([f"{group}/{name}" for group in PARTS for name in choices(group)]):
         name = f"{part.group}/{part.name}"

@@ -15,6 +15,8 @@ from dpbench.config import Part
 from dpbench.contracts import check_columns
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, UserError
+from dpbench.grid.channel import Message, Work
+from dpbench.grid.records import PartKey
 from dpbench.grid.tiny import SEED, bytes_of, design_of, made, small, tables, tiny_table
 from dpbench.grid.watch import watched
 from dpbench.privacy.accounting import spent
@@ -53,6 +55,22 @@ def check_mechanism(part: Part, given: tuple[str, ...] = ()) -> Iterator[Check]:
             yield from _reads(part, table)
     if not is_shipped(part.target):
         yield "it opens no file, connection or program", [f"it {what}" for what in seen]
+
+
+def serve(request: Message, work: Work) -> None:
+    """Check the mechanism of a request: the facts `wrong`. For a process that sees no rows."""
+    key = PartKey.from_dict(request["mechanism"])
+    part = Part(
+        *("mechanism", key.name, key.target, key.parameters),
+        offers=tuple(request["offers"]),
+        relations=tuple(request["relations"]),
+        private=request["private"],
+        labels=request["labels"],
+    )
+    work.facts["wrong"] = []
+    with work.phase("check", limited=True):
+        for what, problems in check_mechanism(part):
+            work.facts["wrong"] += [f"{what}: {problem}" for problem in problems]
 
 
 def _runs(part: Part, table: Table) -> Generator[Check, None, bool]:

@@ -7,14 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from dpbench.config import Limits, Part
+from dpbench.config import Limits
 from dpbench.data.encode import Design
 from dpbench.data.load import declared_domain
-from dpbench.grid.channel import Message, Work
-from dpbench.grid.mechanism_check import check_mechanism
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
 from dpbench.grid.process import Child
-from dpbench.grid.records import PartKey
 from dpbench.grid.seeds import canonical, signature
 from dpbench.grid.store import Store
 from dpbench.grid.trial_log import Log
@@ -68,22 +65,6 @@ def check_own(items: Iterable[ReleaseItem], plan: Plan, store: Store) -> tuple[l
             name = item.key.mechanism.name
             refused[item.key.id] = f"dpbench check mechanism={name} finds that {_in_short(found.wrong)}"
     return checked, refused
-
-
-def serve(request: Message, work: Work) -> None:
-    """Check the mechanism of a request: the facts `wrong`. For the process of `check_own`."""
-    key = PartKey.from_dict(request["mechanism"])
-    part = Part(
-        *("mechanism", key.name, key.target, key.parameters),
-        offers=tuple(request["offers"]),
-        relations=tuple(request["relations"]),
-        private=request["private"],
-        labels=request["labels"],
-    )
-    work.facts["wrong"] = []
-    with work.phase("check", limited=True):
-        for what, problems in check_mechanism(part):
-            work.facts["wrong"] += [f"{what}: {problem}" for problem in problems]
 
 
 def _in_short(wrong: Sequence[str]) -> str:

@@ -19,6 +19,7 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.errors import UserError
 from dpbench.grid.channel import Message, Work
+from dpbench.grid.code import verify_code
 from dpbench.grid.fits import read_fit, write_fit
 from dpbench.grid.identity import dataset_key, verify_data
 from dpbench.grid.limits import peak_memory_mb
@@ -37,7 +38,6 @@ from dpbench.grid.releases import StoredRelease, read_release, write_release
 from dpbench.grid.seeds import canonical, digest, generator, noise_generator, secret_key
 from dpbench.grid.spending import check_cost, cost_of, holds
 from dpbench.grid.store import Store
-from dpbench.grid.versions import verify_code
 from dpbench.metrics.evaluation import Evaluation, Reference, check_score
 from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.renyi import RandomSearch
@@ -92,7 +92,7 @@ def make_release(request: Message, work: Work) -> None:
         made = function(train, key.budget, rng, **parameters)
         peak = peak_memory_mb()
     if code is not None:
-        verify_code(key.mechanism, code)  # again: a module may have been imported just now
+        verify_code(key.mechanism.name, key.mechanism.target, code)  # again: a module may have been imported just now
     work.facts["provenance"] = request["provenance"]
     with work.phase("budget", limited=True):
         checked = check_release(made, request["offers"], key.budget, train.domain)
@@ -222,7 +222,7 @@ def _takes(function: Callable[..., Any], parameter: str) -> bool:
 @lru_cache(maxsize=256)
 def _verified(kind: str, name: str, target: str, code: str | None) -> Callable[..., Any]:
     """The function, whose code is the plan's: looked at once in a process, as what it has imported stays."""
-    verify_code(PartKey(name, target, {}), code)
+    verify_code(name, target, code)
     return resolve(kind, target)
 
 

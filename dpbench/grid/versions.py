@@ -13,21 +13,19 @@ import logging
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 
 from dpbench.config import Part
 from dpbench.data.fetch import cache_dir
 from dpbench.errors import UserError
-from dpbench.files import write_file
 from dpbench.grid import golden
 from dpbench.grid.code import code_of, function_digest, is_ours
-from dpbench.grid.records import PartKey, TrialKey
+from dpbench.grid.memo import Memo
+from dpbench.grid.records import TrialKey
 from dpbench.grid.seeds import digest
 from dpbench.resources import with_threads
 
 log = logging.getLogger(__name__)
 Versions = Mapping[tuple[str, str, str], str]  # by group, name and target
-MOST = 2_000  # comparisons that are remembered
 
 
 def versions_of(parts: Iterable[Part]) -> Versions:
@@ -72,31 +70,21 @@ def of_today(key: TrialKey) -> bool:
     return True
 
 
-def verify_code(part: PartKey, code: str | None) -> None:
-    """`UserError` unless the code behind a part of a plan is that which the plan was made with."""
-    if code != code_of(part.target):
-        raise UserError(
-            f"the code of {part.name} ({part.target}, or what it imports) is not that of the plan; run the line "
-            "again from the start, or submit it again, so that a new plan is made"
-        )
-
-
 def _differing(names: Iterable[str]) -> set[str]:
     """Those whose outputs differ from the golden ones. Code that was compared before is not compared again."""
-    goldens, compared = golden.stored(), golden.compared_code()
+    goldens, compared, memo = golden.stored(), golden.compared_code(), Memo(cache_dir() / "compared.json")
     codes = {target: code_of(target) for target in dict.fromkeys(goldens[name].target for name in names)}
     edited = [name for name in names if compared.get(goldens[name].target) != codes[goldens[name].target]]
-    known = _remembered() if edited else {}
     keys = {name: f"{name} {codes[goldens[name].target]} {len(goldens[name].versions)}" for name in edited}
-    if new := [name for name in edited if keys[name] not in known]:
+    if new := [name for name in edited if not isinstance(memo.get(keys[name]), str)]:
         log.warning("the code of %s was edited: comparing what it computes with what is stored", _listed(new))
         found = _compare(new)
         for name in new:
+            memo.add(keys[name], found[name])
             if found[name]:
                 log.warning("%s computes something else than its stored results: %s", name, found[name])
-        known = {**known, **{keys[name]: found[name] for name in new}}
-        _remember(known)
-    return {name for name in edited if known[keys[name]]}
+        memo.keep()
+    return {name for name in edited if memo.get(keys[name])}
 
 
 def _compare(names: list[str]) -> dict[str, str]:
@@ -108,25 +96,6 @@ def _compare(names: list[str]) -> dict[str, str]:
         raise UserError(f"what {_listed(names)} computes cannot be compared with its golden outputs: {last}")
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found
-
-
-def _memory() -> Path:
-    return cache_dir() / "compared.json"
-
-
-def _remembered() -> dict[str, str]:
-    try:
-        found = json.loads(_memory().read_text())
-        return {str(key): str(value) for key, value in found.items()}
-    except (OSError, ValueError, AttributeError):
-        return {}
-
-
-def _remember(found: Mapping[str, str]) -> None:
-    try:
-        write_file(_memory(), json.dumps(dict(list(found.items())[-MOST:])))
-    except UserError as error:
-        log.warning("%s; it will be compared again", error)
 
 
 def _listed(names: list[str]) -> str:

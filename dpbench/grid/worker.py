@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 
-from dpbench.grid import own_checks, stages
+from dpbench.grid import stages
 from dpbench.grid.channel import Channel, Message, Page, Printed, Work
 from dpbench.grid.failures import described, status_of
 from dpbench.grid.limits import peak_memory_mb, reset_peak_memory
@@ -22,12 +22,19 @@ PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 OOM_SCORE = 500  # of 1000: when memory runs out, the kernel ends this process before the one that records it
 LIBC = ctypes.CDLL(None)
 
+
+def _check_mechanism(request: Message, work: Work) -> None:
+    from dpbench.grid.mechanism_check import serve  # which needs much that no trial does
+
+    serve(request, work)
+
+
 DO: dict[str, Callable[[Message, Work], None]] = {
     "check": stages.check_data,
     "release": stages.make_release,
     "model": stages.fit_model,
     "metrics": stages.score_fit,
-    "mechanism": own_checks.serve,
+    "mechanism": _check_mechanism,
 }
 
 

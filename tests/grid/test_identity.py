@@ -3,11 +3,9 @@
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.grid.code import code_of
+from dpbench.grid.code import code_of, verify_code
 from dpbench.grid.identity import dataset_key, verify_data
-from dpbench.grid.records import PartKey
 from dpbench.grid.seeds import SALT
-from dpbench.grid.versions import verify_code
 from dpbench.targets import FOLDER
 
 MINE = '''
@@ -92,11 +90,11 @@ def test_an_edit_of_the_package_of_a_module_is_other_code(own, line):
 
 
 def test_a_plan_of_other_code_is_refused(own):
-    part, planned = PartKey("mine", "mine.mine", {}), code(own)
-    verify_code(part, planned)
+    part, planned = ("mine", "mine.mine"), code(own)
+    verify_code(*part, planned)
     (own / "deep.py").write_text("more = 2\n")
     with pytest.raises(UserError, match="is not that of the plan"):
-        verify_code(part, planned)
+        verify_code(*part, planned)
 
 
 def test_two_mechanisms_of_the_project_have_codes_of_their_own():
