@@ -36,7 +36,7 @@ from dpbench.commands.report import no_trial, notes_of, papers_of, results_of
 from dpbench.commands.run import run_missing
 from dpbench.commands.run_settings import recall
 from dpbench.commands.stored_trials import stored_trials
-from dpbench.config import Paper, Part, choices, compose, hydra_text, paper_of, part_of
+from dpbench.config import Paper, Part, choices, compose, every_part, hydra_text, paper_of, part_of
 from dpbench.config.catalogue import catalogue
 from dpbench.config.parts import with_parameters
 from dpbench.config.validation import check_relation
@@ -351,7 +351,7 @@ def fit(
             table = code_frame(source, _domain(domain))
             source = Release(table.domain, Budget(math.inf), Ledger(), (SyntheticRows(table),))
         if not part.reads(source.offers):
-            reading = [name for name in choices("model", folder) if part_of("model", name, folder).reads(source.offers)]
+            reading = [one.name for one in every_part("model", folder).values() if one.reads(source.offers)]
             raise UserError(
                 f"{model} reads {' or '.join(part.needs)}, and here are {', '.join(source.offers)}; models that read "
                 f"what there is: {', '.join(reading)}"

@@ -175,7 +175,7 @@ def wrong(cases):
 
 def test_settings_at_random(place):
     commands = [["run", "--dry-run"], ["run", "--show"], ["slurm", "--print"], ["figures"], ["data", "check"], ["show"]]
-    cases = [[*commands[k % len(commands)], *items, "results=here"] for k, items in enumerate(lines(1, 240))]
+    cases = [[*commands[k % len(commands)], *items, "results=here"] for k, items in enumerate(lines(1, 120))]
     assert not wrong(cases)
 
 

@@ -6,7 +6,7 @@ mechanisms, models and metrics in it, `reports` what is to be drawn, and `schema
 
 from dpbench.config.composition import composed, hydra_text, quoted
 from dpbench.config.experiment import compose
-from dpbench.config.parts import part_of
+from dpbench.config.parts import every_part, part_of
 from dpbench.config.registry import choices
 from dpbench.config.reports import paper_of
 from dpbench.config.schema import Experiment, Kind, Limits, Paper, Part, Sample
@@ -25,6 +25,7 @@ __all__ = [
     "compose",
     "composed",
     "declared_rows",
+    "every_part",
     "hydra_text",
     "paper_of",
     "part_of",

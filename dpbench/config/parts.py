@@ -62,6 +62,12 @@ def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:
     return part
 
 
+def every_part(group: str, config_dir: Path | None = None) -> dict[str, Part]:
+    """All mechanisms, models or metrics with their default parameters, by name: in far less time than one by one."""
+    config = composed([f"{group}=[{','.join(choices(group, config_dir))}]"], config_dir)
+    return {part.name: part for part in parts_of(group, config, config_dir)}
+
+
 def with_parameters(part: Part, given: Mapping[str, Any]) -> Part:
     """The part with these parameters in place of its own. Raises `UserError` as for those of a config."""
     parameters = {**part.parameters, **given}

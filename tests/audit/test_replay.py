@@ -6,11 +6,10 @@ from functools import partial, wraps
 
 import numpy as np
 import pytest
-from mechanisms.helpers import DELTA, DESIGNS, counts, maker, rows
+from mechanisms.helpers import DELTA, DESIGNS, PARTS, counts, maker, rows
 
 from dpbench.audit.neighbours import odd_tables
 from dpbench.audit.replay import check_replay, exemption
-from dpbench.config import choices, part_of
 from dpbench.data.table import Table
 from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert, privtree, query_search, snsynth, ssp
 from dpbench.mechanisms.dpsgd import dpsgd
@@ -24,15 +23,16 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.tape import record
 from dpbench.releases import Release, SufficientStatistics
 
+LONG = ("gem", "gem_pub", "dpgd")
+
 
 def cases():
     """Every mechanism, on every kind of table that it takes, between the neighbours that it states.
 
     Not marked slow: the last of these kinds, which has the most kinds of attributes; of the searches over settings,
-    which are one mechanism over many, those over MWEM.
+    which are one mechanism over many, those over MWEM; of configs of one function the quickest.
     """
-    for name in choices("mechanism"):
-        part = part_of("mechanism", name)
+    for name, part in PARTS.items():
         kinds = [
             kind
             for kind, design in DESIGNS.items()
@@ -41,7 +41,7 @@ def cases():
         for kind in kinds:
             for relation in part.relations or ["add_remove"]:
                 search = part.target.endswith(".query_search") and not name.startswith("mwem_")
-                marks = [pytest.mark.slow] if kind != kinds[-1] or search else []
+                marks = [pytest.mark.slow] if kind != kinds[-1] or search or name in LONG else []
                 yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}", marks=marks)
 
 
@@ -80,7 +80,7 @@ WITH_DISCRETE_NOISE = ["ssp_intervals", "adassp", "binagg", "binagg_centred", "m
 
 @pytest.mark.parametrize("name", [*WITH_DISCRETE_NOISE, "gaussian_marginals", "residual_planner", "aim_grem"])
 def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
-    part = part_of("mechanism", name)
+    part = PARTS[name]
     for relation in part.relations:
         make = maker(part, "numeric", 0.5, relation=relation, noise="discrete")
         assert check_replay(make, rows("numeric", 300), relation=relation) == []
@@ -91,8 +91,7 @@ def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
 
 def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worker):
     reasons = {}
-    for name in choices("mechanism"):
-        part = part_of("mechanism", name)
+    for name, part in PARTS.items():
         kind = "both" if counts(part) else "categorical"
         reasons[name] = exemption(maker(part, kind, 1.0)(rows(kind, 1000)))
         assert (reasons[name] == "it is not private") == (not part.private and name != "zero")  # zero reads no row
@@ -100,13 +99,13 @@ def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worke
     assert sum(reason is None for reason in reasons.values()) > len(reasons) / 2
 
 
-@pytest.mark.parametrize("name", choices("mechanism"))
+@pytest.mark.parametrize("name", PARTS)
 def test_another_generator_draws_another_noise(name, without_worker):
     """No mechanism has a seed of its own: no two of its answers have the same noise under two generators.
 
     Where nothing is measured, other queries are selected.
     """
-    part, told, selected = part_of("mechanism", name), [], []
+    part, told, selected = PARTS[name], [], []
     if not part.private:
         pytest.skip("it is not private")
     kind = "both" if counts(part) else "categorical"
@@ -223,7 +222,7 @@ PLANTED = {  # module and function that is broken, mechanism and parameters, wha
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_planted_mistake_is_caught(mistake, monkeypatch):
     module, function, broken, name, change, said = PLANTED[mistake]
-    part, table = part_of("mechanism", name), rows("categorical", 600)
+    part, table = PARTS[name], rows("categorical", 600)
     make = maker(part, "categorical", 20.0, **change)
     assert check_replay(make, table, relation=part.relations[0]) == []
     monkeypatch.setattr(module, function, broken)
@@ -243,7 +242,7 @@ def test_xy_with_the_noise_of_xx_is_caught(monkeypatch):
         ledger.record(Gaussian(label, sensitivity, multiplier))
         return value + multiplier * sensitivity * reused.z[: len(value)]
 
-    make = maker(part_of("mechanism", "adassp"), "numeric", 1.0)
+    make = maker(PARTS["adassp"], "numeric", 1.0)
     for module in (ssp, adassp):
         monkeypatch.setattr(module, "gaussian", reused)
     problems = check_replay(make, rows("numeric"))

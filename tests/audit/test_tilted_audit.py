@@ -66,6 +66,7 @@ def test_a_sensitivity_that_is_too_small_is_found():
     assert tilted.epsilon > 1.1 * tilted.spent.epsilon
 
 
+@pytest.mark.slow
 def test_selections_are_counted_and_stay_under_the_ledger():
     tilted, exact = found(selections(1.0), 8.0)
     assert exact is None or exact.epsilon < tilted.epsilon

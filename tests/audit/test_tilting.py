@@ -57,6 +57,7 @@ def test_the_bound_is_near_what_is_known_and_not_above(name):
     assert 0.93 * epsilon < bound <= epsilon * 1.001
 
 
+@pytest.mark.slow
 def test_selections_compose_as_by_hand():
     """The largest delta at which eps = 1 is refuted is near that of the four selections; confidence 1 - 1e-4."""
     p = 1 / (1 + np.exp(-1.0))
@@ -69,6 +70,7 @@ def test_selections_compose_as_by_hand():
     assert tilted_bound(*made, 1.0, 1.02 * delta, 0.9999) < 1.0 < tilted_bound(*made, 1.0, 0.7 * delta, 0.9999)
 
 
+@pytest.mark.slow
 def test_a_bound_is_seldom_above_the_truth():
     """Noise of exactly mu = 2: of 400 bounds at confidence .95 at most 40 exceed its eps (error rate 1e-5)."""
     rng, mu, tilt = np.random.default_rng(0), 2.0, 2.0

@@ -7,7 +7,7 @@ import types
 import numpy as np
 
 from dpbench.audit.neighbours import random_table
-from dpbench.config import Part
+from dpbench.config import Part, every_part
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
@@ -16,6 +16,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SufficientStatistics
 
+PARTS = every_part("mechanism")
 DELTA = 1e-3
 SMALL = {
     "expected_rows": 400,

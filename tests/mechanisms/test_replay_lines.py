@@ -11,10 +11,8 @@ import pytest
 import dpbench.mechanisms
 from dpbench.audit.neighbours import odd_tables
 from dpbench.audit.replay import check_replay
-from dpbench.config import choices, part_of
 from dpbench.errors import NoEstimateError
-
-from .helpers import DESIGNS, OPTIONS, counts, maker, rows
+from mechanisms.helpers import DESIGNS, OPTIONS, PARTS, counts, maker, rows
 
 FOLDER = Path(dpbench.mechanisms.__file__).parent
 APART = {  # files that are no mechanism, or whose noise nobody here can replay
@@ -39,7 +37,7 @@ LONG = ("runs that diverge, unpaid", "z drawn anew", "a private score of labels"
 )
 def test_options_that_no_config_has_read_the_rows_through_their_noise_only(option):
     name, kind, change = OPTIONS[option]
-    part = part_of("mechanism", name)
+    part = PARTS[name]
     make = maker(part, kind, 4.0, **change)
     for table in [rows(kind, 300), *odd_tables(rows(kind, 300)).values()]:
         assert check_replay(make, table, relation=part.relations[0]) == []
@@ -47,8 +45,7 @@ def test_options_that_no_config_has_read_the_rows_through_their_noise_only(optio
 
 def replayed():
     """Every private mechanism on the tables that the other tests replay it on."""
-    for name in choices("mechanism"):
-        part = part_of("mechanism", name)
+    for part in PARTS.values():
         if part.private and not part.target.endswith(".snsynth"):
             fits = [k for k, d in DESIGNS.items() if (d.binary or not part.labels) and (d.counted or not counts(part))]
             few = {"teachers": 4} if part.takes("teachers") else {"batch_size": 4} if part.takes("batch_size") else {}
@@ -60,7 +57,7 @@ def replayed():
             if "noise" in part.parameters or part.takes("noise"):
                 yield maker(part, "numeric", 0.5, noise="discrete"), rows("numeric", 300)
     for name, kind, change in OPTIONS.values():
-        yield maker(part_of("mechanism", name), kind, 4.0, **change), rows(kind, 300)
+        yield maker(PARTS[name], kind, 4.0, **change), rows(kind, 300)
 
 
 def of_functions(source):

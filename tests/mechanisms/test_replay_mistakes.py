@@ -4,10 +4,8 @@ import pytest
 
 from dpbench.audit.neighbours import odd_tables
 from dpbench.audit.replay import check_replay
-from dpbench.config import part_of
 from dpbench.mechanisms import adaptive, adassp, aim, dpsgd, mwem_pgm, pass_glm, pmw_pub, rap, ssp
-
-from .helpers import maker, mistake, rows
+from mechanisms.helpers import PARTS, maker, mistake, rows
 
 NOISELESS = "reads the rows without noise"
 SAME = 'the same noise to "upper triangle of X\'X" and to "X\'y"'
@@ -119,10 +117,10 @@ MISTAKES = {  # mechanism and parameters, module, changes of its text, what is s
 @pytest.mark.parametrize("named", MISTAKES)
 def test_it_is_caught_on_odd_tables(named, monkeypatch):
     name, change, module, changes, said = MISTAKES[named]
-    relation = part_of("mechanism", name).relations[0]
+    relation = PARTS[name].relations[0]
 
     def problems():
-        make = maker(part_of("mechanism", name), "categorical", 4.0, **change)
+        make = maker(PARTS[name], "categorical", 4.0, **change)
         tables = odd_tables(rows("categorical")).values()
         return [problem for table in tables for problem in check_replay(make, table, relation=relation)]
 
