@@ -27,6 +27,7 @@ FOUND = {  # what the check says
     "published_constants": "its noise costs epsilon = ",
 }
 PASSED = ("honest", "deceives")  # nothing but a reader finds out about the latter: "not seen" says so
+VARIANTS = ("few_noises", "in_text", "in_label", "in_inputs", "in_low_bits", "writes_rows")  # of others
 OVERSPENT = ("patches_accounting", "published_constants")  # refused also without a check
 
 
@@ -42,7 +43,9 @@ def test_each_plug_in_of_the_folder_has_an_outcome():
     assert {path.stem for path in (FOLDER / "mechanism").iterdir()} == {*FOUND, *PASSED}
 
 
-@pytest.mark.parametrize("name", [*FOUND, *PASSED])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in VARIANTS else []) for name in [*FOUND, *PASSED]]
+)
 def test_the_check_finds_what_is_wrong_and_says_what_it_cannot_see(name, rows, capsys):
     assert main(["check", f"mechanism={name}", "--config-dir", str(FOLDER)]) == (1 if name in FOUND else 0)
     out = capsys.readouterr().out

@@ -1,16 +1,26 @@
 """`dpbench verify`: what is stored is well, and what was changed since is found."""
 
 import json
+import shutil
 
 import pytest
 
 from dpbench.cli import main
 from dpbench.grid.checksummed import sealed, unsealed
 
+SETTINGS = ("mechanism=[adassp]", "repetitions=2")
+
+
+@pytest.fixture(scope="module")
+def whole(workbench, tmp_path_factory):
+    bench = workbench(tmp_path_factory.mktemp("stored"))
+    assert bench.run(*SETTINGS) == 0
+    return bench.results
+
 
 @pytest.fixture
-def stored(bench):
-    assert bench.run("mechanism=[adassp]", "repetitions=2") == 0
+def stored(bench, whole):
+    shutil.copytree(whole, bench.results)
     return bench
 
 
@@ -188,10 +198,11 @@ def test_what_checksums_cannot_show_is_said_and_running_again_shows_it(stored, c
     assert sorted(stored.results.rglob("*")) == before, "it runs elsewhere"
 
 
-def test_trials_that_are_what_they_say_are_run_again_with_the_same_scores(stored, capsys):
-    assert main(["verify", "--recompute", "9", str(stored.results / "grid")]) == 0
+def test_trials_that_are_what_they_say_are_run_again_with_the_same_scores(bench, capsys):
+    assert bench.run(*SETTINGS) == 0
+    assert main(["verify", "--recompute", "9", str(bench.results / "grid")]) == 0
     assert "grid: 2 trials run again, all well" in capsys.readouterr().out
-    csv = stored.folder / "my.csv"
+    csv = bench.folder / "my.csv"
     csv.write_text(csv.read_text() + "30,f,1\n")
-    assert main(["verify", "--recompute", "2", str(stored.results)]) == 1
+    assert main(["verify", "--recompute", "2", str(bench.results)]) == 1
     assert "no trial is run again: dataset=csv: its sources changed" in capsys.readouterr().out

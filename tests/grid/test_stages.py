@@ -99,11 +99,11 @@ def test_a_release_is_fitted_and_scored_from_its_files(desk):
     assert [score["name"] for score in desk.score(trial, fit)] == ["mse", "r2"]
 
 
-def test_a_stored_release_that_holds_is_kept_and_another_is_made_again(desk):
+def test_a_stored_release_that_holds_is_kept_and_another_is_made_again(desk, caplog):
     (item,) = desk.plan("mechanism=[adassp]").releases
     before, first = desk.release(item).release.to_parts()[1], desk.place
     desk.release(item, place=first)
-    assert desk.place == first
+    assert desk.place == first, caplog.text
     after = desk.release(item, turn=1).release.to_parts()[1]
     assert desk.place != first
     desk.store.releases.scan()

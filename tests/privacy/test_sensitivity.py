@@ -57,19 +57,23 @@ def table_of(design, rows):
     return Table(design.domain, np.column_stack(codes).astype(np.int64), numbers)
 
 
-def released(X, y):
-    """Each statistic of one record, a row a record; of A'A, A = [X, y], as well as of X'X."""
-    A = np.column_stack([X, y])
-    gram, wide = (np.einsum("ni,nj->nij", rows, rows) for rows in (X, A))
-    upper, wider = np.triu_indices(X.shape[1]), np.triu_indices(A.shape[1])
-    return {
-        "gram": gram.reshape(len(y), -1),
-        "gram of A": wide.reshape(len(y), -1),
-        "triangle": gram[:, *upper],
-        "triangle of A": wide[:, *wider],
-        "cross": X * y[:, None],
-        "square": y[:, None] ** 2,
-    }
+def gram(rows):
+    return (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
+
+
+def triangle(rows):
+    upper = np.triu_indices(rows.shape[1])
+    return rows[:, upper[0]] * rows[:, upper[1]]
+
+
+RELEASED = {  # each statistic of one record, a row a record; of A'A, A = [X, y], as well as of X'X
+    "gram": lambda X, y: gram(X),
+    "gram of A": lambda X, y: gram(np.column_stack([X, y])),
+    "triangle": lambda X, y: triangle(X),
+    "triangle of A": lambda X, y: triangle(np.column_stack([X, y])),
+    "cross": lambda X, y: X * y[:, None],
+    "square": lambda X, y: y[:, None] ** 2,
+}
 
 
 def bounds(design, relation):
@@ -102,7 +106,7 @@ def test_bounds_hold_at_all_corners_and_are_attained(features, target, settings)
     zero = np.clip(0.0, *design.target_range)
     X, y = np.concatenate([X, X[:1]]), np.append(y, zero)
     for relation in RELATIONS:
-        found = {name: largest(values, relation) for name, values in released(X, y).items()}
+        found = {name: largest(values(X, y), relation) for name, values in RELEASED.items()}
         for name, bound in bounds(design, relation).items():
             assert found[name] <= bound * (1 + 1e-12), name
             alone = features == "levels" and not design.intercept and "of A" not in name
@@ -125,7 +129,7 @@ def test_no_record_inside_the_domain_does_more_than_the_corners(relation, target
                 row, column = rng.integers(2), rng.integers(len(low))
                 ends = [low[column], high[column], rng.uniform(low[column], high[column])]
                 other[row, column] = rng.choice(ends)
-                moved = largest(released(other[:, :-1], other[:, -1])[name], relation)
+                moved = largest(RELEASED[name](other[:, :-1], other[:, -1]), relation)
                 if moved >= value:
                     pair, value = other, moved
             best = max(best, value)
