@@ -82,6 +82,7 @@ def test_a_bound_is_seldom_above_the_truth():
     assert np.median(bounds) > 0.95 * epsilon
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replacement", [True, False])
 def test_weights_of_several_indices_have_mean_1(replacement):
     """Of 1,000 runs the mean is 1 within 5 standard errors."""

@@ -10,8 +10,9 @@ import pytest
 
 from dpbench.config import compose
 from dpbench.errors import UserError
-from dpbench.grid import stages
+from dpbench.grid import releases, spending, stages
 from dpbench.grid.plan import make_plan
+from dpbench.grid.records import spent_from_dict
 from dpbench.grid.releases import find_release, read_release
 from dpbench.grid.seeds import canonical, generator
 from dpbench.grid.store import Store
@@ -52,6 +53,17 @@ class Work:
 
 @pytest.fixture
 def desk(bench):
+    """As in a process that has just begun: what other tests have had it keep is gone."""
+    for kept in (
+        stages._store_in,
+        stages._verified,
+        stages._table,
+        stages._splits,
+        stages._references,
+        spending._spent,
+    ):
+        kept.cache_clear()
+    releases._KEPT.clear()
     return Desk(bench)
 
 
@@ -102,6 +114,8 @@ def test_a_release_is_fitted_and_scored_from_its_files(desk):
 def test_a_stored_release_that_holds_is_kept_and_another_is_made_again(desk, caplog):
     (item,) = desk.plan("mechanism=[adassp]").releases
     before, first = desk.release(item).release.to_parts()[1], desk.place
+    kept = read_release(desk.store, item.key.id, first)
+    assert spending.holds(kept.release, spent_from_dict(kept.record["spent"]), item.key)
     desk.release(item, place=first)
     assert desk.place == first, caplog.text
     after = desk.release(item, turn=1).release.to_parts()[1]

@@ -171,7 +171,13 @@ def test_methods_with_several_settings_and_unknown_relations_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("relation", "shift"), [("better", 0.0), ("not_worse", -1.0), ("similar", 1.0), ("similar", -1.0)]
+    ("relation", "shift"),
+    [
+        ("better", 0.0),
+        pytest.param("not_worse", -1.0, marks=pytest.mark.slow),
+        pytest.param("similar", 1.0, marks=pytest.mark.slow),
+        ("similar", -1.0),
+    ],
 )
 def test_a_claim_that_fails_by_its_margin_is_called_right_in_one_of_forty(relation, shift):
     """2,000 comparisons: the count of 'agrees' is binomial of 0.025, and within 5 standard deviations (p < 1e-6)."""
