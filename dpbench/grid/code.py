@@ -11,13 +11,13 @@ import hashlib
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
 
-from dpbench.data.fetch import cache_dir
 from dpbench.errors import UserError
 from dpbench.grid.memo import Memo
-from dpbench.grid.seeds import digest
+from dpbench.grid.seeds import digest, salt_file
 from dpbench.resources import PACKAGE
 from dpbench.targets import file_below, own_folder
 
@@ -39,7 +39,7 @@ def code_of(target: str) -> str:
     if known and all(_stamp(path) == stamp for path, stamp in stamps.items()):
         return known
     found: dict[str, str] = {}
-    stamps, waiting, before = {}, [module], _read.cache_info().misses
+    stamps, waiting = {}, [module]
     while waiting:
         name = waiting.pop()
         path = file_of(name)
@@ -51,8 +51,9 @@ def code_of(target: str) -> str:
         if not name.startswith(f"{PACKAGE.name}."):  # the project's packages hold names for what is imported from them
             waiting.append(name.rpartition(".")[0])  # an import runs the package's own file first
     _KNOWN[module, own_folder()] = digest(found), stamps
-    if _read.cache_info().misses > before:
-        _texts().keep()
+    with suppress(UserError, OSError):  # where it cannot be written, the next process reads them again
+        salt_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _texts(salt_file()).keep()
     return digest(found)
 
 
@@ -91,34 +92,36 @@ def is_ours(name: str) -> bool:
     return name.startswith(f"{PACKAGE.name}.")
 
 
-@cache
-def _texts() -> Memo:
-    """The digest and the imports of each text that was read before, by any process: to parse it takes long."""
-    return Memo(cache_dir() / "code.json")
+@lru_cache(maxsize=4)
+def _texts(salt: Path) -> Memo:
+    """The digest and the imports of each text that was read before, by any process: to parse it takes long.
+
+    It stands by the salt, where nobody else may write: noise for private rows depends on these digests.
+    """
+    return Memo(salt.with_name("code.json"))
 
 
 @lru_cache(maxsize=1024)
 def _read(path: Path, module: str, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
     """The digest of a module's code, and the names of the modules that it may import."""
-    package = _package(module, path)
-    about = f"{sys.version_info[:2]} {package}\0".encode()
-    key = hashlib.sha256(about + path.read_bytes()).hexdigest()
-    match _texts().get(key):
+    package, text, memo = _package(module, path), path.read_bytes(), _texts(salt_file())
+    key = hashlib.sha256(f"{sys.version_info[:2]} {package}\0".encode() + text).hexdigest()
+    match memo.get(key):
         case [str(known), *names]:
             return known, tuple(map(str, names))
-    tree = _tree(path)
+    tree = _tree(text, path.name)
     imports = tuple(dict.fromkeys(_imports(tree, package)))
     _drop_docstrings(tree)
     found = hashlib.sha256(ast.unparse(tree).encode()).hexdigest()
-    _texts().add(key, [found, *imports])
+    memo.add(key, [found, *imports])
     return found, imports
 
 
-def _tree(path: Path) -> ast.Module:
+def _tree(text: bytes, name: str) -> ast.Module:
     try:
-        return ast.parse(path.read_bytes())
+        return ast.parse(text)
     except (SyntaxError, ValueError) as error:
-        raise UserError(f"{path.name} cannot be read as Python: {error}") from error
+        raise UserError(f"{name} cannot be read as Python: {error}") from error
 
 
 def _package(module: str, path: Path) -> str:
@@ -211,7 +214,7 @@ def function_digest(target: str) -> tuple[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=256)
 def _file(path: Path, module: str, mtime: int, size: int) -> _Names:
-    return _Names(_tree(path), module, _package(module, path))
+    return _Names(_tree(path.read_bytes(), path.name), module, _package(module, path))
 
 
 class _Names:

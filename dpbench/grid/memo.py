@@ -1,19 +1,15 @@
-"""What was found once, kept from one process to the next in a file of the cache folder; it can be lost without harm."""
+"""What was found once, kept in a file from one process to the next; it can be lost without harm."""
 
 from __future__ import annotations
 
 import json
-import logging
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dpbench.errors import UserError
 from dpbench.files import write_file
 
 MOST = 2_000  # answers that are kept
-
-log = logging.getLogger(__name__)
 
 
 class Memo:
@@ -21,21 +17,21 @@ class Memo:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._answers = self._stored()
+        self._known, self._added = self._stored(), dict[str, Any]()
 
     def get(self, key: str) -> Any:
         """The answer, None where there is none."""
-        return self._answers.get(key)
+        return self._added.get(key, self._known.get(key))
 
     def add(self, key: str, answer: Any) -> None:
         """Hold an answer, until `keep` writes it."""
-        self._answers[key] = answer
+        self._added[key] = answer
 
     def keep(self) -> None:
-        """Write what was added beside what others wrote meanwhile; where that cannot be done, it is found anew."""
-        together = {**self._stored(), **self._answers}
-        with suppress(UserError):
-            write_file(self._path, json.dumps(dict(list(together.items())[-MOST:])))
+        """Write what was added, if anything, to what others have written meanwhile. Raises `UserError` if it cannot."""
+        if self._added:
+            self._known, self._added = {**self._stored(), **self._added}, {}
+            write_file(self._path, json.dumps(dict(list(self._known.items())[-MOST:])))
 
     def _stored(self) -> dict[str, Any]:
         with suppress(OSError, ValueError, RecursionError):

@@ -83,7 +83,10 @@ def _differing(names: Iterable[str]) -> set[str]:
             memo.add(keys[name], found[name])
             if found[name]:
                 log.warning("%s computes something else than its stored results: %s", name, found[name])
-        memo.keep()
+        try:
+            memo.keep()
+        except UserError as error:
+            log.warning("%s; it will be compared again", error)
     return {name for name in edited if memo.get(keys[name])}
 
 
