@@ -126,14 +126,14 @@ def one_run_audit(
         return one_run_bound(correct, guesses, coins, delta, level)
 
     half = runs // 2 * len(canaries.records)
-    told, guessed = (slice(half), slice(half, None)) if runs > 1 else (slice(0, None, 2), slice(1, None, 2))
-    seen = _aligned([features(release, canaries) for release in releases], told)
+    known, guessed = (slice(half), slice(half, None)) if runs > 1 else (slice(0, None, 2), slice(1, None, 2))
+    seen = _aligned([features(release, canaries) for release in releases], known)
     bits = coins.ravel()
-    scores = _discriminant(seen[told], bits[told], seen)
+    scores = _discriminant(seen[known], bits[known], seen)
     most, chosen = -1.0, (0, 0)
-    tried = list(_numbers_of_guesses(len(bits[told])))
+    tried = list(_numbers_of_guesses(len(bits[known])))
     for sizes in tried:
-        shown = bound(_correct(scores[told], bits[told], sizes), sum(sizes), len(bits[told]), confidence)
+        shown = bound(_correct(scores[known], bits[known], sizes), sum(sizes), len(bits[known]), confidence)
         most, chosen = max((most, chosen), (shown, sizes))
     correct = _correct(scores[guessed], bits[guessed], chosen)
     held = confidence if runs > 1 else 1 - (1 - confidence) / len(tried)
@@ -190,26 +190,26 @@ def _numbers(release: Release) -> Iterator[tuple[str, float]]:
             yield name, float(value)
 
 
-def _aligned(seen: list[dict[str, Floats]], told: slice) -> Floats:
+def _aligned(seen: list[dict[str, Floats]], known: slice) -> Floats:
     """The features of all runs (runs m, f), of unit variance where coins are known; without those constant there."""
     names = sorted({name for one in seen for name in one})
     size = len(next(iter(seen[0].values())))
     table = np.concatenate(
         [np.stack([one.get(name, np.zeros(size)) for name in names], axis=1) for one in seen], dtype=np.float64
     )
-    spread = table[told].std(axis=0)
-    kept = spread > RIDGE * np.abs(table[told]).max(axis=0)
-    scaled: Floats = (table[:, kept] - table[told][:, kept].mean(axis=0)) / spread[kept]
+    spread = table[known].std(axis=0)
+    kept = spread > RIDGE * np.abs(table[known]).max(axis=0)
+    scaled: Floats = (table[:, kept] - table[known][:, kept].mean(axis=0)) / spread[kept]
     return scaled
 
 
-def _discriminant(told: Floats, coins: Bits, seen: Floats) -> Floats:
+def _discriminant(known: Floats, coins: Bits, seen: Floats) -> Floats:
     """Fisher's linear discriminant of the features, learnt where the coins are known; large where a canary is in."""
     if coins.all() or not coins.any():
         return np.zeros(len(seen))
-    means = np.stack([told[~coins].mean(axis=0), told[coins].mean(axis=0)])
-    within = told - means[coins.astype(int)]
-    covariance = within.T @ within / len(told) + RIDGE * np.eye(told.shape[1])
+    means = np.stack([known[~coins].mean(axis=0), known[coins].mean(axis=0)])
+    within = known - means[coins.astype(int)]
+    covariance = within.T @ within / len(known) + RIDGE * np.eye(known.shape[1])
     return np.asarray(seen @ np.linalg.solve(covariance, means[1] - means[0]), dtype=np.float64)
 
 

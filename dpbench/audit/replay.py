@@ -34,7 +34,7 @@ from dpbench.privacy.tape import Entry, ReplayError, Tape, Watched, record, repl
 from dpbench.releases import Release
 
 Make = Callable[[Table, np.random.Generator], Release]  # a mechanism, but for its table and generator
-Outcome = Release | NoEstimateError  # that there is no estimate is told too, by the noisy answers
+Outcome = Release | NoEstimateError  # that there is no estimate is reported too, by the noisy answers
 SEEDS = (3, 4)  # of the run that is replayed, and of another one
 ROUNDING = 1e-9  # relative, of a sensitivity
 EXEMPT = {kinds.Exact: "it is not private", kinds.Claimed: "its noise is the claim of a third party"}

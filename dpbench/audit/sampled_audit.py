@@ -122,14 +122,14 @@ def _score(make: Make, ran_on: Table, zero: Table, one: Table, seed: int) -> flo
 
 
 def _log_ratio(zero: Entry, one: Entry) -> float:
-    """log p(told | one) - log p(told | zero) by the noise of the ledger, or what is near it.
+    """log p(answer | one) - log p(answer | zero) by the noise of the ledger, or what is near it.
 
     Of a sample the attacker knows the other rows, but not whether the record is in it.
     """
-    told, ratio = zero.answer, 0.0
+    answer, ratio = zero.answer, 0.0
     match zero.event:
         case kinds.Gaussian() as event:
-            near = _squares(told - zero.asked) - _squares(told - one.asked)
+            near = _squares(answer - zero.asked) - _squares(answer - one.asked)
             ratio = near / (2 * event.sd**2)
             if event.rate < 1:
                 ratio = float(np.logaddexp(math.log1p(-event.rate), math.log(event.rate) + ratio))
@@ -140,14 +140,14 @@ def _log_ratio(zero: Entry, one: Entry) -> float:
         case kinds.PermuteAndFlip() as event:  # the exponential mechanism too, whose distribution this is
             scale = event.epsilon / (2 * event.sensitivity)
             logs = [scale * x.asked - logsumexp(scale * x.asked) for x in (zero, one)]
-            ratio = float(np.sum((logs[1] - logs[0])[told]))
+            ratio = float(np.sum((logs[1] - logs[0])[answer]))
         case kinds.ObjectivePerturbation() as event:  # without the determinants of the change of variables
-            near = _squares(zero.asked(told)) - _squares(one.asked(told))
+            near = _squares(zero.asked(answer)) - _squares(one.asked(answer))
             ratio = near / (2 * (event.multiplier * event.sensitivity) ** 2)
         case Projection():
             inverses = np.linalg.inv(zero.asked) - np.linalg.inv(one.asked)
             determinants = np.linalg.slogdet(zero.asked)[1] - np.linalg.slogdet(one.asked)[1]
-            ratio = float(np.sum((told @ inverses) * told) + len(told) * determinants) / 2
+            ratio = float(np.sum((answer @ inverses) * answer) + len(answer) * determinants) / 2
     return ratio
 
 

@@ -79,7 +79,7 @@ def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list
 
     Of the files' sweep, settings of parts in whose place the line names others are left out, too.
     """
-    sweep = config.get("sweep", {})  # a deleted one is told with the other settings
+    sweep = config.get("sweep", {})  # a deleted one is reported with the other settings
     if not isinstance(sweep, dict) or not all(isinstance(values, list) and values for values in sweep.values()):
         raise UserError(
             f"sweep must map settings to lists of values, such as {{sample.train_rows: [100, 1000]}}: {shown(sweep)}"

@@ -1,4 +1,4 @@
-"""Settings held against the attributes and rows that are declared, so that what cannot run is refused in the plan."""
+"""Settings compared with the declared attributes and rows, so that what cannot run is refused in the plan."""
 
 from __future__ import annotations
 

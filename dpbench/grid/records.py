@@ -262,9 +262,9 @@ class Trial:
     """One fit and its scores, or why there are none. It holds no array.
 
     `id`, `release_id`: identities by the versions that ran. `status`: see `grid.stages`; `phase`: where it ended,
-    unless it is done. `notes`: of the fit, and of the release what must be told with it (`stages.TOLD`). `spent`: what
-    the release cost (None: there is none). `public`: whether the rows are. `provenance`: commit, processor, versions;
-    `release_provenance`: those of the release.
+    unless it is done. `notes`: of the fit, and of the release what must be reported with it (`stages.REPORTED`).
+    `spent`: what the release cost (None: there is none). `public`: whether the rows are. `provenance`: commit,
+    processor, versions; `release_provenance`: those of the release.
     """
 
     id: str

@@ -44,7 +44,7 @@ from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Release, check_release
 from dpbench.targets import resolve
 
-TOLD = ("unfinished",)  # counts among the diagnostics of a release that are told beside its numbers, unless they are 0
+REPORTED = ("unfinished",)  # counts among the diagnostics of a release that stand by its numbers, unless they are 0
 
 
 Called = tuple[Callable[..., Any], dict[str, Any]]  # a function, and the parameters of its config
@@ -78,12 +78,12 @@ def make_release(request: Message, work: Work) -> None:
         train, (function, parameters) = rows.seen, _function("mechanism", key.mechanism, request)
         if key.design is not None:
             parameters["design"] = Design(train.domain, **key.design)
-        told: tuple[str, ...] = ()
+        shared: tuple[str, ...] = ()
         open_data = is_public(json.loads(request["dataset"]))
         if _takes(function, "public"):
             parameters["public"] = public = _public(request["dataset"], _axes(key))
             if public is not None and "public_data" in key.split:
-                told = shared_rows(train, public, counted=open_data)
+                shared = shared_rows(train, public, counted=open_data)
         if _takes(function, "test"):
             parameters["test"] = rows.test
         code = None if open_data else str(request["codes"][key.mechanism.target])
@@ -98,7 +98,7 @@ def make_release(request: Message, work: Work) -> None:
         checked = check_release(made, request["offers"], key.budget, train.domain)
         if key.design is not None:
             check_columns(checked, parameters["design"])
-        inputs = (*checked.nonprivate_inputs, *request["nonprivate_inputs"], *told)
+        inputs = (*checked.nonprivate_inputs, *request["nonprivate_inputs"], *shared)
         release = _as_read(replace(checked, nonprivate_inputs=inputs))
         cost = cost_of(release, key)
         work.facts["spent"] = spent_to_dict(cost)
@@ -114,9 +114,9 @@ def make_release(request: Message, work: Work) -> None:
 def _facts(record: Json, release: Release, place: Place) -> dict[str, Any]:
     facts = {name: record[name] for name in ("provenance", "runtime", "spent", "arrays_sha256")}
     facts["hidden"] = record["runtime"]["seconds"] is None
-    counts = {name: release.diagnostics.get(name) for name in TOLD}
-    told = {name: count for name, count in counts.items() if isinstance(count, int) and count > 0}
-    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "told": told, "place": place}
+    counts = {name: release.diagnostics.get(name) for name in REPORTED}
+    reported = {name: count for name, count in counts.items() if isinstance(count, int) and count > 0}
+    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "reported": reported, "place": place}
 
 
 def _as_read(release: Release) -> Release:

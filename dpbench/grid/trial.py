@@ -231,7 +231,7 @@ def _trial(
         status=end.status,
         phase=end.phase,
         scores=tuple(map(score_from_dict, end.answer["scores"])) if end.status == "done" else (),
-        notes=facts.get("told", {}) | (fit.answer["notes"] if fit is not None and fit.status == "done" else {}),
+        notes=facts.get("reported", {}) | (fit.answer["notes"] if fit is not None and fit.status == "done" else {}),
         spent=spent_from_dict(facts["spent"]) if "spent" in facts else None,
         nonprivate_inputs=tuple(dict.fromkeys([*facts.get("nonprivate_inputs", ()), *item.nonprivate_inputs])),
         public=is_public(context.settings[item.setting].dataset),

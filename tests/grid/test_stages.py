@@ -312,8 +312,8 @@ def ended(train, budget, rng, *, design: Design, unfinished):
 """
 
 
-@pytest.mark.parametrize(("count", "told"), [(3, {"unfinished": 3}), (0, {}), ("text", {}), (None, {})])
-def test_programmes_that_were_ended_are_told_of_a_new_release_and_of_a_stored_one(desk, count, told):
+@pytest.mark.parametrize(("count", "reported"), [(3, {"unfinished": 3}), (0, {}), ("text", {}), (None, {})])
+def test_programmes_that_were_ended_are_reported_of_a_new_release_and_of_a_stored_one(desk, count, reported):
     folder = desk.bench.folder / "own"
     (folder / "mechanism").mkdir(parents=True)
     (folder / "ended.py").write_text(ENDED)
@@ -322,5 +322,5 @@ def test_programmes_that_were_ended_are_told_of_a_new_release_and_of_a_stored_on
     (item,) = desk.plan("mechanism=[ended]", config_dir=folder).releases
     asked = {"offers": list(item.offers), "nonprivate_inputs": [], "hidden": False, "provenance": {}}
     made = desk.ask(stages.make_release, item.key, place=None, **asked)
-    assert made["told"] == told
-    assert desk.ask(stages.make_release, item.key, place=made["place"], **asked)["told"] == told
+    assert made["reported"] == reported
+    assert desk.ask(stages.make_release, item.key, place=made["place"], **asked)["reported"] == reported

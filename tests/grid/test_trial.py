@@ -179,7 +179,7 @@ def test_what_was_printed_is_kept_with_what_was_made(office):
 
 
 def test_the_notes_hold_what_of_the_release_must_be_told_beside_those_of_the_fit(office):
-    office.replies["release"].answer["told"] = {"unfinished": 2}
+    office.replies["release"].answer["reported"] = {"unfinished": 2}
     assert office.run().notes == {"unfinished": 2, "rank": 3}
 
 
