@@ -13,7 +13,7 @@ from .engines import check_effort
 from .measurements import Array, Clique
 from .residuals import Residuals, centred
 
-TOLERANCE = 0.1  # of a cell's standard deviation: at 0.01 the errors on ADULT are the same, after 3 times as many steps
+TOLERANCE = 0.1  # of a cell's standard deviation: a fraction of the noise, which no more steps take away
 
 
 @dataclass(frozen=True)

@@ -64,9 +64,8 @@ def aim(
     there, so that rounding cannot start another. 4. A marginal whose own table is over the limit is no candidate; if
     the workload asks for it, the model answers it once, at the end. 5. A mixture (`engine: mixture`; DD-SSP, Appendix
     H, Figure 6) has no junction tree: every candidate is allowed in every round. 6. The rounds update the model
-    roughly, to select by; the last one estimates it (`Engine.update`, `Engine.estimate`). Driven to the last one's
-    tolerance, all rounds of Adult at epsilon 1 took 18 CPU s, not 3, and the mean error was 0.0415 (5 seeds), not
-    0.0402 (6 seeds). This only processes what was measured already.
+    roughly, to select by; the last one estimates it (`Engine.update`, `Engine.estimate`). This only processes what was
+    measured already; `benchmarks.aim_quality --compare` measures what it costs and saves.
 
     `workload`: see `cliques_of`. `answers`: whether the release holds its marginals, which at degree 4 are larger than
     all else (its distribution gives them, one by one). `max_model_mb`: the limit on the junction tree.

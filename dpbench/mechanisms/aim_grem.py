@@ -51,8 +51,8 @@ def aim_grem(
     **Shapes** A marginal on r has the shape `domain.shape(r)`.
     **Departures** 1. What is measured are marginals, as in AIM, and the budget of a round is AIM's; Fuentes et al.
     measure residuals, with budgets that are optimised. 2. What was not measured is answered by a product in place of
-    GReM's sum (`RunningAnswers`): at epsilon 0.1, 1 and 10 the error of all pairs of Adult is 70, 36 and 9 % lower.
-    3. The last round spends what is left and ends the loop there, as in `aim`. No model limits the candidates.
+    GReM's sum, whose cells are often negative (`RunningAnswers`). 3. The last round spends what is left and ends the
+    loop there, as in `aim`. No model limits the candidates.
 
     `workload`: see `cliques_of`. `rounds`: the T of the algorithm (None: 16 d). `reconstruction`: `simplex`, the
     answers of the loop, each non-negative with the estimated total, which do not agree on what they share; or

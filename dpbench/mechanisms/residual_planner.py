@@ -62,8 +62,8 @@ def residual_planner(
     **Shapes** A marginal on C has the shape `domain.shape(C)`.
     **Departures** 1. The paper's subtraction matrices give the residuals with correlated noise. Here they are centred
     tables with independent noise that is centred afterwards: the same distribution, up to a basis, at the same cost. 2.
-    For `replace` the plan is that for add/remove without n, its noise scaled to the sensitivity: on ADULT (reduced) the
-    variance is 1.5 % above the least. 3. The ratios of the scales are rounded to whole numbers.
+    For `replace` the plan is that for add/remove without n, its noise scaled to the sensitivity, whose variance is not
+    quite the least. 3. The ratios of the scales are rounded to whole numbers.
 
     `workload`: see `cliques_of`. `weights`: w_C, one a marginal, in the workload's order (None: 1). `objective`: the
     least sum over all cells of w_C V_C, V_C being the variance of each cell of the unbiased marginal on C, or the least
