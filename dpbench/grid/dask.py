@@ -6,6 +6,7 @@ goes on with what is not stored. A task that nobody waits for any more is ended.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -92,7 +93,10 @@ def _client(executor: str, jobs: int) -> Iterator[Any]:
     own: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": None}
     own |= {"processes": False, "protocol": "inproc://"}
     own |= dict.fromkeys(("dashboard_address", "worker_dashboard_address"), "127.0.0.1:0")  # None would be 0.0.0.0
+    log = logging.getLogger("distributed.client")  # it logs the tracebacks of a lost connection, which has one message
     with ExitStack() as stack:
+        stack.callback(log.setLevel, log.level)
+        log.setLevel(logging.CRITICAL)
         stack.enter_context(config.set({f"distributed.{one}.http.routes": [] for one in ("scheduler", "worker")}))
         at = stack.enter_context(LocalCluster(**own)) if executor == "dask" else executor
         try:
