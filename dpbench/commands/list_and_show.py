@@ -10,6 +10,7 @@ from typing import Any
 
 from dpbench.config import choices, compose, composed, paper_of, part_of
 from dpbench.config.catalogue import catalogue
+from dpbench.config.composition import hydra_text
 from dpbench.config.registry import PARTS, experiments_of, folder_of
 from dpbench.config.reports import GROUPS, kind_of, kinds
 from dpbench.data.load import card
@@ -86,7 +87,7 @@ def _show_experiment(group: str, name: str, config_dir: Path | None) -> None:
         print(f"  {part}=[{','.join(names)}]")
     epsilons = dict.fromkeys(f"{epsilon:g}" for grid in experiment.grids for epsilon in grid.epsilons)
     print(f"  epsilon=[{','.join(epsilons)}]")
-    print(f"  relation={experiment.relation}\n  repetitions={experiment.repetitions}")
+    print(f"  relation={experiment.relation}\n  repetitions={hydra_text(experiment.configuration['repetitions'])}")
     for setting, values in (experiment.configuration.get("sweep") or {}).items():
         print(f"  over {setting}: {', '.join(map(str, values))}")
     _print_figures(experiment.report)

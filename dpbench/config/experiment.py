@@ -15,13 +15,13 @@ from dpbench.config.parts import parts_of
 from dpbench.config.registry import PARTS, choices
 from dpbench.config.reports import checked_report
 from dpbench.config.schema import Experiment, Part
-from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, sample_of, slurm_of
+from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, repetitions_of, sample_of, slurm_of
 from dpbench.config.validation import check_experiment
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
 from dpbench.errors import UserError, shown, unknown
 
 MOST_POINTS, MOST_TRIALS = 500, 2_000_000
-MOST = {"repetitions": 100_000, "draws": 1000, "jobs": 1024, "shards": 10_000, "seed": 2**63 - 1}
+MOST = {"draws": 1000, "jobs": 1024, "shards": 10_000, "seed": 2**63 - 1}
 SETTINGS = {  # the configuration's own keys, and the type of each
     "dataset": "dict",
     "mechanism": "dict",
@@ -35,7 +35,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "delta": "float | str",
     "mu": "float | list | None",
     "relation": "str",
-    "repetitions": "int",
+    "repetitions": "int | dict",
     "draws": "int",
     "seed": "int",
     "calibration": "str | list",
@@ -134,7 +134,8 @@ def _points(
 
 def _trials(grid: Experiment) -> int:
     """At most so many trials are on the releases of a grid."""
-    cells = len(grid.mechanisms) * len(grid.calibrations) * len(grid.epsilons) * grid.repetitions
+    repetitions = sum(grid.repetitions_of(mechanism.name) for mechanism in grid.mechanisms)
+    cells = len(grid.calibrations) * len(grid.epsilons) * repetitions
     return cells * sum(grid.draws if "rows" in model.needs else 1 for model in grid.models)
 
 
@@ -153,6 +154,7 @@ def _experiment(
 
     sample, limits = sample_of(config["sample"]), limits_of(config["limits"])
     delta = delta_of(config, sample)
+    repetitions, own_repetitions = repetitions_of(config["repetitions"], config_dir)
     experiment = Experiment(
         name=checked_name(config["name"]),
         title=config["title"],
@@ -164,7 +166,8 @@ def _experiment(
         delta=delta,
         delta_power=config["delta"] if isinstance(config["delta"], str) else None,
         relation=config["relation"],
-        repetitions=integer("repetitions", config["repetitions"], 1, MOST["repetitions"]),
+        repetitions=repetitions,
+        own_repetitions=own_repetitions,
         draws=integer("draws", config["draws"], 1, MOST["draws"]),
         seed=integer("seed", config["seed"], 0, MOST["seed"]),
         calibrations=tuple(str(value) for value in listed(config["calibration"])),

@@ -84,7 +84,8 @@ class Experiment:
     """A grid: dataset x mechanism x calibration x epsilon x repetition, and models and metrics on each release.
 
     A model of synthetic rows is fitted to each of `draws` sets of them. With a sweep over other settings it is the sum
-    of the grids of `points`. `configuration` is what Hydra composed. `delta_power` is delta as it was given, if that
+    of the grids of `points`. `configuration` is what Hydra composed. `own_repetitions` are the numbers of the
+    mechanisms that have one of their own. `delta_power` is delta as it was given, if that
     is a power of the number of training rows.
     """
 
@@ -99,6 +100,7 @@ class Experiment:
     delta_power: str | None
     relation: str
     repetitions: int
+    own_repetitions: Mapping[str, int]
     draws: int
     seed: int
     calibrations: tuple[str, ...]
@@ -119,6 +121,10 @@ class Experiment:
     def grids(self) -> tuple[Experiment, ...]:
         """The points of the sweep, or the experiment itself."""
         return self.points or (self,)
+
+    def repetitions_of(self, mechanism: str) -> int:
+        """The number of releases of the mechanism, at each budget."""
+        return self.own_repetitions.get(mechanism, self.repetitions)
 
     @property
     def reduced(self) -> tuple[str, ...]:

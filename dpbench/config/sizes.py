@@ -4,19 +4,41 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+from dpbench.config.registry import choices
 from dpbench.config.schema import Limits, Sample
 from dpbench.config.values import checked_type, integer, listed, number
 from dpbench.errors import UserError, check_known, shown, unknown
 
-MOST_ROWS = 10**9
+MOST_ROWS, MOST_REPETITIONS = 10**9, 100_000
 MOST_SECONDS, MOST_MB = 1e7, 1e8  # 115 days, 100 TB
 SPLITS = ("fresh", "fixed")  # each repetition has a split of its own, or all share one
 SIZES = {  # the keys of the two groups of sizes
     "sample": ("name", "train_rows", "test_rows", "public_rows", "protocol", "split"),
     "limits": ("name", "model_mb", "iterations", "seconds", "memory_mb"),
 }
+
+
+def repetitions_of(value: int | Mapping[str, Any], config_dir: Path | None = None) -> tuple[int, dict[str, int]]:
+    """The number of repetitions, and those of the mechanisms that have a number of their own.
+
+    >>> repetitions_of({"others": 5, "aim": 20})
+    (5, {'aim': 20})
+    """
+    if not isinstance(value, Mapping):
+        return integer("repetitions", value, 1, MOST_REPETITIONS), {}
+    numbers = {str(key): integer(f"repetitions.{key}", one, 1, MOST_REPETITIONS) for key, one in value.items()}
+    if "others" not in numbers:
+        raise UserError(
+            "repetitions must be a number, or a number for each of some mechanisms and for the others: "
+            f"repetitions={{aim: 20, others: 5}}, not {shown(value)}"
+        )
+    others = numbers.pop("others")
+    for name in numbers:
+        check_known("mechanism in repetitions", name, choices("mechanism", config_dir))
+    return others, numbers
 
 
 def sample_of(sample: Mapping[str, Any]) -> Sample:

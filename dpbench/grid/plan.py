@@ -336,7 +336,7 @@ def _groups(experiment: Experiment, setting: int, versions: Versions) -> Iterato
             key = ReleaseKey(dataset, split, experiment.seed, 0, variant, budget, design)
             trials = tuple(TrialKey(FitKey(key, model, experiment.design, draw), metrics) for model, draw in fits)
             item = ReleaseItem(key, trials, setting, mechanism.offers, taken, mechanism.hide_runtime)
-            yield Repeated(item, tuple(range(experiment.repetitions)))
+            yield Repeated(item, tuple(range(experiment.repetitions_of(mechanism.name))))
 
 
 def _fits(experiment: Experiment, mechanism: Part) -> Iterator[tuple[Part, int]]:

@@ -124,26 +124,25 @@ def answers(cells: Iterable[Cell], experiment: Experiment, *, today: bool = Fals
 
     Its own trials come before those of other experiments.
     """
-    asked = {trial.unversioned().id: trial.id for trial in one_repetition(experiment).trials}
+    asked = {trial.unversioned().id: trial for trial in one_repetition(experiment).trials}
 
     def by_another(cell: Cell) -> bool:
-        return asked[cell.question] != cell.key.id
+        return asked[cell.question].id != cell.key.id
+
+    def planned(trial: TrialKey) -> int:
+        return experiment.repetitions_of(trial.fit.release.mechanism.name)
 
     matching = [cell for cell in cells if cell.question in asked and not (today and by_another(cell))]
     parts: list[tuple[Cell, list[int]]] = []
     others: list[tuple[Cell, list[int]]] = []
     found = dict[str, set[int]]()
     for cell in sorted(matching, key=lambda cell: (cell.experiment != experiment.name, by_another(cell))):
-        known = found.setdefault(cell.question, set())
+        known, most = found.setdefault(cell.question, set()), planned(asked[cell.question])
         repetitions = cell.column("repetition")
-        places = [
-            place
-            for place, repetition in enumerate(repetitions)
-            if repetition < experiment.repetitions and repetition not in known
-        ]
+        places = [place for place, n in enumerate(repetitions) if n < most and n not in known]
         known.update(repetitions)
         (others if by_another(cell) else parts).append((cell, places))
-    return Answers(Exported(parts), Exported(others), len(asked) * experiment.repetitions)
+    return Answers(Exported(parts), Exported(others), sum(map(planned, asked.values())))
 
 
 def first_ledgers(cells: Iterable[Cell]) -> dict[str, FirstLedger]:

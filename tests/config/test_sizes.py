@@ -1,9 +1,12 @@
 """The size of the sample, the limits and the budgets of an experiment."""
 
+from collections import Counter
+
 import pytest
 
 from dpbench.config import compose
 from dpbench.errors import UserError
+from dpbench.grid.plan import make_plan
 from dpbench.privacy.accounting import gaussian_epsilon
 
 
@@ -49,3 +52,20 @@ def test_an_epsilon_that_mu_would_overrule_is_refused(line):
 def test_mu_is_converted_to_the_epsilon_that_it_has_at_delta():
     made = compose(["mu=[0.5,1]", "delta=1e-6"])
     assert made.epsilons == pytest.approx([gaussian_epsilon(mu, 1e-6) for mu in (0.5, 1)])
+
+
+def test_a_mechanism_may_have_a_number_of_repetitions_of_its_own():
+    line = ["mechanism=[ssp,adassp]", "model=[linear_statistics]", "metric=[mse]", "epsilon=1"]
+    made = compose([*line, "repetitions={ssp: 3, others: 2}"])
+    keys = [trial.fit.release for item in make_plan(made).releases for trial in item.trials]
+    assert Counter(key.mechanism.name for key in keys) == {"ssp": 3, "adassp": 2}
+    assert {key.repetition for key in keys if key.mechanism.name == "ssp"} == {0, 1, 2}
+    assert make_plan(compose([*line, "repetitions={ssp: 2, others: 2}"])).trial_ids == (
+        make_plan(compose([*line, "repetitions=2"])).trial_ids
+    )
+    with pytest.raises(UserError, match=r"repetitions must be a number, or .*repetitions=\{aim: 20, others: 5\}"):
+        compose([*line, "repetitions={ssp: 3}"])
+    with pytest.raises(UserError, match="unknown mechanism in repetitions 'sp'; did you mean 'ssp'"):
+        compose([*line, "repetitions={sp: 3, others: 2}"])
+    with pytest.raises(UserError, match=r"repetitions\.ssp must be a whole number of at least 1"):
+        compose([*line, "repetitions={ssp: 0, others: 2}"])

@@ -23,6 +23,7 @@ from dpbench.report.export_file import (
     write_export,
 )
 from dpbench.report.frames.ledgers import FirstLedger
+from dpbench.report.frames.tidy import tidy_frame
 
 from .made_up import make_grid, make_score, make_trial
 
@@ -252,6 +253,8 @@ def test_an_experiment_is_answered_by_its_cells_and_those_of_other_versions_come
     assert [trial.key for trial in found.others] == [other.key]
     fewer = answers(cells, compose([*small, "repetitions=2"])).own
     assert {trial.key.release.repetition for trial in fewer} == {0, 1}
+    own = answers(cells, compose([*small, "repetitions={ssp: 1, others: 3}"]))
+    assert len(own.own) + len(own.others) == own.planned == 2 * 1 + 3, "SSP has two calibrations"
     assert not answers(cells, compose([*small, "repetitions=3", "seed=1"])).own
 
 
@@ -280,3 +283,9 @@ def test_a_paper_has_an_export_for_each_experiment_before_the_one_of_all_that_it
     assert [path.name for path in found] == ["a.jsonl.xz", "b.jsonl.xz", NAME]
     assert as_text(loaded(found[0])) == as_text([again]) and as_text(loaded(found[2])) == as_text(old)
     assert exports_in(tmp_path / "absent") == []
+
+
+def test_a_trial_that_two_experiments_computed_on_other_processors_is_a_row_once():
+    trial = make_trial()
+    again = replace(trial, experiment="again", scores=(replace(trial.scores[0], value=0.1 + 1e-15),))
+    assert tidy_frame([trial, again]).equals(tidy_frame([trial]))

@@ -45,9 +45,10 @@ COLUMNS = {
 def tidy_frame(trials: Iterable[Trial]) -> pd.DataFrame:
     """A row for each trial and score, with the `COLUMNS`; a trial without scores has one for each metric asked for.
 
-    Raises `UserError` if one id comes twice with different scores.
+    A trial that several experiments share is there once, as the first has it; on another processor it may have been
+    computed with other last digits.
     """
-    rows = rows_of(trials)
+    rows = rows_of({trial.id: trial for trial in reversed(list(trials))}.values())
     settings = pd.Series([canonical(without_repetition(key.to_dict())[0]) for key in rows.keys], dtype="str")
     seeds = pd.Series([key.release.seed for key in rows.keys])
     place = rows.scores.drop_duplicates("trial").set_index("trial")["setting"]
