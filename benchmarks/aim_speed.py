@@ -3,7 +3,8 @@
     python -m benchmarks.aim_speed [--epsilons 0.05 0.5 2] [--limit 900] [--spread 5] [--only native]
 
 Adult in the domain of `experiment=linreg_adult`, all pairs, delta = 1e-5, 80 MB, up to 1,000 iterations a round. A row
-is one run in a separate process on one core, start-up and loading included. `mbi` has its defaults: a fresh estimate
+is one run in a separate process on one core: CPU seconds of the process, and of the release alone, which has the
+target. `mbi` has its defaults: a fresh estimate
 by MirrorDescent with its default settings in each round (in 64 bits, as `mbi_engine` sets it). A run
 of mbi is stopped after --limit seconds: its row says `> limit` and how many estimates it had made, and the ratio is
 then a lower bound. Ratios are of CPU seconds. Nothing is asserted; each number is printed with its target.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import resource
 import subprocess
@@ -25,10 +27,10 @@ from unittest.mock import patch
 
 from dpbench.inference.mbi_engine import Mbi
 
-BARS = {0.05: 3.0, 0.1: 4.0, 0.5: 10.0, 1.0: 15.0, 2.0: 45.0}  # CPU seconds of our engine on one core
+BARS = {0.05: 3.0, 0.1: 3.0, 0.5: 3.0, 1.0: 3.0, 2.0: 6.0, 10.0: 15.0}  # CPU seconds of a release by our engine
 MOST_MB = 1024  # of our engine
 HEADER = (
-    f"{'epsilon':>7} {'engine':<7}{'seed':>5}{'seconds':>10}{'CPU s':>9}{'peak MB':>9}{'mean error':>12}"
+    f"{'epsilon':>7} {'engine':<7}{'seed':>5}{'seconds':>10}{'CPU s':>9}{'release':>9}{'peak MB':>9}{'mean error':>12}"
     f"{'max error':>11}{'rounds':>8}{'model MB':>10}  remarks"
 )
 made = 0  # estimates in this process
@@ -59,13 +61,14 @@ def one(engine: str, epsilon: float, seed: int) -> None:
 
     table = load_dataset({**composed(["experiment=linreg_adult"])["dataset"], "offline": True})
     with patch.dict(ENGINES, {"mbi as it comes": AsItComes}):
+        start = time.process_time()
         chosen = "mbi as it comes" if engine == "mbi" else engine
         release = mechanism.aim(table, Budget(epsilon, 1e-5), np.random.default_rng(seed), engine=chosen)
-    cpu = time.process_time()
+    cpu = time.process_time() - start
     marginals = release[Marginals].tables
     errors = [float(np.abs(table.marginal(r) - answer).sum()) / len(table) for r, answer in marginals.items()]
     result = {
-        "cpu": cpu,
+        "release": cpu,
         "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
         "mean": float(np.mean(errors)),
         "max": max(errors),
@@ -108,7 +111,7 @@ def child(arguments: list[str], limit: float | None) -> dict[str, Any]:
         printed = json.loads(lines[-1])
     except (IndexError, ValueError):
         printed = {}
-    return {**result, **printed, "seconds": seconds, "cpu": result["cpu"], "stopped": stopped, "lines": lines}
+    return {**result, **printed, "seconds": seconds, "stopped": stopped, "lines": lines}
 
 
 def row(epsilon: float, engine: str, seed: int, found: dict[str, Any], remarks: str) -> None:
@@ -118,9 +121,10 @@ def row(epsilon: float, engine: str, seed: int, found: dict[str, Any], remarks: 
     else:
         what = f"{found['mean']:>12.4f}{found['max']:>11.4f}{found['rounds']:>8}{found['model_mb']:>10.3f}"
     over = ">" if found["stopped"] else ""
+    seconds, cpu, release = (format(found.get(name, math.nan), ".1f") for name in ("seconds", "cpu", "release"))
     print(
-        f"{epsilon:>7g} {engine:<7}{seed:>5}{over + format(found['seconds'], '.1f'):>10}"
-        f"{over + format(found['cpu'], '.1f'):>9}{found['mb']:>9.0f}{what}  {remarks}",
+        f"{epsilon:>7g} {engine:<7}{seed:>5}{over + seconds:>10}{over + cpu:>9}{release:>9}{found['mb']:>9.0f}{what}"
+        f"  {remarks}",
         flush=True,
     )
 
@@ -129,7 +133,7 @@ def native(epsilon: float, seed: int, shown: bool = True) -> dict[str, Any]:
     """Our row, with its target."""
     found = child(["--one", "native", str(epsilon), str(seed)], None)
     bar = BARS.get(epsilon)
-    kept = bar is None or (found["cpu"] <= bar and found["mb"] <= MOST_MB)
+    kept = bar is None or (found["release"] <= bar and found["mb"] <= MOST_MB)
     if shown:
         row(
             epsilon,
