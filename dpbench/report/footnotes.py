@@ -118,7 +118,8 @@ def _protocol(frame: pd.DataFrame, shown: str) -> list[str]:
         f"{f' ({listed(names)})' if len(repetitions) > 1 else ''}"
         for (most, least), names in sorted(repetitions.items(), reverse=True)
     ]
-    sentences += [f"{shown} of {listed(counts)}"] if counts else []
+    several = any(most > 1 for most, _ in repetitions)
+    sentences += [f"{shown} of {listed(counts)}" if several else listed(counts)] if counts else []
     return [text for text in sentences if not text.endswith(": ")]
 
 

@@ -78,7 +78,7 @@ def test_nothing_is_reported_of_what_did_not_happen():
 
 def test_without_a_private_method_there_is_no_delta_and_no_neighbour():
     said = reported([make_trial("exact", epsilon=math.inf)])
-    assert said == ["adult: up to 50,000 training and 1,000 test rows", "Mean ± standard error of 1 repetition"]
+    assert said == ["adult: up to 50,000 training and 1,000 test rows", "1 repetition"]
 
 
 @pytest.mark.parametrize(("spent", "over"), [(0.1, False), (0.10009, False), (0.1002, True)])
