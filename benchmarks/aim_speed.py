@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from dpbench.data.dataset import Dataset
 from dpbench.inference.mbi_engine import Mbi
 
 BARS = {0.05: 3.0, 0.1: 4.0, 0.5: 10.0, 1.0: 15.0, 2.0: 45.0}  # CPU seconds of our engine on one core
@@ -57,7 +58,7 @@ def one(engine: str, epsilon: float, seed: int) -> None:
     from dpbench.privacy.budget import Budget
     from dpbench.releases import Marginals
 
-    table = load_dataset({**composed(["experiment=linreg_adult"])["dataset"], "offline": True})
+    table = load_dataset(Dataset.of({**composed(["experiment=linreg_adult"])["dataset"], "offline": True}))
     with patch.dict(ENGINES, {"mbi as it comes": AsItComes}):
         chosen = "mbi as it comes" if engine == "mbi" else engine
         release = mechanism.aim(table, Budget(epsilon, 1e-5), np.random.default_rng(seed), engine=chosen)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from dpbench.data.dataset import Dataset
     from dpbench.data.encode import Design
     from dpbench.data.simulate import Simulation
 
@@ -69,9 +70,9 @@ class Metric(Protocol):
 
 
 class Loader(Protocol):
-    """The config of a dataset -> its rows over the declared domain, or a function that draws them."""
+    """A data set as its config declares it -> its rows over the declared domain, or a function that draws them."""
 
-    def __call__(self, config: Mapping[str, Any]) -> Table | Simulation:
+    def __call__(self, config: Dataset) -> Table | Simulation:
         """Load the rows."""
 
 

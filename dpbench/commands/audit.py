@@ -24,6 +24,7 @@ from dpbench.config.parts import parts_of
 from dpbench.config.registry import declared
 from dpbench.config.sizes import delta_of, epsilons_of, sample_of
 from dpbench.config.values import listed
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
@@ -106,7 +107,7 @@ def _cases(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Case]]:
     named = [] if given & {"mechanism", "experiment"} else [f"mechanism=[{','.join(private)}]"]
     epsilon = RELEASES if arguments.releases else EPSILON
     config = composed([*tiny_settings(), epsilon, *named, *overrides], config_dir)
-    delta = delta_of(config, sample_of(config["sample"]))
+    delta = delta_of(config["delta"], Dataset.of(config["dataset"]), sample_of(config["sample"]))
     epsilons, calibrations = epsilons_of(config, delta), listed(config["calibration"]) if "calibration" in given else []
     cases = []
     for part in parts_of("mechanism", config, config_dir):

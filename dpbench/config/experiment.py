@@ -18,6 +18,7 @@ from dpbench.config.schema import Experiment, Part
 from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, sample_of, slurm_of
 from dpbench.config.validation import check_experiment
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
+from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, shown, unknown
 
 MOST_POINTS, MOST_TRIALS = 500, 2_000_000
@@ -152,11 +153,12 @@ def _experiment(
         return known[said]
 
     sample, limits = sample_of(config["sample"]), limits_of(config["limits"])
-    delta = delta_of(config, sample)
+    dataset = Dataset.of(config["dataset"])
+    delta = delta_of(config["delta"], dataset, sample)
     experiment = Experiment(
         name=checked_name(config["name"]),
         title=config["title"],
-        dataset=config["dataset"],
+        dataset=dataset,
         mechanisms=parts("mechanism"),
         models=parts("model"),
         metrics=parts("metric"),

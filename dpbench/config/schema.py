@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpbench.data.dataset import Dataset
 from dpbench.targets import resolve
 
 
@@ -90,7 +91,7 @@ class Experiment:
 
     name: str
     title: str
-    dataset: Mapping[str, Any]
+    dataset: Dataset
     mechanisms: tuple[Part, ...]
     models: tuple[Part, ...]
     metrics: tuple[Part, ...]

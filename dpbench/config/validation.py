@@ -50,9 +50,8 @@ def _check_protocol(experiment: Experiment) -> None:
 def _check_sample(experiment: Experiment) -> None:
     """No part of a table that is not public has a fixed number of rows, and none is public."""
     from dpbench.data.coins import testing_part
-    from dpbench.data.load import is_public
 
-    if is_public(experiment.dataset):
+    if experiment.dataset.public:
         return
     testing_part(experiment.sample.test_rows)
     if experiment.sample.public_rows:
@@ -73,10 +72,10 @@ def _check_calibration(mechanism: Part, experiment: Experiment) -> None:
 
 def _check_public(experiment: Experiment) -> None:
     """The public data of another data set are declared public, and over attributes that the private ones have."""
-    from dpbench.data.load import declared_domain, fingerprint, is_public
+    from dpbench.data.load import fingerprint
     from dpbench.data.public import public_domain
 
-    public = experiment.dataset.get("public_data")
+    public = experiment.dataset.public_data
     if public is None:
         return
     name = public.get("name")
@@ -85,13 +84,13 @@ def _check_public(experiment: Experiment) -> None:
         raise UserError(
             f"public rows are those of dataset.public_data ({name}) or sample.public_rows of the private ones, not both"
         )
-    if not is_public(public):
+    if not public.public:
         raise UserError(f"dataset.public_data: the rows of {name} are not public; set dataset.public_data.public=true")
-    public_domain(declared_domain(experiment.dataset), declared_domain(public))
+    public_domain(experiment.dataset.domain, public.domain)
     rows = ("_target_", "sources", "parameters", "outside")
     one, other = fingerprint(experiment.dataset), fingerprint(public)
     if all(one[key] == other[key] for key in rows):
-        raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset['name']}")
+        raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset.name}")
 
 
 def check_relation(mechanism: Part, relation: str, config_dir: Path | None = None) -> None:

@@ -34,7 +34,7 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
     Raises `UserError` for a workload or degree that the domain does not have, a domain of which no histogram can be
     kept, a count below 1, or more teachers, or rows in a batch, than rows.
     """
-    where = f"dataset={experiment.dataset.get('name')}"
+    where = f"dataset={experiment.dataset.name}"
     for part in (*experiment.mechanisms, *experiment.metrics):
         if _ours(part) and "workload" in part.parameters:
             try:
@@ -91,4 +91,4 @@ def _rows(mechanism: Part, experiment: Experiment) -> tuple[int | None, str]:
     if train < 1:
         return None, ""  # the split is refused, with the numbers that it needs
     seen = train + (tests if sample.protocol == "authors" else 0)
-    return seen, f"rows that it is given of dataset={experiment.dataset.get('name')}"
+    return seen, f"rows that it is given of dataset={experiment.dataset.name}"

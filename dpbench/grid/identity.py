@@ -6,7 +6,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from dpbench.data.load import fingerprint, is_public, load_dataset
+from dpbench.data.dataset import Dataset
+from dpbench.data.load import fingerprint, load_dataset
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -14,7 +15,7 @@ from dpbench.grid.code import code_of, is_ours
 from dpbench.grid.seeds import digest, keyed
 
 
-def dataset_key(config: Mapping[str, Any]) -> dict[str, Any]:
+def dataset_key(dataset: Dataset) -> dict[str, Any]:
     """A dataset as it stands in a key. The checksums of private rows are keyed (HMAC) with the secret salt.
 
     The loaders of the project declare the files that they read. What a user's own reads nobody else knows: its rows
@@ -22,15 +23,15 @@ def dataset_key(config: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `UserError` if the data cannot be read or their declaration is wrong.
     """
-    found = fingerprint(config)
+    found = fingerprint(dataset)
     found["domain"] = digest(found.pop("attributes"))
     if not is_ours(found["_target_"]):
-        rows = load_dataset(config)
+        rows = load_dataset(dataset)
         if isinstance(rows, Simulation):
             found["sources"] |= {"code": code_of(found["_target_"])}
         else:
             found["sources"] |= {"rows": _sha256(rows)}
-    if not is_public(config):
+    if not dataset.public:
         found["sources"] = {name: keyed(sha256) for name, sha256 in found["sources"].items()}
     return found
 
@@ -42,9 +43,9 @@ def _sha256(table: Table) -> str:
     return found.hexdigest()
 
 
-def verify_data(config: Mapping[str, Any], key: Mapping[str, Any]) -> None:
+def verify_data(dataset: Dataset, key: Mapping[str, Any]) -> None:
     """`UserError` unless the data of a plan's dataset are those which the plan was made with."""
-    now = dataset_key(config)
+    now = dataset_key(dataset)
     changed = [name for name in key if now.get(name) != key[name]]
     if changed:
         raise UserError(

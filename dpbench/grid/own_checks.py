@@ -9,7 +9,6 @@ from typing import Any
 
 from dpbench.config import Limits
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
 from dpbench.grid.process import Child
 from dpbench.grid.seeds import canonical, signature
@@ -89,7 +88,7 @@ def _noted(item: ReleaseItem, note: str) -> ReleaseItem:
 
 def _request(item: ReleaseItem, setting: Setting, code: str) -> dict[str, Any]:
     key = item.key
-    design = Design(declared_domain(setting.dataset), **item.trials[0].fit.design)
+    design = Design(setting.dataset.domain, **item.trials[0].fit.design)
     return {
         "mechanism": key.mechanism.to_dict(),
         "code": code,

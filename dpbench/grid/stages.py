@@ -12,8 +12,9 @@ from typing import Any
 
 from dpbench.contracts import check_columns
 from dpbench.data.coins import coin_splitter
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.load import is_public, load_dataset
+from dpbench.data.load import load_dataset
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
@@ -79,7 +80,7 @@ def make_release(request: Message, work: Work) -> None:
         if key.design is not None:
             parameters["design"] = Design(train.domain, **key.design)
         shared: tuple[str, ...] = ()
-        open_data = is_public(json.loads(request["dataset"]))
+        open_data = _dataset(request["dataset"]).public
         if _takes(function, "public"):
             parameters["public"] = public = _public(request["dataset"], _axes(key))
             if public is not None and "public_data" in key.split:
@@ -229,6 +230,11 @@ def _verified(kind: str, name: str, target: str, code: str | None) -> Callable[.
 # --- the real rows, kept from one request to the next -----------------------------------------------------------------
 
 
+def _dataset(config: str) -> Dataset:
+    """Made anew each time: it keeps what it has read, such as the file of a domain."""
+    return Dataset.of(json.loads(config))
+
+
 def _axes(key: ReleaseKey) -> str:
     """What the split of a release depends on: a fixed one is that of repetition 0."""
     repetition = 0 if key.split.get("fixed") else key.repetition
@@ -241,10 +247,9 @@ def _table(dataset: str, key: str) -> Table | Simulation:
 
     The columns stand in the alphabetical order of the attributes, as they did when the committed results were made.
     """
-    config = json.loads(dataset)
-    verify_data(config, json.loads(key))
-    table = load_dataset(json.loads(canonical(config)))
-    verify_data(config, json.loads(key))
+    verify_data(_dataset(dataset), json.loads(key))
+    table = load_dataset(_dataset(canonical(json.loads(dataset))))
+    verify_data(_dataset(dataset), json.loads(key))
     return table
 
 
@@ -281,11 +286,11 @@ def _splits(config: str) -> Callable[[str], Split]:
 
 def _public(config: str, axes: str) -> Table | None:
     """The public rows: those of another data set if the dataset names one, else those of the split."""
-    rows, other = _splits(config)(axes), json.loads(config).get("public_data")
+    rows, other = _splits(config)(axes), _dataset(config).public_data
     if other is None:
         return rows.public
     planned = json.loads(axes)[1].get("public_data")  # where the mechanism takes them
-    table = _table(json.dumps(other), canonical(planned or dataset_key(other)))
+    table = _table(json.dumps(other.config), canonical(planned or dataset_key(other)))
     if isinstance(table, Simulation):
         raise UserError("dataset.public_data draws its rows anew: it has none that are public")
     return public_part(rows.seen.domain, table)

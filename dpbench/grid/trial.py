@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dpbench.data.load import is_public
 from dpbench.errors import UserError, WorkersLostError
 from dpbench.grid.channel import Message
 from dpbench.grid.checksummed import warn
@@ -91,7 +90,7 @@ def check_data(plan: Plan, context: Context) -> None:
                 raise UserError(reply.answer["user_error"])
             if reply.error is not None:
                 kind = WorkersLostError if reply.status == "crashed" else UserError
-                raise kind(f"dataset={setting.dataset['name']} cannot be loaded: {reply.error.message}")
+                raise kind(f"dataset={setting.dataset.name} cannot be loaded: {reply.error.message}")
 
 
 def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool = False) -> Outcome:
@@ -234,7 +233,7 @@ def _trial(
         notes=facts.get("reported", {}) | (fit.answer["notes"] if fit is not None and fit.status == "done" else {}),
         spent=spent_from_dict(facts["spent"]) if "spent" in facts else None,
         nonprivate_inputs=tuple(dict.fromkeys([*facts.get("nonprivate_inputs", ()), *item.nonprivate_inputs])),
-        public=is_public(context.settings[item.setting].dataset),
+        public=context.settings[item.setting].dataset.public,
         error=end.error,
         provenance={**context.provenance, "threads": threads()},
         release_provenance=facts.get("provenance"),
@@ -245,7 +244,7 @@ def _trial(
 def _message(do: str, setting: Setting, context: Context) -> Message:
     """What all requests of a batch have in common. The dataset's config is a text, which is a key of what is kept."""
     place = [str(context.store.root), context.store.name]
-    dataset = json.dumps(dict(setting.dataset))
+    dataset = json.dumps(setting.dataset.config)
     return {"do": do, "store": place, "dataset": dataset, "codes": dict(context.codes)}
 
 

@@ -110,8 +110,8 @@ def dataset_table(
         uses: dict[tuple[str, ...], list[Experiment]] = {}
         for experiment in experiments:
             data = experiment.dataset
-            if data["name"] in one["names"]:
-                use = (str(data["name"]), str(experiment.design["target"]), *sorted(data["drop"]))
+            if data.name in one["names"]:
+                use = (data.name, str(experiment.design["target"]), *sorted(data.drop))
                 uses.setdefault(use, []).append(experiment)
         paper = {"dataset": one["name"], "rows, paper": one["rows"], "attributes, paper": one["attributes"]}
         paper["targets, paper"] = ", ".join(one["targets"])
@@ -128,8 +128,8 @@ def dataset_table(
 def _use(published: Mapping[str, Any], experiments: Sequence[Experiment]) -> dict[str, Any]:
     """How these experiments use a data set, all in the same way, and where that differs from the paper."""
     data, target = experiments[0].dataset, str(experiments[0].design["target"])
-    names = [name for name in data.get("attributes") or {} if name not in data["drop"]]
-    rows = data["card"].get("rows")
+    names = [name for name in data.get("attributes") or {} if name not in data.drop]
+    rows = data.card.get("rows")
     differences = [] if rows == published["rows"] else ["rows not declared" if rows is None else "rows"]
     missing, added = _only(published["listed"], names), _only(names, published["listed"])
     differences += [f"without {', '.join(missing)}"] if missing else []

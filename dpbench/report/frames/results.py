@@ -43,7 +43,7 @@ def frame_of(results: Iterable[Results], spec: Mapping[str, Any], reads: Sequenc
 
 def titles_of(results: Iterable[Results], panels: Mapping[str, str]) -> dict[str, str]:
     """The title of each data set, its name if `panels` has none, in the order of the experiments."""
-    names = [str(grid.dataset["name"]) for one in results for grid in one.experiment.grids]
+    names = [grid.dataset.name for one in results for grid in one.experiment.grids]
     return {name: str(panels.get(name, name)) for name in names}
 
 
