@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpbench.config.values import listed
 from dpbench.data.dataset import Dataset
+from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
 from dpbench.targets import resolve
 
 
@@ -21,7 +23,7 @@ class Part:
     levels; `classes`: whether it may have more (`Design.several`). `test_rows`: whether there must be test rows.
     `unpaid`: by file of a data set's sources, what the parameters took from its rows. `hide_runtime`: whether
     time and memory of a release depend on a secret, and are not recorded. `calibrations`: those it has if it takes any.
-    `version`: what the user declares of a function of their own.
+    `version`: what the user declares of a function of their own. `label`, `methods`, `styles`: see `labels`.
     """
 
     group: str
@@ -39,6 +41,41 @@ class Part:
     hide_runtime: bool = False
     calibrations: tuple[str, ...] = ("tight", "paper")
     version: str | None = None
+    label: str | None = None
+    methods: Mapping[str, str] = field(default_factory=dict)
+    styles: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, group: str, name: str, node: Mapping[str, Any]) -> Part:
+        """What a node of a config says, with defaults for what it leaves out; `parts.parts_of` checks it."""
+
+        def names(key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+            return tuple(map(str, listed(node.get(key, default))))
+
+        def texts(key: str) -> dict[str, str]:
+            return {str(one): str(text) for one, text in node.get(key, {}).items()}
+
+        private = node.get("_private_", True)
+        return cls(
+            group=group,
+            name=name,
+            target=node.get("_target_", ""),
+            parameters={key: value for key, value in node.items() if not str(key).startswith("_")},
+            offers=names("_offers_"),
+            relations=names("_relations_", RELATIONS[:1] if private else RELATIONS),
+            needs=names("_needs_"),
+            private=private,
+            labels=node.get("_labels_", False),
+            classes=node.get("_classes_", False),
+            test_rows=node.get("_test_rows_", False),
+            unpaid=texts("_unpaid_"),
+            hide_runtime=node.get("_hide_runtime_", False),
+            calibrations=names("_calibrations_", CALIBRATIONS[:2]),
+            version=f"declared {node['_version_']}" if node.get("_version_") is not None else None,
+            label=node.get("_label_"),
+            methods=texts("_methods_"),
+            styles=texts("_styles_"),
+        )
 
     def reads(self, offers: Sequence[str]) -> bool:
         """Whether a release with these offers is enough for this model or metric."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dpbench.config.registry import declared
+from dpbench.config.parts import declared_parts
 from dpbench.config.schema import Experiment, Part
-from dpbench.config.values import checked_type, listed
+from dpbench.config.values import checked_type
 from dpbench.errors import UserError, shown, unknown
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS, Budget
 
@@ -97,12 +97,8 @@ def check_relation(mechanism: Part, relation: str, config_dir: Path | None = Non
     """`UserError` unless the mechanism proves its guarantee between neighbours of this relation."""
     if relation in mechanism.relations:
         return
-    nodes = declared("mechanism", config_dir)
-    proving = [
-        name
-        for name, node in sorted(nodes.items())
-        if node.get("_private_") is False or relation in listed(node.get("_relations_", RELATIONS[:1]))
-    ]
+    parts = declared_parts("mechanism", config_dir).values()
+    proving = sorted(part.name for part in parts if not part.private or relation in part.relations)
     raise UserError(
         f"{mechanism.name} is private under {' and '.join(mechanism.relations)}, and not proven to be under "
         f"relation={relation}; mechanisms that are: {', '.join(proving)}"
@@ -114,8 +110,8 @@ def _check_models(mechanism: Part, experiment: Experiment) -> None:
     if any(model.reads(mechanism.offers) for model in experiment.models):
         return
     needed = {kind for model in experiment.models for kind in model.needs}
-    nodes = declared("mechanism", experiment.config_dir)
-    fitting = [name for name, node in sorted(nodes.items()) if needed & set(listed(node.get("_offers_", ())))]
+    parts = declared_parts("mechanism", experiment.config_dir).values()
+    fitting = sorted(part.name for part in parts if needed & set(part.offers))
     models = ", ".join(model.name for model in experiment.models)
     raise UserError(
         f"no model given ({models}) can read what {mechanism.name} "

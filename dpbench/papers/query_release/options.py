@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from dpbench.config.registry import declared
+from dpbench.config.parts import declared_parts
 from dpbench.contracts import TextTable, parameters_of
 from dpbench.grid.seeds import canonical
 from dpbench.report.claims.statements import LEVEL, NOT_RUN
@@ -22,7 +22,7 @@ from dpbench.report.frames.settings import NO_SETTING
 from dpbench.report.frames.stats import has_value
 from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number
-from dpbench.targets import own_folder, resolve
+from dpbench.targets import own_folder
 
 DECLARED = "declared"  # in place of an option
 NO_PAIR = "no pair"  # where an option or the declared setting was run, and no repetition has a value at both
@@ -104,12 +104,12 @@ def _declared(mechanism: str, folder: str) -> dict[str, tuple[str, str]]:
 
     `folder`: the user's.
     """
-    node = declared("mechanism", own_folder()).get(mechanism)
-    if node is None:
+    part = declared_parts("mechanism", own_folder()).get(mechanism)
+    if part is None:
         return {}
-    function = resolve("mechanism", node["_target_"], f"mechanism.{mechanism}: _target_")
-    defaults = {name: one.default for name, one in parameters_of("mechanism", function).items()}
-    return {name: (_as_text(node.get(name, default)), _as_text(default)) for name, default in defaults.items()}
+    defaults = {name: one.default for name, one in parameters_of("mechanism", part.function).items()}
+    own = {**defaults, **part.parameters}
+    return {name: (_as_text(own[name]), _as_text(default)) for name, default in defaults.items()}
 
 
 def _as_text(value: Any) -> str:
