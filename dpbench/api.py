@@ -39,6 +39,7 @@ from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import Paper, Part, choices, compose, every_part, hydra_text, paper_of, part_of
 from dpbench.config.catalogue import catalogue
 from dpbench.config.parts import with_parameters
+from dpbench.config.specs import Report, Spec
 from dpbench.config.validation import check_relation
 from dpbench.contracts import check_columns
 from dpbench.data.coding import code_frame
@@ -175,11 +176,9 @@ def figure(
     return drawn
 
 
-def _figure_of(report: Mapping[str, Any], name: str | None, source: str | Path) -> Mapping[str, Any]:
+def _figure_of(report: Report, name: str | None, source: str | Path) -> Spec:
     """The figure of this name in a report, or its first one."""
-    figures: dict[str, Mapping[str, Any]] = {
-        str(spec["name"]): spec for spec in report["figures"] if not is_table(spec)
-    }
+    figures: dict[str, Spec] = {str(spec["name"]): spec for spec in report["figures"] if not is_table(spec)}
     chosen = next(iter(figures), "") if name is None else name
     check_known(f"figure of {source}:", chosen, figures)
     return figures[chosen]

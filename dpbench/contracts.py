@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown
@@ -84,7 +85,7 @@ class FigureKind(Protocol):
     """
 
     def __call__(
-        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str
+        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str
     ) -> tuple[Figure, pd.DataFrame]:
         """Draw the figure; write no file."""
 
@@ -107,7 +108,7 @@ class TableKind(Protocol):
     """A frame of trials -> a table, with the paper's numbers (`published`, empty if there are none)."""
 
     def __call__(
-        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
     ) -> TextTable:
         """Make the table; write no file."""
 

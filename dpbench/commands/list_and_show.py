@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from dpbench.config import choices, compose, composed, paper_of, part_of
 from dpbench.config.catalogue import catalogue
 from dpbench.config.registry import PARTS, experiments_of, folder_of
 from dpbench.config.reports import GROUPS, kind_of, kinds
+from dpbench.config.specs import Report
 from dpbench.data.dataset import Dataset
 from dpbench.data.load import card
 from dpbench.errors import UserError, check_known
@@ -102,7 +102,7 @@ def _show_paper(group: str, name: str, config_dir: Path | None) -> None:
     print(f"\ndpbench figures {group}={name} draws them from what is stored; dpbench run experiment=... runs one")
 
 
-def _print_figures(report: Mapping[str, Any]) -> None:
+def _print_figures(report: Report) -> None:
     for spec in report["figures"]:
         print(f"  {kind_of(spec).group} {spec['name']}{': ' if spec.get('title') else ''}{spec.get('title', '')}")
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -15,6 +14,7 @@ from dpbench.commands.run_settings import guard, recall
 from dpbench.commands.stored_trials import Stored, exported_ledgers, ledgers, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, paper_of
 from dpbench.config.registry import folder_of, read_yaml
+from dpbench.config.specs import Report
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
@@ -196,7 +196,7 @@ def results_of(
     return results, stored
 
 
-def _print_not_drawn(report: Mapping[str, Any], paths: Iterable[Path], why: str) -> None:
+def _print_not_drawn(report: Report, paths: Iterable[Path], why: str) -> None:
     stems = {path.stem for path in paths}
     for name in (str(spec["name"]) for spec in report["figures"]):
         if name not in stems:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpbench.config.specs import Published, Report
 from dpbench.config.values import listed
 from dpbench.data.dataset import Dataset
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
@@ -148,7 +149,7 @@ class Experiment:
     results: Path
     shards: int
     slurm: Mapping[str, Any]
-    report: Mapping[str, Any] = field(default_factory=dict)
+    report: Report = field(default_factory=lambda: Report(metrics=[], figures=[], panels={}, labels={}))
     config_dir: Path | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
     points: tuple[Experiment, ...] = ()
@@ -196,8 +197,8 @@ class Paper:
 
     name: str
     title: str
-    report: Mapping[str, Any]
-    published: Mapping[str, Any]
+    report: Report
+    published: Published
 
     @property
     def experiments(self) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ import pandas as pd
 from scipy.special import stdtrit
 
 from dpbench.config.parts import declared_parts
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable, parameters_of
 from dpbench.grid.seeds import canonical
 from dpbench.report.claims.statements import LEVEL, NOT_RUN
@@ -30,9 +31,7 @@ CELL, PAIR = ["row", "method", "option", "x"], ["row", "method", "x", "repetitio
 SIGNS = {"lower": "lower is better", "higher": "higher is better"}
 
 
-def options_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
-) -> TextTable:
+def options_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
     """Mean paired difference of `spec["metric"]`: at each option of a method, minus that at the declared setting.
 
     The settings by which a method's trials differ are its options, except the values that the mechanism's config
@@ -119,7 +118,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
-def _options(here: pd.DataFrame, spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def _options(here: pd.DataFrame, spec: Spec) -> dict[str, dict[str, str]]:
     """The options of each method of a data set, the declared setting first, and whose each is."""
     found: dict[str, dict[str, str]] = {}
     for method, own in here.sort_values("series_order").groupby("method", sort=False):
