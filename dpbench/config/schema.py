@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.specs import Published, Report
+from dpbench.config.specs import DesignSettings, Published, Report
 from dpbench.config.values import listed
 from dpbench.data.dataset import Dataset
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
@@ -119,6 +119,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Slurm:
+    """Options of sbatch, the tasks of the array that may run at once (None: all), and further lines of its script."""
+
+    options: Mapping[str, str | int]
+    throttle: int | None
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A grid: dataset x mechanism x calibration x epsilon x repetition, and models and metrics on each release.
 
@@ -141,14 +150,14 @@ class Experiment:
     draws: int
     seed: int
     calibrations: tuple[str, ...]
-    design: Mapping[str, Any]
+    design: DesignSettings
     sample: Sample
     limits: Limits
     jobs: int | None
     executor: str
     results: Path
     shards: int
-    slurm: Mapping[str, Any]
+    slurm: Slurm
     report: Report = field(default_factory=lambda: Report(metrics=[], figures=[], panels={}, labels={}))
     config_dir: Path | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from dpbench.config.schema import Limits, Sample
+from dpbench.config.schema import Limits, Sample, Slurm
 from dpbench.config.values import checked_type, integer, listed, number
 from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, check_known, shown, unknown
@@ -126,10 +126,8 @@ def executor_of(given: str) -> str:
     return given
 
 
-def slurm_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of sbatch: each is one word, and its value one line. Two are not: `throttle`, the tasks that may run at
-    once, and `lines`, further lines of the script.
-    """
+def slurm_of(options: Mapping[str, Any]) -> Slurm:
+    """Options of sbatch, each one word and its value one line; null leaves one out."""
     plain = {name: value for name, value in options.items() if name not in ("throttle", "lines")}
     for name, value in plain.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", str(name)):
@@ -146,4 +144,4 @@ def slurm_of(options: Mapping[str, Any]) -> dict[str, Any]:
     for line in lines:
         if not isinstance(line, str) or not line.isprintable() or len(line) > 1000:
             raise UserError(f"slurm.lines: each is one line, such as 'module load python', not {shown(line)}")
-    return {**plain, "throttle": throttle, "lines": list(lines)}
+    return Slurm({name: value for name, value in plain.items() if value is not None}, throttle, tuple(lines))

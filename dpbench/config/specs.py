@@ -1,4 +1,4 @@
-"""What a report and a paper's published values consist of: YAML that `config.reports` checks once, typed by its keys.
+"""What a design, a report and a paper's published values consist of: YAML that is checked once, typed by its keys.
 
 A kind of figure or table of the user's own may have further keys, which its config lists.
 """
@@ -6,6 +6,17 @@ A kind of figure or table of the user's own may have further keys, which its con
 from __future__ import annotations
 
 from typing import Any, Required, TypedDict
+
+
+class DesignSettings(TypedDict, total=False):
+    """How rows become features and a target: the arguments of `data.encode.Design` that are given."""
+
+    target: Required[str]
+    intercept: bool
+    categorical: str
+    scaled: bool
+    exact: bool
+    classes: bool
 
 
 class AnySpec(TypedDict, total=False):

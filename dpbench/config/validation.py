@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 
 from dpbench.config.parts import declared_parts
@@ -87,9 +88,8 @@ def _check_public(experiment: Experiment) -> None:
     if not public.public:
         raise UserError(f"dataset.public_data: the rows of {name} are not public; set dataset.public_data.public=true")
     public_domain(experiment.dataset.domain, public.domain)
-    rows = ("_target_", "sources", "parameters", "outside")
-    one, other = fingerprint(experiment.dataset), fingerprint(public)
-    if all(one[key] == other[key] for key in rows):
+    rows = itemgetter("_target_", "sources", "parameters", "outside")
+    if rows(fingerprint(experiment.dataset)) == rows(fingerprint(public)):
         raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset.name}")
 
 

@@ -13,6 +13,22 @@ from dpbench.data.source import Source
 from dpbench.errors import UserError, check_known, text_of
 from dpbench.targets import resolve
 
+KEYS = {  # of a data set, and the types of those that every loader reads alike; others are parameters of its loader
+    "_target_": "Target",
+    "name": "str | None",
+    "attributes": "dict",
+    "domain": "str | None",
+    "target": "str | None",
+    "drop": "list | None",
+    "numeric": "list | None",
+    "sources": "list | dict | None",
+    "path": "str | None",
+    "shipped": "str | None",
+    "public": "bool",
+    "public_data": "dict | None",
+    "card": "dict | None",
+    **dict.fromkeys(("outside", "alternative", "offline", "unpaid", "test_rows"), "Any"),
+}
 BOUNDS = ("declared", "data")
 Item = TypeVar("Item")
 
@@ -82,6 +98,12 @@ class Dataset:
     def get(self, key: str, default: Any = None) -> Any:
         """The value of a key of the config, such as one that only the loader knows."""
         return self.config.get(key, default)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What only the loader knows, and bounds that are those of the rows: part of what identifies them."""
+        found = {key: value for key, value in self.config.items() if key not in (*KEYS, "bounds")}
+        return found if self.bounds == "declared" else {**found, "bounds": self.bounds}
 
     @property
     def load(self) -> Callable[[Dataset], Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import Coded
@@ -16,11 +16,17 @@ from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
 
-# Keys that do not change the rows, or are in the fingerprint in another form.
-NOT_PARAMETERS = frozenset(
-    {"_target_", "name", "attributes", "domain", "target", "drop", "outside", "sources", "path", "shipped"}
-    | {"numeric", "card", "alternative", "offline", "public", "public_data", "test_rows", "unpaid"}
-)
+
+class Fingerprint(TypedDict):
+    """What identifies the rows of a data set, JSON-ready; `_target_` is its loader, whose own keys are `parameters`."""
+
+    name: str
+    _target_: str
+    sources: dict[str, str]
+    attributes: list[dict[str, Any]]
+    outside: str
+    drop: list[str]
+    parameters: dict[str, Any]
 
 
 def load_dataset(dataset: Dataset) -> Table | Simulation:
@@ -50,15 +56,12 @@ def declared_domain(dataset: Dataset) -> Domain:
     return dataset.domain
 
 
-def fingerprint(dataset: Dataset) -> dict[str, Any]:
+def fingerprint(dataset: Dataset) -> Fingerprint:
     """The identity of the rows, JSON-ready: the checksums of their files, declaration and parameters; never a path.
 
     A user's file is read for its checksum, and so is a file of which none is known, which is fetched first; other
     data need not be present.
     """
-    others = {key: value for key, value in dataset.config.items() if key not in NOT_PARAMETERS}
-    if dataset.bounds == "declared":
-        others.pop("bounds", None)  # the same as the default
     return {
         "name": dataset.name,
         "_target_": str(dataset.loader),
@@ -66,7 +69,7 @@ def fingerprint(dataset: Dataset) -> dict[str, Any]:
         "attributes": dataset.full_domain.to_list(),
         "outside": dataset.outside,
         "drop": sorted(dataset.drop),
-        "parameters": others,
+        "parameters": dataset.parameters,
     }
 
 

@@ -22,7 +22,7 @@ from dpbench.errors import UserError
 from dpbench.grid.code import code_of
 from dpbench.grid.feasibility import check_shapes
 from dpbench.grid.identity import dataset_key
-from dpbench.grid.records import FitKey, PartKey, ReleaseKey, TrialKey, with_repetition, without_repetition
+from dpbench.grid.records import FitKey, PartKey, ReleaseKey, SplitKey, TrialKey, with_repetition, without_repetition
 from dpbench.grid.versions import Versions, versions_of
 from dpbench.privacy.budget import Budget
 
@@ -313,12 +313,14 @@ def _groups(experiment: Experiment, setting: int, versions: Versions) -> Iterato
     check_shapes(experiment, domain)
     dataset = dataset_key(experiment.dataset)
     sample = experiment.sample
-    private: dict[str, Any] = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}
+    private: SplitKey = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}
     if not experiment.dataset.public:
         private = {"test_rows": testing_part(sample.test_rows), "coins": COINS[experiment.relation]}
-    private |= {"protocol": sample.protocol} if sample.protocol != "split" else {}
-    private |= {"fixed": True} if sample.split == "fixed" else {}
-    public: dict[str, Any] = {"public_rows": sample.public_rows} if sample.public_rows else {}
+    if sample.protocol != "split":
+        private["protocol"] = sample.protocol
+    if sample.split == "fixed":
+        private["fixed"] = True
+    public: SplitKey = {"public_rows": sample.public_rows} if sample.public_rows else {}
     if (other := experiment.dataset.public_data) is not None:
         public = {"public_data": dataset_key(other)}
 

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypedDict
 
+from dpbench.config.specs import DesignSettings
 from dpbench.grid.seeds import canonical, digest, digests
 from dpbench.metrics.evaluation import Score
 from dpbench.privacy.accounting import Spent
@@ -28,6 +29,30 @@ def json_number(value: float) -> float | str:
 
 
 # --- keys ----------------------------------------------------------------------------------------------------------
+
+
+class DatasetKey(TypedDict, total=False):
+    """What identifies the rows of a data set (`identity.dataset_key`); `domain` is the digest of its declaration."""
+
+    name: str
+    _target_: str
+    sources: dict[str, str]
+    domain: str
+    outside: str
+    drop: list[str]
+    parameters: dict[str, Any]
+
+
+class SplitKey(TypedDict, total=False):
+    """The rows of each part of a split, what has the coins of private rows, and what is not as it is by default."""
+
+    train_rows: int
+    test_rows: float | Sequence[float]
+    coins: str
+    public_rows: int
+    public_data: DatasetKey
+    protocol: str
+    fixed: bool
 
 
 @dataclass(frozen=True)
@@ -61,16 +86,16 @@ class PartKey:
 class ReleaseKey:
     """One run of a mechanism: on which rows, under which budget, and which repetition it is.
 
-    `dataset`: see `identity.dataset_key`. `split`: the rows of each part. `design`: of a mechanism that takes one.
+    `design`: of a mechanism that takes one.
     """
 
-    dataset: Json
-    split: Json
+    dataset: DatasetKey
+    split: SplitKey
     seed: int
     repetition: int
     mechanism: PartKey
     budget: Budget
-    design: Json | None = None
+    design: DesignSettings | None = None
 
     @cached_property
     def id(self) -> str:
@@ -131,7 +156,7 @@ class FitKey:
 
     release: ReleaseKey
     model: PartKey
-    design: Json
+    design: DesignSettings
     draw: int = 0
 
     @cached_property

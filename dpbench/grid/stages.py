@@ -19,7 +19,7 @@ from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.errors import UserError
-from dpbench.grid.channel import Message, Work
+from dpbench.grid.channel import Answer, Message, Work
 from dpbench.grid.code import verify_code
 from dpbench.grid.fits import read_fit, write_fit
 from dpbench.grid.identity import dataset_key, verify_data
@@ -112,12 +112,19 @@ def make_release(request: Message, work: Work) -> None:
         work.facts |= _facts(record, release, place)
 
 
-def _facts(record: Json, release: Release, place: Place) -> dict[str, Any]:
-    facts = {name: record[name] for name in ("provenance", "runtime", "spent", "arrays_sha256")}
-    facts["hidden"] = record["runtime"]["seconds"] is None
+def _facts(record: Json, release: Release, place: Place) -> Answer:
     counts = {name: release.diagnostics.get(name) for name in REPORTED}
     reported = {name: count for name, count in counts.items() if isinstance(count, int) and count > 0}
-    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "reported": reported, "place": place}
+    return {
+        "provenance": record["provenance"],
+        "runtime": record["runtime"],
+        "spent": record["spent"],
+        "arrays_sha256": record["arrays_sha256"],
+        "hidden": record["runtime"]["seconds"] is None,
+        "nonprivate_inputs": list(release.nonprivate_inputs),
+        "reported": reported,
+        "place": place,
+    }
 
 
 def _as_read(release: Release) -> Release:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpbench.errors import UserError, WorkersLostError
-from dpbench.grid.channel import Message
+from dpbench.grid.channel import Answer, Message, Took
 from dpbench.grid.checksummed import warn
 from dpbench.grid.claims import Claims
 from dpbench.grid.fits import read_header
@@ -171,7 +171,7 @@ def _paid(key: ReleaseKey, reply: Reply, context: Context) -> Reply:
             raise OverspentError("the release was removed while it was in use")
         spent = spent_to_dict(cost_of_record(record, key))
     except OverspentError as error:
-        failure, known = Failure(type(error).__name__, str(error)), dict(reply.answer)
+        failure, known = Failure(type(error).__name__, str(error)), reply.answer.copy()
         known.pop("spent", None)  # what the other process says
         return replace(reply, status="failed", phase="budget", error=failure, answer=known)
     return replace(reply, answer={**reply.answer, "spent": spent})
@@ -209,7 +209,7 @@ def _fits(work: Sequence[Work], context: Context, pair: Pair) -> list[Reply | No
             place, turn = made.answer["place"], log.next_turn(key.fit.id)
             requests[i] = {"key": key.fit.to_dict(), "release": place, "turn": turn}
         else:
-            runtime, answer = found[0]["runtime"], {"notes": found[0]["notes"], "place": found[1]}
+            runtime, answer = found[0]["runtime"], Answer(notes=found[0]["notes"], place=found[1])
             fits[i] = Reply("done", seconds={"model": runtime["seconds"]}, peak_mb=runtime["peak_mb"], answer=answer)
     replies = pair.model.ask(_message("model", setting, context), [*requests.values()], setting.limits)
     for i, reply in zip(requests, replies, strict=True):
@@ -254,7 +254,7 @@ def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | N
     The process that scores has made the release before: where that is secret, its memory is left out as well.
     """
     hidden = item.hide_runtime or made.answer.get("hidden", False)
-    release = {"seconds": made.seconds.get("release"), "peak_mb": made.peak_mb}
+    release: Took = {"seconds": made.seconds.get("release"), "peak_mb": made.peak_mb}
     if "release" not in made.seconds:  # it was stored
         release = made.answer.get("runtime", release)
     peaks = [reply.peak_mb for reply in (fit, None if hidden else score) if reply and reply.peak_mb is not None]

@@ -82,7 +82,7 @@ def test_own_loader():
         ({"_target_": None}, "has no _target_"),
         ({"_target_": "dpbench.data.nowhere.load"}, "is not allowed"),
         ({"_target_": "dpbench.data.load.nothing"}, "has no function 'nothing'"),
-        ({"_target_": "dpbench.data.load.NOT_PARAMETERS"}, "not a function"),
+        ({"_target_": "dpbench.data.dataset.KEYS"}, "not a function"),
         ({"_target_": f"{__name__}.no_table"}, "no_table returned dict, not a Table"),
         ({"drop": ["c"]}, "unknown attribute 'c'"),
         ({"drop": "a"}, "must be a list"),
