@@ -39,6 +39,7 @@ from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import Paper, Part, choices, compose, every_part, hydra_text, paper_of, part_of
 from dpbench.config.catalogue import catalogue
 from dpbench.config.parts import with_parameters
+from dpbench.config.schema import Parameters
 from dpbench.config.specs import Report, Spec
 from dpbench.config.validation import check_relation
 from dpbench.contracts import check_columns
@@ -422,9 +423,7 @@ def _domain(given: Declaration) -> Domain:
     return domain_from_config(given) if isinstance(given, Mapping) else read_domain_file(given)
 
 
-def _mechanism(
-    name: str, relation: str, epsilon: float, parameters: Mapping[str, Any], config_dir: Path | None
-) -> Part:
+def _mechanism(name: str, relation: str, epsilon: float, parameters: Parameters, config_dir: Path | None) -> Part:
     """The mechanism with these parameters, if it is private under the relation."""
     part = part_of("mechanism", name, config_dir)
     check_known("relation", relation, RELATIONS)

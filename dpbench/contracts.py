@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from dpbench.config.specs import PublishedTable, Spec
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from dpbench.config.specs import PublishedTable, Spec
     from dpbench.data.dataset import Dataset
     from dpbench.data.encode import Design
     from dpbench.data.simulate import Simulation

@@ -9,7 +9,7 @@ from typing import Any
 
 from dpbench.config.composition import composed
 from dpbench.config.registry import choices, declared
-from dpbench.config.schema import Part
+from dpbench.config.schema import Parameters, Part
 from dpbench.config.values import check_keys
 from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, check_known, shown, unknown
@@ -19,39 +19,12 @@ from dpbench.releases import KINDS
 from dpbench.targets import is_shipped, resolve
 
 NAMES = {"offers": KINDS, "relations": RELATIONS, "needs": KINDS, "calibrations": CALIBRATIONS}  # what each may list
-RESERVED = {  # keys of a part that are no parameters, and their types; `resolve` checks a target
-    "mechanism": {
-        "_target_": "Target",
-        "_version_": "int | str",
-        "_offers_": "list",
-        "_relations_": "list",
-        "_calibrations_": "list",
-        "_private_": "bool",
-        "_labels_": "bool",
-        "_unpaid_": "dict",
-        "_hide_runtime_": "bool",
-        "_label_": "str",
-        "_methods_": "dict",
-        "_styles_": "dict",
-    },
-    "model": {
-        "_target_": "Target",
-        "_version_": "int | str",
-        "_needs_": "list | str",
-        "_labels_": "bool",
-        "_classes_": "bool",
-        "_label_": "str",
-    },
-    "metric": {
-        "_target_": "Target",
-        "_version_": "int | str",
-        "_needs_": "list | str",
-        "_labels_": "bool",
-        "_classes_": "bool",
-        "_test_rows_": "bool",
-        "_label_": "str",
-    },
-}
+EVERY = {"_target_": "Target", "_version_": "int | str", "_labels_": "bool", "_label_": "str"}
+READER = {**EVERY, "_needs_": "list | str", "_classes_": "bool"}
+MAKER = {**EVERY, "_offers_": "list", "_relations_": "list", "_calibrations_": "list", "_private_": "bool"}
+MAKER |= {"_unpaid_": "dict", "_hide_runtime_": "bool", "_methods_": "dict", "_styles_": "dict"}
+# Keys of a part that are no parameters, and their types; `resolve` checks a target.
+RESERVED = {"mechanism": MAKER, "model": READER, "metric": {**READER, "_test_rows_": "bool"}}
 
 
 def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:
@@ -73,7 +46,7 @@ def declared_parts(group: str, config_dir: Path | None = None) -> dict[str, Part
     return {name: Part.of(group, name, node) for name, node in declared(group, config_dir).items()}
 
 
-def with_parameters(part: Part, given: Mapping[str, Any]) -> Part:
+def with_parameters(part: Part, given: Parameters) -> Part:
     """The part with these parameters in place of its own. Raises `UserError` as for those of a config."""
     parameters = {**part.parameters, **given}
     _check_parameters(part.group, f"{part.group}.{part.name}", part.function, parameters)
@@ -138,7 +111,7 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
     return part
 
 
-def _check_parameters(group: str, where: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def _check_parameters(group: str, where: str, function: Callable[..., Any], given: Parameters) -> None:
     """Every parameter is one of the function's, of the type that its annotation names, and none is missing."""
     known = parameters_of(group, function)
     check_keys(f"parameter of {where}", where, given, {name: _written(one.annotation) for name, one in known.items()})

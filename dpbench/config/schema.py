@@ -14,6 +14,8 @@ from dpbench.data.dataset import Dataset
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
 from dpbench.targets import resolve
 
+Parameters = Mapping[str, Any]  # of a function, by name: whatever its config gives
+
 
 @dataclass(frozen=True)
 class Part:
@@ -30,7 +32,7 @@ class Part:
     group: str
     name: str
     target: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     offers: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()

@@ -16,15 +16,16 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any, NamedTuple, TypedDict
+from typing import IO, NamedTuple, TypedDict
 
+from dpbench.grid.checksummed import Json
 from dpbench.grid.log_file import Place
 
 _LENGTH = struct.Struct("!Q")
 _PHASE = struct.Struct("=d?16s")
 _AT_ONCE = 2**20
 PRINTED = 20_000  # bytes that are kept of what is printed at one request
-Message = dict[str, Any]
+Message = Json
 
 
 class Took(TypedDict):
@@ -39,7 +40,7 @@ class Answer(TypedDict, total=False):
 
     user_error: str
     wrong: list[str]
-    provenance: dict[str, Any]
+    provenance: Json
     runtime: Took
     spent: dict[str, float | str | None]
     arrays_sha256: str
@@ -47,8 +48,8 @@ class Answer(TypedDict, total=False):
     nonprivate_inputs: list[str]
     reported: dict[str, int]
     place: Place
-    notes: dict[str, Any]
-    scores: list[dict[str, Any]]
+    notes: Json
+    scores: list[Json]
 
 
 class Channel:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from dpbench.config import Experiment, Part, declared_rows
+from dpbench.config.schema import Parameters
 from dpbench.data.domain import Domain
 from dpbench.data.table import count_test_rows
 from dpbench.errors import UserError, shown
@@ -68,7 +69,7 @@ def _check_workload(domain: Domain, workload: str) -> None:
     cliques_of(domain, json.loads(workload))
 
 
-def _numbers(parameters: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _numbers(parameters: Parameters, names: Collection[str]) -> Iterator[tuple[str, Any]]:
     """The numbers of these names, those in lists too, and in the `grid` and `shared` ones of a search."""
     for name, value in parameters.items():
         if name in ("grid", "shared") and isinstance(value, Mapping):

@@ -19,6 +19,7 @@ from dpbench.data.coins import COINS, testing_part
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.errors import UserError
+from dpbench.grid.checksummed import Json
 from dpbench.grid.code import code_of
 from dpbench.grid.feasibility import check_shapes
 from dpbench.grid.identity import dataset_key
@@ -52,7 +53,7 @@ class ReleaseItem:
         trials = [(trial.fit.model, trial.fit.design, trial.fit.draw, trial.metrics) for trial in self.trials]
         return (release, trials, self.setting, self.offers, self.nonprivate_inputs, self.hide_runtime)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready, without the repetition."""
         plain = {name: getattr(self, name) for name in ("setting", "offers", "nonprivate_inputs", "hide_runtime")}
         key, _ = without_repetition(self.key.to_dict())
@@ -200,7 +201,7 @@ class Plan:
 
     def lines(self) -> Iterator[str]:
         """The plan as JSON lines: a header, then one for each group."""
-        header: dict[str, Any] = {"format": FORMAT, "name": self.name, "releases": sum(map(len, self.groups))}
+        header: Json = {"format": FORMAT, "name": self.name, "releases": sum(map(len, self.groups))}
         header["settings"] = [{"dataset": one.dataset.config, "limits": vars(one.limits)} for one in self.settings]
         header["codes"] = dict(self.codes)
         yield json.dumps(header) + "\n"  # the order in which a dataset declares its attributes is part of its identity
@@ -240,7 +241,7 @@ def read_plan(path: Path) -> Plan:
     return plan
 
 
-def _group(data: dict[str, Any]) -> Repeated:
+def _group(data: Json) -> Repeated:
     """The releases of one line."""
     repetitions = tuple(data.pop("repetitions"))
     if not repetitions or not all(isinstance(repetition, int) for repetition in repetitions):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpbench.contracts import check_columns
 from dpbench.data.coins import coin_splitter
@@ -20,6 +20,7 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.errors import UserError
 from dpbench.grid.channel import Answer, Message, Work
+from dpbench.grid.checksummed import Json
 from dpbench.grid.code import verify_code
 from dpbench.grid.fits import read_fit, write_fit
 from dpbench.grid.identity import dataset_key, verify_data
@@ -27,7 +28,6 @@ from dpbench.grid.limits import peak_memory_mb
 from dpbench.grid.log_file import Place
 from dpbench.grid.records import (
     FitKey,
-    Json,
     PartKey,
     ReleaseKey,
     TrialKey,
@@ -44,6 +44,9 @@ from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Release, check_release
 from dpbench.targets import resolve
+
+if TYPE_CHECKING:
+    from dpbench.config.specs import DesignSettings
 
 REPORTED = ("unfinished",)  # counts among the diagnostics of a release that stand by its numbers, unless they are 0
 
@@ -187,7 +190,7 @@ def _drawn(store: Store, key: FitKey, place: list[Any]) -> StoredRelease:
     return replace(stored, release=stored.release.redrawn(key.draw, rng))
 
 
-def _fit(release: Release, model: Called, design: Json, seed: object) -> Fit:
+def _fit(release: Release, model: Called, design: DesignSettings, seed: object) -> Fit:
     """The model's fit of a release. One that draws has a generator of its own."""
     function, parameters = model[0], dict(model[1])
     if _takes(function, "rng"):

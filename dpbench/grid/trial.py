@@ -6,11 +6,10 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from dpbench.errors import UserError, WorkersLostError
 from dpbench.grid.channel import Answer, Message, Took
-from dpbench.grid.checksummed import warn
+from dpbench.grid.checksummed import Json, warn
 from dpbench.grid.claims import Claims
 from dpbench.grid.fits import read_header
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
@@ -43,7 +42,7 @@ class Context:
 
     store: Store
     settings: tuple[Setting, ...]
-    provenance: Mapping[str, Any]
+    provenance: Json
     claims: Claims
     codes: Mapping[str, str]
     force: bool = False
