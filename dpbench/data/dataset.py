@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
@@ -33,6 +33,16 @@ BOUNDS = ("declared", "data")
 Item = TypeVar("Item")
 
 
+class Card(TypedDict, total=False):
+    """What a data set is and where it is from; `rows`: how many it has, where that is public."""
+
+    title: str
+    source: str
+    licence: str
+    rows: int
+    notes: list[str]
+
+
 @dataclass(frozen=True)
 class Dataset:
     """A data set, made of the node of its config by `of`: its loader, its domain and sources, and whose rows it has.
@@ -40,7 +50,7 @@ class Dataset:
     `loader`: the function that gives the rows (`_target_`). `drop`: attributes that are left out. `outside`: what
     becomes of a value outside its domain. `bounds`: "declared", or "data" for those of the rows, which is not private.
     `public_data`: another data set, whose rows need no privacy. `unpaid`: what its declaration took from the rows,
-    which runs on them record. `card`: its title, source and so on. `path`, `shipped`: a CSV file of the user's, or of
+    which runs on them record. `path`, `shipped`: a CSV file of the user's, or of
     the project. `alternative`: one that ships, for files that are not here. `offline`: nothing is downloaded.
 
     `config` is the node itself, which plans store and workers are sent. A loader reads keys of its own from it, as
@@ -57,7 +67,7 @@ class Dataset:
     public: bool
     public_data: Dataset | None
     unpaid: str | None
-    card: Mapping[str, Any]
+    card: Card
     path: str | None
     shipped: str | None
     alternative: str | None
@@ -85,7 +95,7 @@ class Dataset:
             public=public,
             public_data=None if other is None else cls.of(other),
             unpaid=config.get("unpaid"),
-            card=config.get("card") or {},
+            card=config.get("card") or Card(),
             path=config.get("path"),
             shipped=config.get("shipped"),
             alternative=config.get("alternative"),

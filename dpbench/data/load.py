@@ -13,7 +13,7 @@ from dpbench.data.encode import MOST_LEVELS
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table, TableError, TestRows, count_test_rows
-from dpbench.data.tabular import code_csv, csv_sha256, load_csv, shipped_facts
+from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
 
 
@@ -77,7 +77,8 @@ def card(dataset: Dataset) -> str:
     """The text of `dpbench data card NAME`."""
     facts = dataset.card
     lines = [f"{dataset.name}: {facts.get('title', '')}".rstrip(": ")]
-    lines += [f"  {key}: {facts[key]}" for key in ("source", "licence") if facts.get(key)]
+    for name, said in (("source", facts.get("source")), ("licence", facts.get("licence"))):
+        lines += [f"  {name}: {said}"] if said else []
     if isinstance(facts.get("rows"), int):
         lines.append(f"  rows: {facts['rows']:,}")
     lines += [f"  {key}: {dataset[key]}" for key in ("target", "outside", "bounds") if dataset.get(key)]
@@ -200,10 +201,9 @@ def _file_lines(dataset: Dataset) -> list[str]:
     """The sources of the data, with their checksums."""
     if dataset.shipped:
         try:
-            facts = shipped_facts(dataset)
+            facts = dict(shipped_facts(dataset))
         except UserError as error:
             return ["", f"Not usable: {error}"]
-        keys = ("mechanism", "epsilon", "delta", "seed", "commit", "command", "rows", "sha256")
-        return ["", "How it was made", *(f"  {key}: {facts[key]}" for key in keys)]
+        return ["", "How it was made", *(f"  {key}: {facts[key]}" for key in Shipped.__annotations__)]
     files = [f"  {s.file}  sha256 {s.sha256 or 'not known'}\n    {s.url}" for s in dataset.sources]
     return ["", "Files", *files] if files else []

@@ -11,7 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from dpbench.files import write_file
 if TYPE_CHECKING:
     import pandas as pd
 
-FACTS = {"mechanism", "epsilon", "delta", "seed", "commit", "rows", "sha256", "command"}
 MOST_UNPACKED = 128 << 20  # bytes of a user's .gz file
 LONGEST_LINE = 10 << 20  # bytes; 50,000 columns are about 1 MB
 
@@ -165,6 +164,19 @@ def _check_separator(path: Path, names: bytes, row: bytes) -> None:
 # --- tables that ship ------------------------------------------------------------------------------------
 
 
+class Shipped(TypedDict):
+    """How a table that ships was made, its rows and its sha256 (uncompressed)."""
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    seed: int
+    commit: str
+    command: str
+    rows: int
+    sha256: str
+
+
 def load_shipped(config: Dataset) -> Table:
     """The coded table <config.shipped>.csv.gz of the project's data folder, over the domain `config.attributes`.
 
@@ -207,8 +219,8 @@ def write_shipped(table: Table, folder: Path, name: str, facts: Mapping[str, Any
     write_file(folder / f"{name}.json", json.dumps(full, indent=2, sort_keys=True) + "\n")
 
 
-def shipped_facts(config: Dataset) -> dict[str, Any]:
-    """What <config.shipped>.json says of a shipped table: how it was made, its rows and its sha256 (uncompressed).
+def shipped_facts(config: Dataset) -> Shipped:
+    """What <config.shipped>.json says of a shipped table.
 
     Raises `UserError` if it is missing or incomplete.
     """
@@ -221,13 +233,14 @@ def shipped_facts(config: Dataset) -> dict[str, Any]:
             "the project's files, or make the data again (scripts/)"
         ) from error
     _check_facts(facts, path)
-    return dict(facts)
+    return cast(Shipped, facts)
 
 
 def _check_facts(facts: Any, path: Path) -> None:
-    missing = sorted(FACTS - set(facts)) if isinstance(facts, dict) else sorted(FACTS)
+    needed = sorted(Shipped.__annotations__)
+    missing = [name for name in needed if not isinstance(facts, dict) or name not in facts]
     if missing:
-        raise UserError(f"{path} lacks {', '.join(missing)}; it must state {', '.join(sorted(FACTS))}")
+        raise UserError(f"{path} lacks {', '.join(missing)}; it must state {', '.join(needed)}")
 
 
 def _shipped(config: Dataset, suffix: str) -> Path:
