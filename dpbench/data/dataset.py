@@ -50,8 +50,8 @@ class Dataset:
     `loader`: the function that gives the rows (`_target_`). `drop`: attributes that are left out. `outside`: what
     becomes of a value outside its domain. `bounds`: "declared", or "data" for those of the rows, which is not private.
     `public_data`: another data set, whose rows need no privacy. `unpaid`: what its declaration took from the rows,
-    which runs on them record. `path`, `shipped`: a CSV file of the user's, or of
-    the project. `alternative`: one that ships, for files that are not here. `offline`: nothing is downloaded.
+    which runs on them record. `path`, `shipped`: a CSV file of the user's, or of the project. `alternative`: one that
+    ships, for files that are not here. `offline`: nothing is downloaded.
 
     `config` is the node itself, which plans store and workers are sent. A loader reads keys of its own from it, as
     `dataset["states"]`.
@@ -77,7 +77,7 @@ class Dataset:
     def of(cls, config: Mapping[str, Any]) -> Dataset:
         """The data set of a node. Raises `UserError` for `drop`, `bounds` or `public` that are none."""
         drop, public = config.get("drop") or [], config.get("public", False)
-        if isinstance(drop, str) or not all(isinstance(name, str) for name in drop):
+        if not isinstance(drop, (list, tuple)) or not all(isinstance(name, str) for name in drop):
             raise UserError(f"dataset.drop must be a list, such as dataset.drop=[education], not {drop!r}")
         if not isinstance(public, bool):
             raise UserError(f"dataset.public must be true or false, not {public!r}")
@@ -93,7 +93,7 @@ class Dataset:
             outside=config.get("outside", "error"),
             bounds=bounds,
             public=public,
-            public_data=None if other is None else cls.of(other),
+            public_data=cls.of(other) if isinstance(other, Mapping) else None,
             unpaid=config.get("unpaid"),
             card=config.get("card") or Card(),
             path=config.get("path"),
