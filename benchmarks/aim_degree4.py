@@ -42,11 +42,12 @@ def one(dataset: str, epsilon: float) -> None:
     import numpy as np
 
     from dpbench.config import composed
+    from dpbench.data.dataset import Dataset
     from dpbench.data.load import load_dataset
     from dpbench.mechanisms.aim import aim
     from dpbench.privacy.budget import Budget
 
-    table = load_dataset({**composed([f"dataset={dataset}"])["dataset"], "offline": True})
+    table = load_dataset(Dataset.of({**composed([f"dataset={dataset}"])["dataset"], "offline": True}))
     budget, rng = Budget(epsilon, len(table) ** -2), np.random.default_rng(0)
     start = time.process_time()
     release = aim(table, budget, rng, workload=WORKLOAD, answers=False, max_model_mb=100)

@@ -38,6 +38,7 @@ from scipy.stats import rankdata
 
 from dpbench import inference
 from dpbench.config import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.fetch import mirror_dirs
@@ -84,7 +85,7 @@ class Recording(inference.JunctionTree):
 
 def adult() -> tuple[Table, str, str]:
     """The table of linreg_adult, its regression target, and a binary label."""
-    table = load_dataset({**composed(["experiment=linreg_adult"])["dataset"], "offline": True})
+    table = load_dataset(Dataset.of({**composed(["experiment=linreg_adult"])["dataset"], "offline": True}))
     label = LABELS["adult"]
     declared = (a if a.name != label else Attribute.discrete(label, [0, 1]) for a in table.domain.attributes)
     return Table(Domain(tuple(declared)), table.codes), "education-num", label

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
+from dpbench.data.dataset import Dataset
 from dpbench.inference.mbi_engine import Mbi
 
 BARS = {0.05: 3.0, 0.1: 3.0, 0.5: 3.0, 1.0: 3.0, 2.0: 6.0, 10.0: 15.0}  # CPU seconds of a release by our engine
@@ -59,7 +60,7 @@ def one(engine: str, epsilon: float, seed: int) -> None:
     from dpbench.privacy.budget import Budget
     from dpbench.releases import Marginals
 
-    table = load_dataset({**composed(["experiment=linreg_adult"])["dataset"], "offline": True})
+    table = load_dataset(Dataset.of({**composed(["experiment=linreg_adult"])["dataset"], "offline": True}))
     with patch.dict(ENGINES, {"mbi as it comes": AsItComes}):
         start = time.process_time()
         chosen = "mbi as it comes" if engine == "mbi" else engine

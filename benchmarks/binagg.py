@@ -28,13 +28,14 @@ RUNS, REPETITIONS, ROWS = 20, 2000, 1000
 def dataset(name, **options):
     """A table and a design for it, BinAgg's by default, or None if the table is not available."""
     from dpbench.config import composed
+    from dpbench.data.dataset import Dataset
     from dpbench.data.encode import Design
     from dpbench.data.load import load_dataset
     from dpbench.errors import UserError
 
     config = composed([f"dataset={name}"])["dataset"]
     try:
-        table = load_dataset({**config, "offline": True})
+        table = load_dataset(Dataset.of({**config, "offline": True}))
     except UserError as error:
         print(f"without {name}: {str(error).splitlines()[0]}")
         return None

@@ -199,12 +199,13 @@ def figures(bench: Workbench, drawn: int) -> None:
 def adult(folder: Path) -> None:
     """Numbers that need the real table; skipped without it."""
     from dpbench.config import composed
+    from dpbench.data.dataset import Dataset
     from dpbench.data.encode import pairs
     from dpbench.data.load import load_dataset
     from dpbench.errors import UserError
 
     try:
-        table = load_dataset({**composed(["dataset=adult"])["dataset"], "offline": True})
+        table = load_dataset(Dataset.of({**composed(["dataset=adult"])["dataset"], "offline": True}))
     except UserError as error:
         print(f"without Adult: {str(error).splitlines()[0]}")
         return

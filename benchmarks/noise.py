@@ -34,6 +34,7 @@ def say(what: str, run: Callable[[str], object], times: int = 3) -> None:
 
 def main() -> None:
     from dpbench.config import composed
+    from dpbench.data.dataset import Dataset
     from dpbench.data.encode import Design
     from dpbench.data.load import load_dataset
     from dpbench.errors import UserError
@@ -52,9 +53,9 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=48_842, help="of the table, at most")
     given = parser.parse_args()
     try:
-        table = load_dataset({**composed(["experiment=linreg_adult"])["dataset"], "offline": True})
+        table = load_dataset(Dataset.of({**composed(["experiment=linreg_adult"])["dataset"], "offline": True}))
     except UserError:
-        table = load_dataset(composed(["experiment=quickstart"])["dataset"])
+        table = load_dataset(Dataset.of(composed(["experiment=quickstart"])["dataset"]))
     table = table.take(np.arange(min(given.rows, len(table))))
     design = Design(table.domain, "education-num")
 

@@ -27,6 +27,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from dpbench.config import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.load import load_dataset
 from dpbench.data.table import Table
 from dpbench.inference.queries import QueryWorkload
@@ -45,7 +46,7 @@ SMALL = {"latent": 128, "hidden": (256, 256), "rate": 5e-4}  # gem_small
 
 
 def rows_of(dataset: str) -> tuple[Table, QueryWorkload]:
-    table = load_dataset({**composed([f"dataset={dataset}"])["dataset"], "offline": True})
+    table = load_dataset(Dataset.of({**composed([f"dataset={dataset}"])["dataset"], "offline": True}))
     return table, QueryWorkload(table.domain.sizes, cliques_of(table.domain, 3))
 
 

@@ -39,6 +39,8 @@ from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import Paper, Part, choices, compose, every_part, hydra_text, paper_of, part_of
 from dpbench.config.catalogue import catalogue
 from dpbench.config.parts import with_parameters
+from dpbench.config.schema import Parameters
+from dpbench.config.specs import Report, Spec
 from dpbench.config.validation import check_relation
 from dpbench.contracts import check_columns
 from dpbench.data.coding import code_frame
@@ -175,11 +177,9 @@ def figure(
     return drawn
 
 
-def _figure_of(report: Mapping[str, Any], name: str | None, source: str | Path) -> Mapping[str, Any]:
+def _figure_of(report: Report, name: str | None, source: str | Path) -> Spec:
     """The figure of this name in a report, or its first one."""
-    figures: dict[str, Mapping[str, Any]] = {
-        str(spec["name"]): spec for spec in report["figures"] if not is_table(spec)
-    }
+    figures: dict[str, Spec] = {str(spec["name"]): spec for spec in report["figures"] if not is_table(spec)}
     chosen = next(iter(figures), "") if name is None else name
     check_known(f"figure of {source}:", chosen, figures)
     return figures[chosen]
@@ -423,9 +423,7 @@ def _domain(given: Declaration) -> Domain:
     return domain_from_config(given) if isinstance(given, Mapping) else read_domain_file(given)
 
 
-def _mechanism(
-    name: str, relation: str, epsilon: float, parameters: Mapping[str, Any], config_dir: Path | None
-) -> Part:
+def _mechanism(name: str, relation: str, epsilon: float, parameters: Parameters, config_dir: Path | None) -> Part:
     """The mechanism with these parameters, if it is private under the relation."""
     part = part_of("mechanism", name, config_dir)
     check_known("relation", relation, RELATIONS)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from dpbench.config.specs import PublishedTable, Spec
+    from dpbench.data.dataset import Dataset
     from dpbench.data.encode import Design
     from dpbench.data.simulate import Simulation
 
@@ -69,9 +71,9 @@ class Metric(Protocol):
 
 
 class Loader(Protocol):
-    """The config of a dataset -> its rows over the declared domain, or a function that draws them."""
+    """A data set as its config declares it -> its rows over the declared domain, or a function that draws them."""
 
-    def __call__(self, config: Mapping[str, Any]) -> Table | Simulation:
+    def __call__(self, config: Dataset) -> Table | Simulation:
         """Load the rows."""
 
 
@@ -83,7 +85,7 @@ class FigureKind(Protocol):
     """
 
     def __call__(
-        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str
+        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str
     ) -> tuple[Figure, pd.DataFrame]:
         """Draw the figure; write no file."""
 
@@ -106,7 +108,7 @@ class TableKind(Protocol):
     """A frame of trials -> a table, with the paper's numbers (`published`, empty if there are none)."""
 
     def __call__(
-        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
     ) -> TextTable:
         """Make the table; write no file."""
 

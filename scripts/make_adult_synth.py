@@ -15,6 +15,7 @@ import sys
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 from dpbench.config import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.load import load_dataset
 from dpbench.data.tabular import write_shipped
 from dpbench.errors import UserError
@@ -38,7 +39,7 @@ def main() -> None:
     made_by = provenance()
     if made_by["dirty"]:
         raise UserError("the sources differ from the commit that the card would name; commit them first")
-    table = load_dataset(composed(["dataset=adult"])["dataset"])
+    table = load_dataset(Dataset.of(composed(["dataset=adult"])["dataset"]))
     budget = Budget(given.epsilon, given.delta)
     release = aim(table, budget, generator("adult_synth", given.seed), rows=ROWS)
     facts = {

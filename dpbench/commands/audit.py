@@ -20,10 +20,10 @@ from dpbench.audit.one_run import corners, levels, one_run_audit
 from dpbench.audit.sampled_audit import LEAST_RUNS, Audit, Make, audit, not_audited
 from dpbench.audit.tilted_audit import tilted_audit
 from dpbench.config import Part, composed
-from dpbench.config.parts import parts_of
-from dpbench.config.registry import declared
+from dpbench.config.parts import declared_parts, parts_of
 from dpbench.config.sizes import delta_of, epsilons_of, sample_of
 from dpbench.config.values import listed
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
@@ -102,11 +102,11 @@ def _cases(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Case]]:
     """The settings, and what they name."""
     overrides, config_dir = arguments.overrides, arguments.config_dir
     given = {item.partition("=")[0] for item in overrides}
-    private = [name for name, node in declared("mechanism", config_dir).items() if node.get("_private_", True)]
+    private = [name for name, part in declared_parts("mechanism", config_dir).items() if part.private]
     named = [] if given & {"mechanism", "experiment"} else [f"mechanism=[{','.join(private)}]"]
     epsilon = RELEASES if arguments.releases else EPSILON
     config = composed([*tiny_settings(), epsilon, *named, *overrides], config_dir)
-    delta = delta_of(config, sample_of(config["sample"]))
+    delta = delta_of(config["delta"], Dataset.of(config["dataset"]), sample_of(config["sample"]))
     epsilons, calibrations = epsilons_of(config, delta), listed(config["calibration"]) if "calibration" in given else []
     cases = []
     for part in parts_of("mechanism", config, config_dir):

@@ -9,9 +9,9 @@ from typing import Any
 
 from dpbench.config import choices, composed
 from dpbench.config.registry import read_yaml
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check
-from dpbench.data.source import sources_of
 from dpbench.errors import UserError, check_known
 
 
@@ -23,9 +23,8 @@ def data(arguments: argparse.Namespace) -> int:
     for name in names:
         check_known("dataset", name, known)
     if arguments.action == "check":
-        dataset = f"dataset={names[0]}" if names else "dataset=csv"
-        config = composed([dataset, *settings], arguments.config_dir)
-        print(check(config["dataset"], config["sample"]["test_rows"]))
+        config = composed([f"dataset={names[0] if names else 'csv'}", *settings], arguments.config_dir)
+        print(check(Dataset.of(config["dataset"]), config["sample"]["test_rows"]))
         return 0
     chosen = names or [name for name in known if name != "csv"]
     if arguments.action == "card" and not names:
@@ -36,8 +35,8 @@ def data(arguments: argparse.Namespace) -> int:
         return 0
     healthy = True
     for name in chosen:
-        config = composed([f"dataset={name}", *settings], arguments.config_dir)["dataset"]
-        healthy &= ACTIONS[arguments.action](config, arguments.offline)
+        dataset = Dataset.of(composed([f"dataset={name}", *settings], arguments.config_dir)["dataset"])
+        healthy &= ACTIONS[arguments.action](dataset, arguments.offline)
     return 0 if healthy else 1
 
 
@@ -51,29 +50,29 @@ def _declared(name: str, known: Mapping[str, Path]) -> dict[str, Any]:
     return found
 
 
-def _fetch(config: Mapping[str, Any], offline: bool) -> bool:
-    for source in sources_of(config):
-        path = fetch(source, offline=offline, alternative=config.get("alternative"))
-        print(f"{config['name']}: {source.file} is {path}")
-    if not sources_of(config):
-        print(f"{config['name']}: nothing to fetch")
+def _fetch(dataset: Dataset, offline: bool) -> bool:
+    for source in dataset.sources:
+        path = fetch(source, offline=offline, alternative=dataset.alternative)
+        print(f"{dataset.name}: {source.file} is {path}")
+    if not dataset.sources:
+        print(f"{dataset.name}: nothing to fetch")
     return True
 
 
-def _verify(config: Mapping[str, Any], offline: bool) -> bool:
-    states = verify(sources_of(config))
+def _verify(dataset: Dataset, offline: bool) -> bool:
+    states = verify(dataset.sources)
     for file, state, where in states:
-        print(f"{config['name']}: {file}: {state} {where}".rstrip())
+        print(f"{dataset.name}: {file}: {state} {where}".rstrip())
     return all(state == "ok" for _, state, _ in states)
 
 
-def _card(config: Mapping[str, Any], offline: bool) -> bool:
-    print(card(config))
+def _card(dataset: Dataset, offline: bool) -> bool:
+    print(card(dataset))
     return True
 
 
-def _list(config: Mapping[str, Any], offline: bool) -> bool:
-    print(f"{config['name']}: {config['card']['title']}")
+def _list(dataset: Dataset, offline: bool) -> bool:
+    print(f"{dataset.name}: {dataset.card['title']}")
     return True
 
 

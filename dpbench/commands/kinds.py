@@ -25,7 +25,7 @@ def check_kind(name: str, source: Source) -> Iterator[Check]:
     kind = next(kind for kind in kinds().values() if (kind.group, kind.name) == (source.group, name))
     assert kind.function is not None
     yield "its config and its signature", []
-    spec = {"name": "checked", "kind": name, "title": "Checked"}
+    spec: Any = {"name": "checked", "kind": name, "title": "Checked"}
     spec |= {key: EXAMPLES.get(key, BY_TYPE[type_.split("|")[0].strip()]) for key, type_ in kind.required.items()}
     frame = _frame([str(spec[key]) for key in ("x", "panel", "setting") if key in spec], kind.reads)
     before = frame.copy(deep=True)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from dpbench.config import choices, compose, composed, paper_of, part_of
 from dpbench.config.catalogue import catalogue
 from dpbench.config.composition import hydra_text
 from dpbench.config.registry import PARTS, experiments_of, folder_of
 from dpbench.config.reports import GROUPS, kind_of, kinds
+from dpbench.config.specs import Report
+from dpbench.data.dataset import Dataset
 from dpbench.data.load import card
 from dpbench.errors import UserError, check_known
 from dpbench.grid.versions import versions_of
@@ -72,7 +73,7 @@ def _show_kind(group: str, name: str, config_dir: Path | None) -> None:
 
 
 def _show_dataset(group: str, name: str, config_dir: Path | None) -> None:
-    print(card(composed([f"{group}={name}"], config_dir)[group]))
+    print(card(Dataset.of(composed([f"{group}={name}"], config_dir)[group])))
 
 
 def _show_experiment(group: str, name: str, config_dir: Path | None) -> None:
@@ -80,7 +81,7 @@ def _show_experiment(group: str, name: str, config_dir: Path | None) -> None:
     known = choices(group, config_dir)
     paper = folder_of(known[name]).rstrip("/") if name in known else ""
     print(f"{group} {name}{f'  ({paper})' if paper else ''}\n\n{experiment.title}\n")
-    datasets = dict.fromkeys(str(grid.dataset["name"]) for grid in experiment.grids)
+    datasets = dict.fromkeys(grid.dataset.name for grid in experiment.grids)
     print(f"  dataset={', '.join(datasets)}")
     for part in PARTS:
         names = dict.fromkeys(one.name for grid in experiment.grids for one in getattr(grid, f"{part}s"))
@@ -102,7 +103,7 @@ def _show_paper(group: str, name: str, config_dir: Path | None) -> None:
     print(f"\ndpbench figures {group}={name} draws them from what is stored; dpbench run experiment=... runs one")
 
 
-def _print_figures(report: Mapping[str, Any]) -> None:
+def _print_figures(report: Report) -> None:
     for spec in report["figures"]:
         print(f"  {kind_of(spec).group} {spec['name']}{': ' if spec.get('title') else ''}{spec.get('title', '')}")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpbench.config import Part, composed
 from dpbench.config.parts import parts_of
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
@@ -139,19 +140,17 @@ def _evaluation(source: Source, *, labels: bool) -> Evaluation:
 def check_dataset(name: str, source: Source) -> Iterator[Check]:
     """Its declaration holds, its rows fit it, and they are the same each time."""
     from dpbench.contracts import check_signature
-    from dpbench.data.load import declared_domain, fingerprint, load_dataset
-    from dpbench.targets import resolve
+    from dpbench.data.load import fingerprint, load_dataset
 
-    config = composed([f"dataset={name}", *source.settings], source.config_dir)["dataset"]
-    loader = resolve("dataset", config.get("_target_"), f"dataset={name}: _target_")
-    check_signature("dataset", loader, f"dataset={name}")
+    dataset = Dataset.of(composed([f"dataset={name}", *source.settings], source.config_dir)["dataset"])
+    check_signature("dataset", dataset.load, f"dataset={name}")
     yield "its loader and its signature", []
-    declared_domain(config)
-    public = [] if isinstance(config.get("public"), bool) else ["public must be true or false: are its rows public?"]
+    dataset.domain  # noqa: B018
+    public = [] if "public" in dataset.config else ["public must be true or false: are its rows public?"]
     yield "its declaration", public
-    json.dumps(fingerprint(config), allow_nan=False)
+    json.dumps(fingerprint(dataset), allow_nan=False)
     yield "its checksums", []
-    first, again = load_dataset(config), load_dataset(config)
+    first, again = load_dataset(dataset), load_dataset(dataset)
     yield "its rows fit the declaration", []
     if isinstance(first, Table) and isinstance(again, Table):
         yield (

@@ -13,7 +13,7 @@ from dpbench.commands.report import notes_of
 from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import Experiment, compose
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain, is_public, load_dataset
+from dpbench.data.load import load_dataset
 from dpbench.data.simulate import Simulation
 from dpbench.errors import UserError
 from dpbench.report.footnotes import as_text
@@ -58,7 +58,7 @@ def recommend(arguments: argparse.Namespace) -> int:
             f"{arena.results} holds no trials of {arena.name} on other tables; run it (dpbench run experiment="
             f"{arena.name}), or name the folder that has its results (results=...)"
         )
-    sizes = {grid.dataset["name"]: _size(grid, int(grid.dataset["card"]["rows"])) for grid in arena.grids}
+    sizes = {grid.dataset.name: _size(grid, int(grid.dataset.card["rows"])) for grid in arena.grids}
     error = f"1 - {metric}" if (frame.loc[frame["metric"] == metric, "direction"] == "higher").any() else metric
     sentences = [f"{own.name or 'A table'}: {_size_text(own.size)}"]
     if own.counted:
@@ -114,8 +114,8 @@ def _asked(arguments: argparse.Namespace) -> tuple[Experiment, Own]:
     experiment = experiment or [f"experiment={REGRESSION if numeric else CLASSIFICATION}"]
     arena = compose([*experiment, *where], config_dir)
     size, epsilons = _size(composed, _rows(composed)), composed.epsilons if budget else arena.epsilons
-    counted = not (is_public(composed.dataset) or "rows" in composed.dataset.get("card", {}))
-    return arena, Own(composed.dataset["name"], size, epsilons, counted)
+    counted = not (composed.dataset.public or "rows" in composed.dataset.card)
+    return arena, Own(composed.dataset.name, size, epsilons, counted)
 
 
 def _given(arguments: argparse.Namespace) -> Size:
@@ -130,20 +130,20 @@ def _given(arguments: argparse.Namespace) -> Size:
 
 
 def _rows(experiment: Experiment) -> int:
-    if "rows" in experiment.dataset.get("card", {}):
-        return int(experiment.dataset["card"]["rows"])
+    if "rows" in experiment.dataset.card:
+        return int(experiment.dataset.card["rows"])
     table = load_dataset(experiment.dataset)
     return experiment.sample.train_rows if isinstance(table, Simulation) else len(table)
 
 
 def _size(experiment: Experiment, rows: int) -> Size:
     design = _design(experiment)
-    most = experiment.sample.train_rows if is_public(experiment.dataset) else rows  # all of one's own are trained on
+    most = experiment.sample.train_rows if experiment.dataset.public else rows  # all of one's own are trained on
     return Size(min(rows, most), len(design.domain.names), len(design.columns))
 
 
 def _design(experiment: Experiment) -> Design:
-    return Design(declared_domain(experiment.dataset), **experiment.design)
+    return Design(experiment.dataset.domain, **experiment.design)
 
 
 def _size_text(size: Size) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -15,7 +14,7 @@ from dpbench.commands.run_settings import guard, recall
 from dpbench.commands.stored_trials import Stored, exported_ledgers, ledgers, stored_trials
 from dpbench.config import Experiment, Paper, choices, compose, paper_of
 from dpbench.config.registry import folder_of, read_yaml
-from dpbench.data.load import is_public
+from dpbench.config.specs import Report
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
@@ -197,7 +196,7 @@ def results_of(
     return results, stored
 
 
-def _print_not_drawn(report: Mapping[str, Any], paths: Iterable[Path], why: str) -> None:
+def _print_not_drawn(report: Report, paths: Iterable[Path], why: str) -> None:
     stems = {path.stem for path in paths}
     for name in (str(spec["name"]) for spec in report["figures"]):
         if name not in stems:
@@ -207,7 +206,7 @@ def _print_not_drawn(report: Mapping[str, Any], paths: Iterable[Path], why: str)
 def notes_of(experiment: Experiment, found: Stored) -> list[str]:
     """What a reader must know of the stored trials of a plan."""
     notes = list(experiment.reduced)
-    if not all(is_public(grid.dataset) for grid in experiment.grids):
+    if not all(grid.dataset.public for grid in experiment.grids):
         notes.append("Scores compare with rows that are not public: they have no noise, and no budget protects them")
     if len(found.trials) < found.planned:
         notes.append(f"{len(found.trials)} of {found.planned} planned trials are stored")

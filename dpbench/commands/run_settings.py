@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import hmac
 import shlex
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from dpbench.config import Experiment, choices, quoted
-from dpbench.data.load import is_public
+from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, bounded, unknown
 from dpbench.files import for_owner_alone
 from dpbench.grid.seeds import canonical, signature
@@ -27,9 +26,9 @@ FILES, QUOTES = ("dataset.path", "dataset.domain"), "'\""
 ALONE = {"name", "results", "jobs", "executor", "shards", "report", "slurm"}  # settings that leave a run what it is
 
 
-def guard(datasets: Iterable[Mapping[str, Any]]) -> None:
+def guard(datasets: Iterable[Dataset]) -> None:
     """Have nobody else read what this command writes, if not all of these data sets are public."""
-    if not all(map(is_public, datasets)):
+    if not all(dataset.public for dataset in datasets):
         for_owner_alone()
 
 

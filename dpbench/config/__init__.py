@@ -1,7 +1,7 @@
 """From a line such as `experiment=linreg_adult epsilon=[0.1,1]` to one validated `Experiment`; nothing runs here.
 
 `registry` finds the config files, `composition` lets Hydra merge them, `experiment` checks what came out, `parts` the
-mechanisms, models and metrics in it, `reports` what is to be drawn, and `schema` holds the types.
+mechanisms, models and metrics in it, `reports` what is to be drawn; `schema` and `specs` hold the types.
 """
 
 from dpbench.config.composition import composed, hydra_text, quoted

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dpbench.config.registry import PARTS, check_own_files, choices, folder_of, read_yaml
-from dpbench.config.values import listed
-from dpbench.privacy.budget import RELATIONS
+from dpbench.config.schema import Part
 
 TASKS = ("regression", "classification", "marginals", "synthetic data")  # what a mechanism's release is for
 NOT_PRIVATE = "not private"
@@ -39,29 +38,24 @@ def catalogue(group: str, config_dir: Path | None = None) -> list[Entry]:
 
 
 def _entry(group: str, name: str, path: Path) -> Entry:
-    node = (read_yaml(path).get(name) or {}) if group in PARTS else {}
+    part = Part.of(group, name, (read_yaml(path).get(name) or {}) if group in PARTS else {})
     facts: dict[str, str] = {}
     if group == "mechanism":
-        offers = listed(node.get("_offers_", []))
-        facts = {"task": _task(node, offers), "privacy": _privacy(node), "releases": ", ".join(map(str, offers))}
+        privacy = ", ".join(part.relations) if part.private else NOT_PRIVATE
+        facts = {"task": _task(part), "privacy": privacy, "releases": ", ".join(part.offers)}
     elif group == "model":
-        facts = {"reads": " or ".join(map(str, listed(node.get("_needs_", []))))}
+        facts = {"reads": " or ".join(part.needs)}
     elif group == "experiment":
         facts = {"paper": folder_of(path).rstrip("/")}
     return Entry(name, facts, headline(path.read_text(encoding="utf-8", errors="replace")))
 
 
-def _task(node: Mapping[str, Any], offers: list[Any]) -> str:
-    if {"rows", "distribution"} & set(offers):
+def _task(part: Part) -> str:
+    if {"rows", "distribution"} & set(part.offers):
         return "synthetic data"
-    if "marginals" in offers:
+    if "marginals" in part.offers:
         return "marginals"
-    return "classification" if node.get("_labels_") else "regression"
-
-
-def _privacy(node: Mapping[str, Any]) -> str:
-    private = node.get("_private_", True)
-    return ", ".join(map(str, listed(node.get("_relations_", RELATIONS[:1])))) if private else NOT_PRIVATE
+    return "classification" if part.labels else "regression"
 
 
 def _place(entry: Entry) -> tuple[object, ...]:

@@ -12,24 +12,11 @@ from typing import Any
 
 from dpbench.config.registry import PARTS, check_own_files, choices, experiments_of, folder_of, read_yaml, yaml_error
 from dpbench.config.values import check_values, checked_type
+from dpbench.data.dataset import KEYS
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
-DATASET = {
-    "name": "str | None",
-    "attributes": "dict",
-    "domain": "str | None",
-    "target": "str | None",
-    "drop": "list | None",
-    "numeric": "list | None",
-    "sources": "list | dict | None",
-    "path": "str | None",
-    "shipped": "str | None",
-    "public": "bool",
-    "public_data": "dict | None",
-    "card": "dict | None",
-}
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
 GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
 LOOP = "an interpolation (${...}) is circular"
@@ -179,7 +166,7 @@ def _check_one(override: str) -> None:
 
 def _check_dataset(node: Any) -> None:
     """The keys that every data set has are of their types; what else its loader reads is for the loader to check."""
-    for key, kind in DATASET.items():
+    for key, kind in KEYS.items():
         if isinstance(node, dict) and key in node:
             checked_type(f"dataset.{key}", node[key], kind)
 

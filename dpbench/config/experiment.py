@@ -16,8 +16,10 @@ from dpbench.config.registry import PARTS, choices
 from dpbench.config.reports import checked_report
 from dpbench.config.schema import Experiment, Part
 from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, repetitions_of, sample_of, slurm_of
+from dpbench.config.specs import Report
 from dpbench.config.validation import check_experiment
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
+from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, shown, unknown
 
 MOST_POINTS, MOST_TRIALS = 500, 2_000_000
@@ -67,7 +69,7 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
         parts: dict[str, tuple[Part, ...]] = {}  # points mostly share them
         grids = tuple(_experiment(point, config_dir, parts) for point in _points(base, axes, overrides, config_dir))
         experiment = replace(grids[0], points=grids, configuration=config)
-    experiment = replace(experiment, report=_report(experiment))
+    experiment = replace(experiment, report=_report(experiment.grids[0]))
     trials = sum(_trials(grid) for grid in experiment.grids)
     if trials > MOST_TRIALS:
         raise UserError(f"the grid has {trials:,} trials, and {MOST_TRIALS:,} at most are run at once: divide it")
@@ -153,12 +155,13 @@ def _experiment(
         return known[said]
 
     sample, limits = sample_of(config["sample"]), limits_of(config["limits"])
-    delta = delta_of(config, sample)
+    dataset = Dataset.of(config["dataset"])
+    delta = delta_of(config["delta"], dataset, sample)
     repetitions, own_repetitions = repetitions_of(config["repetitions"], config_dir)
     experiment = Experiment(
         name=checked_name(config["name"]),
         title=config["title"],
-        dataset=config["dataset"],
+        dataset=dataset,
         mechanisms=parts("mechanism"),
         models=parts("model"),
         metrics=parts("metric"),
@@ -179,7 +182,6 @@ def _experiment(
         results=Path(config["results"]),
         shards=integer("shards", config["shards"], 1, MOST["shards"]),
         slurm=slurm_of(config["slurm"]),
-        report=config["report"],
         config_dir=config_dir,
         configuration=config,
     )
@@ -209,12 +211,12 @@ def _check_settings(config: Mapping[str, Any]) -> None:
         checked_type(f"dataset.{key}", config["dataset"].get(key), "str")
 
 
-def _report(experiment: Experiment) -> dict[str, Any]:
+def _report(experiment: Experiment) -> Report:
     """The report, with tables of the metrics that the grid has: those that it names, or all if it names none. If it
     names no figure, there is one of MSE and one of AUC against epsilon, or of the first metric of a grid without them.
     """
     given = [metric.name for metric in experiment.metrics]
-    named = experiment.report
+    named = experiment.configuration["report"]
     if not named.get("figures"):
         shown = [name for name in ("mse", "auc") if name in given] or given[:1]
         scales = {"mse": {"yscale": "log"}}

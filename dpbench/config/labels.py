@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
-from typing import Any
 
-from dpbench.config.registry import declared
-from dpbench.config.values import listed
+from dpbench.config.parts import declared_parts
+from dpbench.config.schema import Part
 from dpbench.errors import UserError
 from dpbench.targets import own_folder
 
@@ -23,44 +20,46 @@ def labels() -> dict[str, str]:
     both, unless the method was named by this very model; a model of the user's has its own name where it has none.
     Non-private references come first, then the alphabet.
     """
-    mechanisms, models = _nodes("mechanism"), _nodes("model")
-    models |= {name: {"_label_": name, **node} for name, node in models.items() if name not in _shipped("model")}
-    found = {f"{m}/{n}": _label(m, mechanisms[m], n, models[n]) for m in mechanisms for n in models}
-    private = {name: node.get("_private_", True) for name, node in mechanisms.items()}
-    return dict(sorted(found.items(), key=lambda item: (private[item[0].partition("/")[0]], item[1], item[0])))
+    mechanisms, models = _parts("mechanism").values(), _parts("model").values()
+    found = [(one.private, _label(one, model), f"{one.name}/{model.name}") for one in mechanisms for model in models]
+    return {method: label for _, label, method in sorted(found)}
 
 
-def _label(mechanism: str, made: Mapping[str, Any], model: str, fitted: Mapping[str, Any]) -> str:
-    methods = made.get("_methods_", {})
-    if model in methods:
-        return str(methods[model])
-    read = next((kind for kind in listed(fitted.get("_needs_", ())) if kind in methods), None)
-    label = str(methods[read] if read else made.get("_label_", mechanism))
-    return f"{label}, {fitted['_label_']}" if "_label_" in fitted else label
+def _label(mechanism: Part, model: Part) -> str:
+    methods = mechanism.methods
+    if model.name in methods:
+        return methods[model.name]
+    read = next((kind for kind in model.needs if kind in methods), None)
+    label = methods[read] if read else mechanism.label or mechanism.name
+    own = model.label or ("" if model.name in _shipped("model") else model.name)
+    return f"{label}, {own}" if own else label
 
 
 def metric_label(name: str) -> str:
     """What a metric is called on an axis: its `_label_`, or its name."""
-    return str(_nodes("metric").get(name, {}).get("_label_", name))
+    metric = _parts("metric").get(name)
+    return name if metric is None or metric.label is None else metric.label
 
 
 def styles() -> dict[str, Style]:
     """The colour and marker of each label that has a style of its own, such as `_styles_: {BinAgg: vermillion o}`."""
     found = {}
-    for name, node in _nodes("mechanism").items():
-        for label, style in node.get("_styles_", {}).items():
-            colour, _, marker = str(style).partition(" ")
+    for mechanism in _parts("mechanism").values():
+        for label, style in mechanism.styles.items():
+            colour, _, marker = style.partition(" ")
             if not marker:
-                raise UserError(f"mechanism.{name}: the style of {label} must be such as 'blue o': colour, marker")
-            found[str(label)] = (colour, marker)
+                raise UserError(
+                    f"mechanism.{mechanism.name}: the style of {label} must be such as 'blue o': colour, marker"
+                )
+            found[label] = (colour, marker)
     return found
 
 
-def _nodes(group: str) -> dict[str, Mapping[str, Any]]:
+def _parts(group: str) -> dict[str, Part]:
     own = own_folder()
-    return _shipped(group) | (declared(group, own) if own and (Path(own) / group).is_dir() else {})
+    return _shipped(group) | (declared_parts(group, own) if own and (own / group).is_dir() else {})
 
 
 @cache
-def _shipped(group: str) -> dict[str, Mapping[str, Any]]:
-    return declared(group)
+def _shipped(group: str) -> dict[str, Part]:
+    return declared_parts(group)

@@ -2,56 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from dpbench.config.composition import composed
 from dpbench.config.registry import choices, declared
-from dpbench.config.schema import Part
-from dpbench.config.values import check_keys, listed
+from dpbench.config.schema import Parameters, Part
+from dpbench.config.values import check_keys
 from dpbench.contracts import check_signature, parameters_of
-from dpbench.errors import UserError, shown, unknown
+from dpbench.errors import UserError, check_known, shown, unknown
 from dpbench.privacy.budget import CALIBRATIONS, NOISES, RELATIONS
 from dpbench.privacy.discrete_values import is_discrete
 from dpbench.releases import KINDS
-from dpbench.resources import PACKAGE
-from dpbench.targets import resolve
+from dpbench.targets import is_shipped, resolve
 
-RESERVED = {  # keys of a part that are no parameters, and their types; `resolve` checks a target
-    "mechanism": {
-        "_target_": "Target",
-        "_version_": "int | str",
-        "_offers_": "list",
-        "_relations_": "list",
-        "_calibrations_": "list",
-        "_private_": "bool",
-        "_labels_": "bool",
-        "_unpaid_": "dict",
-        "_hide_runtime_": "bool",
-        "_label_": "str",
-        "_methods_": "dict",
-        "_styles_": "dict",
-    },
-    "model": {
-        "_target_": "Target",
-        "_version_": "int | str",
-        "_needs_": "list | str",
-        "_labels_": "bool",
-        "_classes_": "bool",
-        "_label_": "str",
-    },
-    "metric": {
-        "_target_": "Target",
-        "_version_": "int | str",
-        "_needs_": "list | str",
-        "_labels_": "bool",
-        "_classes_": "bool",
-        "_test_rows_": "bool",
-        "_label_": "str",
-    },
-}
+NAMES = {"offers": KINDS, "relations": RELATIONS, "needs": KINDS, "calibrations": CALIBRATIONS}  # what each may list
+EVERY = {"_target_": "Target", "_version_": "int | str", "_labels_": "bool", "_label_": "str"}
+READER = {**EVERY, "_needs_": "list | str", "_classes_": "bool"}
+MAKER = {**EVERY, "_offers_": "list", "_relations_": "list", "_calibrations_": "list", "_private_": "bool"}
+MAKER |= {"_unpaid_": "dict", "_hide_runtime_": "bool", "_methods_": "dict", "_styles_": "dict"}
+# Keys of a part that are no parameters, and their types; `resolve` checks a target.
+RESERVED = {"mechanism": MAKER, "model": READER, "metric": {**READER, "_test_rows_": "bool"}}
 
 
 def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:
@@ -68,7 +41,12 @@ def every_part(group: str, config_dir: Path | None = None) -> dict[str, Part]:
     return {part.name: part for part in parts_of(group, config, config_dir)}
 
 
-def with_parameters(part: Part, given: Mapping[str, Any]) -> Part:
+def declared_parts(group: str, config_dir: Path | None = None) -> dict[str, Part]:
+    """The parts of a group as their configs declare them, by name; they are not checked."""
+    return {name: Part.of(group, name, node) for name, node in declared(group, config_dir).items()}
+
+
+def with_parameters(part: Part, given: Parameters) -> Part:
     """The part with these parameters in place of its own. Raises `UserError` as for those of a config."""
     parameters = {**part.parameters, **given}
     _check_parameters(part.group, f"{part.group}.{part.name}", part.function, parameters)
@@ -92,16 +70,15 @@ def _noised(part: Part, noise: str, config_dir: Path | None) -> Part:
     if not is_discrete(noise) or not part.private:
         return part
     if not part.takes("noise"):
-        nodes = declared("mechanism", config_dir).items()
-        having = [name for name, node in sorted(nodes) if _takes_noise(name, node)]
+        having = sorted(one.name for one in declared_parts("mechanism", config_dir).values() if _takes_noise(one))
         raise UserError(
             f"{part.name} has no discrete noise; mechanisms that have (noise=discrete): {', '.join(having)}"
         )
     return replace(part, parameters={"noise": noise, **part.parameters})
 
 
-def _takes_noise(name: str, node: Mapping[str, Any]) -> bool:
-    return "noise" in parameters_of("mechanism", resolve("mechanism", node["_target_"], f"mechanism.{name}: _target_"))
+def _takes_noise(part: Part) -> bool:
+    return "noise" in parameters_of("mechanism", part.function)
 
 
 def _first(group: str) -> str:
@@ -124,47 +101,17 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
     check_keys(f"reserved key of {where}", where, reserved, RESERVED[group])
     function = resolve(group, node["_target_"], f"{where}: _target_")
     check_signature(group, function, where)
-    parameters = {key: value for key, value in node.items() if key not in reserved}
-    _check_parameters(group, where, function, parameters)
-    private = reserved.get("_private_", True)
-    proven = reserved.get("_relations_", RELATIONS[:1] if private else RELATIONS)
-    return Part(
-        group=group,
-        name=name,
-        target=node["_target_"],
-        parameters=parameters,
-        offers=_names(f"{where}._offers_", reserved.get("_offers_", ()), KINDS),
-        relations=_names(f"{where}._relations_", proven, RELATIONS),
-        needs=_names(f"{where}._needs_", reserved.get("_needs_", ()), KINDS),
-        private=private,
-        labels=reserved.get("_labels_", False),
-        classes=reserved.get("_classes_", False),
-        test_rows=reserved.get("_test_rows_", False),
-        unpaid={str(file): str(text) for file, text in reserved.get("_unpaid_", {}).items()},
-        hide_runtime=reserved.get("_hide_runtime_", False),
-        calibrations=_names(f"{where}._calibrations_", reserved.get("_calibrations_", CALIBRATIONS[:2]), CALIBRATIONS),
-        version=_version(where, node["_target_"], reserved.get("_version_")),
-    )
+    part = Part.of(group, name, node)
+    _check_parameters(group, where, function, part.parameters)
+    for key, allowed in NAMES.items():
+        for one in getattr(part, key):
+            check_known(f"{where}._{key}_", one, allowed)
+    if part.version is not None and is_shipped(part.target):
+        raise UserError(f"{where}._version_ is for a function of your own; {part.target} has a version: leave it out")
+    return part
 
 
-def _version(where: str, target: str, declared: Any) -> str | None:
-    """What is declared of a function of the user's own; the project's have versions of their own."""
-    if declared is None:
-        return None
-    if target.startswith(f"{PACKAGE.name}."):
-        raise UserError(f"{where}._version_ is for a function of your own; {target} has a version: leave it out")
-    return f"declared {declared}"
-
-
-def _names(where: str, value: Any, known: Collection[str]) -> tuple[str, ...]:
-    names = tuple(str(name) for name in listed(value))
-    for name in names:
-        if name not in known:
-            raise unknown(where, name, known)
-    return names
-
-
-def _check_parameters(group: str, where: str, function: Callable[..., Any], given: Mapping[str, Any]) -> None:
+def _check_parameters(group: str, where: str, function: Callable[..., Any], given: Parameters) -> None:
     """Every parameter is one of the function's, of the type that its annotation names, and none is missing."""
     known = parameters_of(group, function)
     check_keys(f"parameter of {where}", where, given, {name: _written(one.annotation) for name, one in known.items()})

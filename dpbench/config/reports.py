@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from dpbench.config.labels import labels, metric_label
 from dpbench.config.registry import choices, declared, read_yaml
 from dpbench.config.schema import Kind, Paper
+from dpbench.config.specs import Published, Report, Spec
 from dpbench.config.values import TYPES, check_keys, check_values, checked_name, checked_type
 from dpbench.errors import UserError, shown, unknown
 from dpbench.targets import own_folder
@@ -41,7 +42,7 @@ def kinds() -> dict[str, Kind]:
     return found
 
 
-def kind_of(spec: Mapping[str, Any]) -> Kind:
+def kind_of(spec: Spec) -> Kind:
     """The kind that a spec names, `DEFAULT` if none. Raises `UserError` for an unknown one."""
     name = str(spec.get("kind") or DEFAULT)
     known = {one: (group, path) for group in GROUPS for one, path in choices(group, own_folder()).items()}
@@ -66,7 +67,7 @@ def _kind(group: str, name: str, node: Any) -> Kind:
     return Kind(group, name, node["_target_"], required, optional, tuple(map(str, node.get("_reads_", ()))))
 
 
-def checked_report(report: Any, metrics: Collection[str], where: str = "report") -> dict[str, Any]:
+def checked_report(report: Any, metrics: Collection[str], where: str = "report") -> Report:
     """The report with all its parts and the labels of all methods; `metrics` are the names of those there are.
 
     Raises `UserError` for a figure of an unknown kind or metric, with an unknown key, or without one it needs.
@@ -85,15 +86,15 @@ def checked_report(report: Any, metrics: Collection[str], where: str = "report")
     names = [spec["name"] for spec in found["figures"]]
     if twice := next((one for one in names if names.count(one) > 1), None):  # the page's links lead to names
         raise UserError(f"{where}: two figures or tables are called {twice!r}; give each a name of its own")
-    return found
+    return cast(Report, found)
 
 
-def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> dict[str, Any]:
+def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> Spec:
     """One figure or table of a report, without the keys that are null; an axis has the label of its metric."""
     checked_type(where, given, "dict")
     spec = {str(key): value for key, value in given.items() if value is not None}
     where = f"{where} ({spec['name']})" if "name" in spec else where
-    kind = kind_of(spec)
+    kind = kind_of(cast(Spec, spec))
     known = ANY | dict(kind.required) | dict(kind.optional)
     check_keys(f"key of {where}, a {kind.name}:", where, spec, known)
     for key in ("name", *(("title",) if kind.group == "table" else ()), *kind.required):
@@ -111,7 +112,7 @@ def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> dict[str,
     for axis, key in (("ylabel", "metric"), ("xlabel", "against")):
         if key in spec and axis in kind.optional:
             spec.setdefault(axis, metric_label(spec[key]))
-    return spec
+    return cast(Spec, spec)
 
 
 def paper_of(name: str, config_dir: Path | None = None) -> Paper:
@@ -131,4 +132,4 @@ def paper_of(name: str, config_dir: Path | None = None) -> Paper:
         for one in spec.get("experiments") or []:
             if one not in experiments:
                 raise unknown(f"experiment of figure {spec['name']}", shown(one).strip("'"), experiments)
-    return Paper(checked_name(name), paper["title"], report, published)
+    return Paper(checked_name(name), paper["title"], report, cast(Published, published))

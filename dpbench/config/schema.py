@@ -8,7 +8,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpbench.config.specs import DesignSettings, Published, Report
+from dpbench.config.values import listed
+from dpbench.data.dataset import Dataset
+from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
 from dpbench.targets import resolve
+
+Parameters = Mapping[str, Any]  # of a function, by name: whatever its config gives
 
 
 @dataclass(frozen=True)
@@ -20,13 +26,13 @@ class Part:
     levels; `classes`: whether it may have more (`Design.several`). `test_rows`: whether there must be test rows.
     `unpaid`: by file of a data set's sources, what the parameters took from its rows. `hide_runtime`: whether
     time and memory of a release depend on a secret, and are not recorded. `calibrations`: those it has if it takes any.
-    `version`: what the user declares of a function of their own.
+    `version`: what the user declares of a function of their own. `label`, `methods`, `styles`: see `labels`.
     """
 
     group: str
     name: str
     target: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     offers: tuple[str, ...] = ()
     relations: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
@@ -38,6 +44,41 @@ class Part:
     hide_runtime: bool = False
     calibrations: tuple[str, ...] = ("tight", "paper")
     version: str | None = None
+    label: str | None = None
+    methods: Mapping[str, str] = field(default_factory=dict)
+    styles: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, group: str, name: str, node: Mapping[str, Any]) -> Part:
+        """What a node of a config says, with defaults for what it leaves out; `parts.parts_of` checks it."""
+
+        def names(key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+            return tuple(map(str, listed(node.get(key, default))))
+
+        def texts(key: str) -> dict[str, str]:
+            return {str(one): str(text) for one, text in node.get(key, {}).items()}
+
+        private = node.get("_private_", True)
+        return cls(
+            group=group,
+            name=name,
+            target=node.get("_target_", ""),
+            parameters={key: value for key, value in node.items() if not str(key).startswith("_")},
+            offers=names("_offers_"),
+            relations=names("_relations_", RELATIONS[:1] if private else RELATIONS),
+            needs=names("_needs_"),
+            private=private,
+            labels=node.get("_labels_", False),
+            classes=node.get("_classes_", False),
+            test_rows=node.get("_test_rows_", False),
+            unpaid=texts("_unpaid_"),
+            hide_runtime=node.get("_hide_runtime_", False),
+            calibrations=names("_calibrations_", CALIBRATIONS[:2]),
+            version=f"declared {node['_version_']}" if node.get("_version_") is not None else None,
+            label=node.get("_label_"),
+            methods=texts("_methods_"),
+            styles=texts("_styles_"),
+        )
 
     def reads(self, offers: Sequence[str]) -> bool:
         """Whether a release with these offers is enough for this model or metric."""
@@ -80,6 +121,15 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Slurm:
+    """Options of sbatch, the tasks of the array that may run at once (None: all), and further lines of its script."""
+
+    options: Mapping[str, str | int]
+    throttle: int | None
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A grid: dataset x mechanism x calibration x epsilon x repetition, and models and metrics on each release.
 
@@ -91,7 +141,7 @@ class Experiment:
 
     name: str
     title: str
-    dataset: Mapping[str, Any]
+    dataset: Dataset
     mechanisms: tuple[Part, ...]
     models: tuple[Part, ...]
     metrics: tuple[Part, ...]
@@ -104,15 +154,15 @@ class Experiment:
     draws: int
     seed: int
     calibrations: tuple[str, ...]
-    design: Mapping[str, Any]
+    design: DesignSettings
     sample: Sample
     limits: Limits
     jobs: int | None
     executor: str
     results: Path
     shards: int
-    slurm: Mapping[str, Any]
-    report: Mapping[str, Any] = field(default_factory=dict)
+    slurm: Slurm
+    report: Report = field(default_factory=lambda: Report(metrics=[], figures=[], panels={}, labels={}))
     config_dir: Path | None = None
     configuration: Mapping[str, Any] = field(default_factory=dict)
     points: tuple[Experiment, ...] = ()
@@ -164,8 +214,8 @@ class Paper:
 
     name: str
     title: str
-    report: Mapping[str, Any]
-    published: Mapping[str, Any]
+    report: Report
+    published: Published
 
     @property
     def experiments(self) -> tuple[str, ...]:

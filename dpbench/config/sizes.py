@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.config.registry import choices
-from dpbench.config.schema import Limits, Sample
+from dpbench.config.schema import Limits, Sample, Slurm
 from dpbench.config.values import checked_type, integer, listed, number
+from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, check_known, shown, unknown
 
 MOST_ROWS, MOST_REPETITIONS = 10**9, 100_000
@@ -94,11 +95,10 @@ def _test_rows(given: Any) -> float | list[float]:
     )
 
 
-def delta_of(config: Mapping[str, Any], sample: Sample) -> float:
+def delta_of(given: Any, dataset: Dataset, sample: Sample) -> float:
     """The number given, or the power of n that "n**-1.1" names, n the declared number of rows that a mechanism sees."""
     from dpbench.data.table import count_test_rows
 
-    given = config["delta"]
     power = re.fullmatch(r"n\*\*-(\d{1,3}(?:\.\d{1,9})?)", str(given))
     if not power:
         if isinstance(given, str):
@@ -106,18 +106,16 @@ def delta_of(config: Mapping[str, Any], sample: Sample) -> float:
                 f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {shown(given)}"
             )
         return number("delta", given, above=0, below=1)
-    n, rows = sample.train_rows, declared_rows(config["dataset"])
+    n, rows = sample.train_rows, declared_rows(dataset)
     if rows is not None:
         tests = count_test_rows(sample.test_rows, rows)
         n = min(n, rows - tests) + (tests if sample.protocol == "authors" else 0)
     return number("delta", _rounded(number("n", n, above=1) ** -float(power[1])), above=0, below=1)
 
 
-def declared_rows(dataset: Mapping[str, Any]) -> int | None:
+def declared_rows(dataset: Dataset) -> int | None:
     """How many rows a data set's card says it has."""
-    card = dataset.get("card") or {}
-    checked_type("dataset.card", card, "dict")
-    rows = card.get("rows")
+    rows = dataset.card.get("rows")
     return None if rows is None else integer("dataset.card.rows", rows, 1, MOST_ROWS)
 
 
@@ -150,10 +148,8 @@ def executor_of(given: str) -> str:
     return given
 
 
-def slurm_of(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options of sbatch: each is one word, and its value one line. Two are not: `throttle`, the tasks that may run at
-    once, and `lines`, further lines of the script.
-    """
+def slurm_of(options: Mapping[str, Any]) -> Slurm:
+    """Options of sbatch, each one word and its value one line; null leaves one out."""
     plain = {name: value for name, value in options.items() if name not in ("throttle", "lines")}
     for name, value in plain.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,40}", str(name)):
@@ -170,4 +166,4 @@ def slurm_of(options: Mapping[str, Any]) -> dict[str, Any]:
     for line in lines:
         if not isinstance(line, str) or not line.isprintable() or len(line) > 1000:
             raise UserError(f"slurm.lines: each is one line, such as 'module load python', not {shown(line)}")
-    return {**plain, "throttle": throttle, "lines": list(lines)}
+    return Slurm({name: value for name, value in plain.items() if value is not None}, throttle, tuple(lines))

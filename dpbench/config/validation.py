@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from pathlib import Path
 
-from dpbench.config.registry import declared
+from dpbench.config.parts import declared_parts
 from dpbench.config.schema import Experiment, Part
-from dpbench.config.values import checked_type, listed
+from dpbench.config.values import checked_type
 from dpbench.errors import UserError, shown, unknown
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS, Budget
 
@@ -50,9 +51,8 @@ def _check_protocol(experiment: Experiment) -> None:
 def _check_sample(experiment: Experiment) -> None:
     """No part of a table that is not public has a fixed number of rows, and none is public."""
     from dpbench.data.coins import testing_part
-    from dpbench.data.load import is_public
 
-    if is_public(experiment.dataset):
+    if experiment.dataset.public:
         return
     testing_part(experiment.sample.test_rows)
     if experiment.sample.public_rows:
@@ -73,10 +73,10 @@ def _check_calibration(mechanism: Part, experiment: Experiment) -> None:
 
 def _check_public(experiment: Experiment) -> None:
     """The public data of another data set are declared public, and over attributes that the private ones have."""
-    from dpbench.data.load import declared_domain, fingerprint, is_public
+    from dpbench.data.load import fingerprint
     from dpbench.data.public import public_domain
 
-    public = experiment.dataset.get("public_data")
+    public = experiment.dataset.public_data
     if public is None:
         return
     name = public.get("name")
@@ -85,25 +85,20 @@ def _check_public(experiment: Experiment) -> None:
         raise UserError(
             f"public rows are those of dataset.public_data ({name}) or sample.public_rows of the private ones, not both"
         )
-    if not is_public(public):
+    if not public.public:
         raise UserError(f"dataset.public_data: the rows of {name} are not public; set dataset.public_data.public=true")
-    public_domain(declared_domain(experiment.dataset), declared_domain(public))
-    rows = ("_target_", "sources", "parameters", "outside")
-    one, other = fingerprint(experiment.dataset), fingerprint(public)
-    if all(one[key] == other[key] for key in rows):
-        raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset['name']}")
+    public_domain(experiment.dataset.domain, public.domain)
+    rows = itemgetter("_target_", "sources", "parameters", "outside")
+    if rows(fingerprint(experiment.dataset)) == rows(fingerprint(public)):
+        raise UserError(f"dataset.public_data: {name} reads the same rows as dataset={experiment.dataset.name}")
 
 
 def check_relation(mechanism: Part, relation: str, config_dir: Path | None = None) -> None:
     """`UserError` unless the mechanism proves its guarantee between neighbours of this relation."""
     if relation in mechanism.relations:
         return
-    nodes = declared("mechanism", config_dir)
-    proving = [
-        name
-        for name, node in sorted(nodes.items())
-        if node.get("_private_") is False or relation in listed(node.get("_relations_", RELATIONS[:1]))
-    ]
+    parts = declared_parts("mechanism", config_dir).values()
+    proving = sorted(part.name for part in parts if not part.private or relation in part.relations)
     raise UserError(
         f"{mechanism.name} is private under {' and '.join(mechanism.relations)}, and not proven to be under "
         f"relation={relation}; mechanisms that are: {', '.join(proving)}"
@@ -115,8 +110,8 @@ def _check_models(mechanism: Part, experiment: Experiment) -> None:
     if any(model.reads(mechanism.offers) for model in experiment.models):
         return
     needed = {kind for model in experiment.models for kind in model.needs}
-    nodes = declared("mechanism", experiment.config_dir)
-    fitting = [name for name, node in sorted(nodes.items()) if needed & set(listed(node.get("_offers_", ())))]
+    parts = declared_parts("mechanism", experiment.config_dir).values()
+    fitting = sorted(part.name for part in parts if needed & set(part.offers))
     models = ", ".join(model.name for model in experiment.models)
     raise UserError(
         f"no model given ({models}) can read what {mechanism.name} "

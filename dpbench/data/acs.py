@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from dpbench.data.coding import code_frame
-from dpbench.data.declare import domain_from_config
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
 from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.source import Source
@@ -25,7 +24,7 @@ FILTERS = ("AGEP", "PINCP", "WKHP", "PWGTP", "ESR")  # columns by which the prob
 MISSING = "N/A"  # the level of a missing value
 
 
-def load(config: Mapping[str, Any]) -> Table:
+def load(config: Dataset) -> Table:
     """The rows that a problem of folktables selects from the persons of `config.states`, state after state.
 
     `config.problem` names the problem, such as ACSIncome. Its target is the label that the problem makes of it
@@ -38,7 +37,7 @@ def load(config: Mapping[str, Any]) -> Table:
     """
     import pandas as pd
 
-    domain, problem = domain_from_config(config["attributes"]), _problem(config)
+    domain, problem = config.full_domain, _problem(config)
     columns = sorted({*domain.names, *((problem.target, *FILTERS) if problem else ())})
     frames = []
     for state, (source, path) in zip(config["states"], fetch_all(config), strict=True):
@@ -49,10 +48,10 @@ def load(config: Mapping[str, Any]) -> Table:
     persons = pd.concat(frames, ignore_index=True)  # ACSMobility drops rows by their index
     rows = problem._preprocess(persons) if problem else persons  # the selection has no public name
     frame = _values(rows, domain, problem)
-    return code_frame(frame, domain, config.get("outside", "error"), str(config["name"]))
+    return code_frame(frame, domain, config.outside, config.name)
 
 
-def sources(config: Mapping[str, Any]) -> tuple[Source, ...]:
+def sources(config: Dataset) -> tuple[Source, ...]:
     """The zip file of each state of `config.states`, with its sha256 where `config.sources.sha256` has it.
 
     Raises `UserError` for a state, year or horizon that folktables does not have.
@@ -70,18 +69,18 @@ def sources(config: Mapping[str, Any]) -> tuple[Source, ...]:
     found = []
     for state in states:
         path = f"{year}/{horizon}/csv_p{state.lower()}.zip"
-        fetched_by = f"{config['name']} dataset.states=[{state}] dataset.year={year} dataset.horizon={horizon}"
+        fetched_by = f"{config.name} dataset.states=[{state}] dataset.year={year} dataset.horizon={horizon}"
         sha256 = config["sources"]["sha256"].get(_key(config, state), "")
         member = f"psam_p{_STATE_CODES[state]}.csv" if year >= 2017 else f"ss{year % 100}p{state.lower()}.csv"
         found.append(Source(f"acs_pums/{path}", f"{URL}/{path}", sha256, holds=member, fetched_by=fetched_by))
     return tuple(found)
 
 
-def _key(config: Mapping[str, Any], state: str) -> str:
+def _key(config: Dataset, state: str) -> str:
     return f"{config['year']}/{config['horizon']}/{state}"
 
 
-def _problem(config: Mapping[str, Any]) -> Any:
+def _problem(config: Dataset) -> Any:
     """The problem of folktables that `config.problem` names; None if it is null."""
     import folktables
 

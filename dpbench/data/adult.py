@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpbench.data.coding import code_frame
-from dpbench.data.declare import domain_from_config
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch_all, open_binary
-from dpbench.data.source import sources_of
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 
@@ -24,7 +22,7 @@ COLUMNS = [
 ]
 
 
-def load(config: Mapping[str, Any]) -> Table:
+def load(config: Dataset) -> Table:
     """All rows of adult.data, then those of adult.test.
 
     **Shapes** 32,561 + 16,281 = 48,842 rows. A missing value is the level "?".
@@ -33,12 +31,12 @@ def load(config: Mapping[str, Any]) -> Table:
     """
     import pandas as pd
 
-    if len(sources_of(config)) != 2:
+    if len(config.sources) != 2:
         raise UserError("Adult is read from two sources, adult.data and adult.test, in this order")
     train, test = (path for _, path in fetch_all(config))
     frame = pd.concat([_read(train, skip=0), _read(test, skip=1)], ignore_index=True)
-    domain = domain_from_config(config["attributes"])
-    return code_frame(frame, domain, config.get("outside", "error"), "Adult", config.get("drop") or ())
+    domain = config.full_domain
+    return code_frame(frame, domain, config.outside, "Adult", config.drop)
 
 
 def _read(path: Path, skip: int) -> pd.DataFrame:

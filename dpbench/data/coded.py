@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dpbench.data.declare import domain_from_config
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Codes, Domain
 from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.table import Table
@@ -17,7 +15,7 @@ from dpbench.errors import UserError, check_known
 PARTS = ("private", "public", "all")  # of `load_part`
 
 
-def load_coded(config: Mapping[str, Any]) -> Table:
+def load_coded(config: Dataset) -> Table:
     """The rows of the files `config.sources`, one file after the other, over the domain `config.attributes`.
 
     Each file is a CSV of integers with the attributes' names in its first line, in any order; a first column without a
@@ -26,11 +24,11 @@ def load_coded(config: Mapping[str, Any]) -> Table:
 
     Raises `UserError` if a file is missing, or does not fit its declaration.
     """
-    domain = domain_from_config(config["attributes"])
+    domain = config.full_domain
     return Table(domain, np.concatenate([_read(path, domain, source.file) for source, path in fetch_all(config)]))
 
 
-def load_part(config: Mapping[str, Any]) -> Table:
+def load_part(config: Dataset) -> Table:
     """The rows of `load_coded` that are in `config.part`: `private`, a random 90%, `public`, the others, or `all`.
 
     **Source** Liu, Vietri and Wu 2021, section 3, "a 90-10 split". The draw is that of the authors' code

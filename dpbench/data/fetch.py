@@ -7,11 +7,12 @@ import hashlib
 import logging
 import os
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-from dpbench.data.source import Source, sources_of
+from dpbench.data.dataset import Dataset
+from dpbench.data.source import Source
 from dpbench.data.zipped import described, join_members, sort_rows, zip_state
 from dpbench.errors import UserError
 
@@ -80,15 +81,15 @@ def fetch(source: Source, *, offline: bool = False, alternative: str | None = No
         raise _absent(source, tried, alternative) from error
 
 
-def fetch_all(config: Mapping[str, Any]) -> list[tuple[Source, Path]]:
+def fetch_all(config: Dataset) -> list[tuple[Source, Path]]:
     """The source files in a dataset's config, each with its path; see `fetch`.
 
     Raises `UserError` if it names none.
     """
-    sources = sources_of(config)
+    sources = config.sources
     if not sources:
-        raise UserError(f"dataset={config.get('name')} needs dataset.sources, the files that its rows are read from")
-    offline, alternative = bool(config.get("offline")), config.get("alternative")
+        raise UserError(f"dataset={config.name} needs dataset.sources, the files that its rows are read from")
+    offline, alternative = config.offline, config.alternative
     return [(source, fetch(source, offline=offline, alternative=alternative)) for source in sources]
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from dpbench.data.coded import load_coded
+from dpbench.data.dataset import Dataset
 from dpbench.data.table import Table
 
 
-def load(config: Mapping[str, Any]) -> Table:
+def load(config: Dataset) -> Table:
     """All rows of fire.csv, sorted by their codes: the order of the file does not matter.
 
     **Shapes** 305,119 rows of 15 attributes. It has codes only, no numbers.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from dpbench.data.dataset import Dataset
 from dpbench.data.source import Source
 from dpbench.errors import UserError, check_known
 
@@ -13,7 +11,7 @@ URL = "https://raw.githubusercontent.com/usnistgov/SDNist/76b74a1ed2725f35980b78
 AREAS = {"ma": "massachusetts", "tx": "texas", "national": "national"}
 
 
-def sources(config: Mapping[str, Any]) -> tuple[Source, ...]:
+def sources(config: Dataset) -> tuple[Source, ...]:
     """The file of the excerpt of `config.area` and `config.year`; `config.sources.sha256` has the checksums.
 
     Raises `UserError` for another area or year.
@@ -25,5 +23,5 @@ def sources(config: Mapping[str, Any]) -> tuple[Source, ...]:
         raise UserError(f"dataset.year must be one of {', '.join(years)}, not {year!r}")
     file = f"{area}{year}.csv"
     url = f"{URL}/BenchmarkData/ACSDataExcerpts/{AREAS[area]}/{file}"
-    fetched_by = f"{config['name']} dataset.area={area} dataset.year={year}"
+    fetched_by = f"{config.name} dataset.area={area} dataset.year={year}"
     return (Source(f"sdnist_acs/{file}", url, known[f"{area}{year}"], fetched_by=fetched_by),)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Codes, Domain, Floats
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 
 
-def load(config: Mapping[str, Any]) -> Simulation:
+def load(config: Dataset) -> Simulation:
     """The hardest distribution of its kind: of x in {-1, 1}^(h + k) and y = -1 or +1, with the keys of `config`.
 
     By Theorem 4.1 there is a distribution on which all synthetic data from noisy marginals are poor; its proof (Dagan
@@ -50,7 +49,7 @@ def load(config: Mapping[str, Any]) -> Simulation:
     return Simulation(domain, partial(_draw, domain, signs, opened, minus, weights))
 
 
-def attributes(config: Mapping[str, Any]) -> tuple[Attribute, ...]:
+def attributes(config: Dataset) -> tuple[Attribute, ...]:
     """x1, ..., x(h + k), each -1 or 1, and the label y."""
     count = _integer(config, "hidden", 1) + _integer(config, "open", 1)
     features = tuple(Attribute.discrete(f"x{j}", [-1, 1]) for j in range(1, count + 1))
@@ -118,7 +117,7 @@ def _draw(
     return Table(domain, (np.column_stack([x, y]) > 0).astype(np.int64))
 
 
-def _integer(config: Mapping[str, Any], key: str, least: int) -> int:
+def _integer(config: Dataset, key: str, least: int) -> int:
     value = config[key]
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         raise UserError(f"dataset.{key} must be a whole number of at least {least}, not {value!r}")

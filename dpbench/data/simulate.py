@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.table import Split, Table, TestRows
 from dpbench.errors import UserError
@@ -36,7 +36,7 @@ class Simulation:
         return Split(table.take(train), table.take(rest), self.truth, table.take(public) if public_rows else None)
 
 
-def load(config: Mapping[str, Any]) -> Simulation:
+def load(config: Dataset) -> Simulation:
     """The linear model of `config`: `features` d, `sigma`, `coefficients_seed`, and the declared bounds.
 
     y = x'beta + N(0, sigma^2), x uniform on [0, 1]^d, over a domain of x1, ..., xd and y. Values outside the declared
@@ -67,7 +67,7 @@ def _linear(domain: Domain, beta: Floats, sigma: float, rng: np.random.Generator
     return Table(domain, codes, numbers)
 
 
-def attributes(config: Mapping[str, Any]) -> tuple[Attribute, ...]:
+def attributes(config: Dataset) -> tuple[Attribute, ...]:
     """x1, ..., xd on `feature_bounds` and y on `target_bounds`, each in `bins` bins.
 
     Raises `UserError` for bounds that are not increasing, or fewer than one feature or bin.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, TestRows
@@ -34,7 +34,7 @@ class PriorSimulation(Simulation):
         return drawn.split(rng, train_rows=train_rows, test_rows=test_rows, public_rows=public_rows)
 
 
-def load(config: Mapping[str, Any]) -> Simulation:
+def load(config: Dataset) -> Simulation:
     """Rows x ~ N(0, Sigma) with ||x||_2 <= `radius`, drawn anew where they are outside, and y given x'theta.
 
     `family`: logistic, P(y = 1 | x) = 1 / (1 + exp(-x'theta)); or poisson, y a count of mean log(1 + exp(x'theta)), and
@@ -69,7 +69,7 @@ def load(config: Mapping[str, Any]) -> Simulation:
     return PriorSimulation(domain, start.draw, start.truth, settle)
 
 
-def attributes(config: Mapping[str, Any]) -> tuple[Attribute, ...]:
+def attributes(config: Dataset) -> tuple[Attribute, ...]:
     """x1, ..., xd on [-radius, radius] in 16 bins, and y: the labels -1 and 1, or the counts 0 .. largest_count."""
     radius, largest = config["radius"], config["largest_count"]
     if not _number(radius) or not radius > 0:
@@ -83,7 +83,7 @@ def attributes(config: Mapping[str, Any]) -> tuple[Attribute, ...]:
     return (*(Attribute.binned(name, -radius, radius, BINS) for name in names), y)
 
 
-def features_of(config: Mapping[str, Any]) -> int:
+def features_of(config: Dataset) -> int:
     """d: the length of theta, or `features`."""
     theta, d = config["theta"], config["features"]
     if theta is not None:
@@ -162,7 +162,7 @@ def _random_root(rng: np.random.Generator, d: int, sigma: float) -> Floats:
     return root
 
 
-def _checked(config: Mapping[str, Any]) -> tuple[str, Floats | None, float, int]:
+def _checked(config: Dataset) -> tuple[str, Floats | None, float, int]:
     theta, seed = config["theta"], config["parameters_seed"]
     for key in ("sigma", "norm"):
         if not _number(config[key]) or not config[key] > 0:

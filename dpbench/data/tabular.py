@@ -11,12 +11,13 @@ import zlib
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
 from dpbench.data.coding import Coded, code_counted
-from dpbench.data.declare import domain_from_config, read_domain_file
+from dpbench.data.dataset import Dataset
+from dpbench.data.declare import read_domain_file
 from dpbench.data.fetch import open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown
@@ -25,7 +26,6 @@ from dpbench.files import write_file
 if TYPE_CHECKING:
     import pandas as pd
 
-FACTS = {"mechanism", "epsilon", "delta", "seed", "commit", "rows", "sha256", "command"}
 MOST_UNPACKED = 128 << 20  # bytes of a user's .gz file
 LONGEST_LINE = 10 << 20  # bytes; 50,000 columns are about 1 MB
 
@@ -33,7 +33,7 @@ LONGEST_LINE = 10 << 20  # bytes; 50,000 columns are about 1 MB
 # --- a user's own table ----------------------------------------------------------------------------------
 
 
-def load_csv(config: Mapping[str, Any]) -> Table:
+def load_csv(config: Dataset) -> Table:
     """The rows of the CSV file `config.path` over the domain declared in the file `config.domain`.
 
     The file is UTF-8, separated by commas, with the attributes' names in its first line; it may end in .gz.
@@ -43,16 +43,15 @@ def load_csv(config: Mapping[str, Any]) -> Table:
     return code_csv(config).table
 
 
-def code_csv(config: Mapping[str, Any]) -> Coded:
+def code_csv(config: Dataset) -> Coded:
     """`load_csv`, with the numbers of rows dropped and values clipped."""
     path = csv_path(config)
     file = _given(config, "domain", "my.yaml, a file that declares its attributes")
     domain = read_domain_file(file, config.get("numeric") or ())
-    frame, outside = _read_csv(path), config.get("outside", "error")
-    return code_counted(frame, domain, outside, str(path), config.get("drop") or ())
+    return code_counted(_read_csv(path), domain, config.outside, str(path), config.drop)
 
 
-def csv_path(config: Mapping[str, Any]) -> Path:
+def csv_path(config: Dataset) -> Path:
     """The user's file. Raises `UserError` if none is named, or it does not exist."""
     path = Path(_given(config, "path", "my.csv"))
     if not path.is_file():
@@ -60,14 +59,14 @@ def csv_path(config: Mapping[str, Any]) -> Path:
     return path
 
 
-def _given(config: Mapping[str, Any], key: str, example: str) -> str:
+def _given(config: Dataset, key: str, example: str) -> str:
     value = config.get(key)
     if not isinstance(value, str) or not value:
-        raise UserError(f"dataset={config['name']} needs dataset.{key}, such as dataset.{key}={example}")
+        raise UserError(f"dataset={config.name} needs dataset.{key}, such as dataset.{key}={example}")
     return value
 
 
-def csv_sha256(config: Mapping[str, Any]) -> str:
+def csv_sha256(config: Dataset) -> str:
     """The sha256 of the user's file, uncompressed.
 
     Raises `UserError` if it cannot be read, or exceeds the limits of `load_csv`.
@@ -165,7 +164,20 @@ def _check_separator(path: Path, names: bytes, row: bytes) -> None:
 # --- tables that ship ------------------------------------------------------------------------------------
 
 
-def load_shipped(config: Mapping[str, Any]) -> Table:
+class Shipped(TypedDict):
+    """How a table that ships was made, its rows and its sha256 (uncompressed)."""
+
+    mechanism: str
+    epsilon: float
+    delta: float
+    seed: int
+    commit: str
+    command: str
+    rows: int
+    sha256: str
+
+
+def load_shipped(config: Dataset) -> Table:
     """The coded table <config.shipped>.csv.gz of the project's data folder, over the domain `config.attributes`.
 
     Its codes are integers, its first line names the attributes. It has codes only, no numbers.
@@ -174,7 +186,7 @@ def load_shipped(config: Mapping[str, Any]) -> Table:
     """
     facts = shipped_facts(config)
     path = _shipped(config, ".csv.gz")
-    domain = domain_from_config(config["attributes"])
+    domain = config.full_domain
     again = f"restore it from the project's files, or make it again with `{facts['command']}`"
     try:
         content = gzip.decompress(path.read_bytes())
@@ -207,8 +219,8 @@ def write_shipped(table: Table, folder: Path, name: str, facts: Mapping[str, Any
     write_file(folder / f"{name}.json", json.dumps(full, indent=2, sort_keys=True) + "\n")
 
 
-def shipped_facts(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What <config.shipped>.json says of a shipped table: how it was made, its rows and its sha256 (uncompressed).
+def shipped_facts(config: Dataset) -> Shipped:
+    """What <config.shipped>.json says of a shipped table.
 
     Raises `UserError` if it is missing or incomplete.
     """
@@ -217,22 +229,23 @@ def shipped_facts(config: Mapping[str, Any]) -> dict[str, Any]:
         facts = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UserError(
-            f"the file {path}, which describes dataset={config['name']}, cannot be read ({error}); restore it from "
+            f"the file {path}, which describes dataset={config.name}, cannot be read ({error}); restore it from "
             "the project's files, or make the data again (scripts/)"
         ) from error
     _check_facts(facts, path)
-    return dict(facts)
+    return cast(Shipped, facts)
 
 
 def _check_facts(facts: Any, path: Path) -> None:
-    missing = sorted(FACTS - set(facts)) if isinstance(facts, dict) else sorted(FACTS)
+    needed = sorted(Shipped.__annotations__)
+    missing = [name for name in needed if not isinstance(facts, dict) or name not in facts]
     if missing:
-        raise UserError(f"{path} lacks {', '.join(missing)}; it must state {', '.join(sorted(FACTS))}")
+        raise UserError(f"{path} lacks {', '.join(missing)}; it must state {', '.join(needed)}")
 
 
-def _shipped(config: Mapping[str, Any], suffix: str) -> Path:
+def _shipped(config: Dataset, suffix: str) -> Path:
     from dpbench.resources import data_dir
 
-    if not config.get("shipped"):
-        raise UserError(f"dataset={config.get('name')}: shipped must name a table of the project's data folder")
-    return data_dir() / f"{config['shipped']}{suffix}"
+    if not config.shipped:
+        raise UserError(f"dataset={config.name}: shipped must name a table of the project's data folder")
+    return data_dir() / f"{config.shipped}{suffix}"

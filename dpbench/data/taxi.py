@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dpbench.data.coding import code_frame
-from dpbench.data.declare import domain_from_config
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch_all, open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -22,7 +21,7 @@ COLUMNS = [
 ]
 
 
-def load(config: Mapping[str, Any]) -> Table:
+def load(config: Dataset) -> Table:
     """The trips of each file of `config.sources`, Parquet or CSV by its name, one file after the other.
 
     A trip that lacks any of the eleven attributes is left out, even if that attribute is dropped later.
@@ -32,8 +31,8 @@ def load(config: Mapping[str, Any]) -> Table:
     import pandas as pd
 
     frame = pd.concat([_read(path) for _, path in fetch_all(config)], ignore_index=True).dropna(ignore_index=True)
-    domain = domain_from_config(config["attributes"])
-    return code_frame(frame, domain, config.get("outside", "error"), "Taxi", config.get("drop") or ())
+    domain = config.full_domain
+    return code_frame(frame, domain, config.outside, "Taxi", config.drop)
 
 
 def _read(path: Path) -> pd.DataFrame:

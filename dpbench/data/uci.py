@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from dpbench.data.coding import code_frame
-from dpbench.data.declare import domain_from_config
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch_all, open_binary
-from dpbench.data.source import Source, sources_of
+from dpbench.data.source import Source
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown, unknown
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def load(config: Mapping[str, Any]) -> Table:
+def load(config: Dataset) -> Table:
     """The rows of each file of `config.sources`, one file after the other.
 
     `config.read` has options of `pandas.read_csv`, such as sep, decimal, header and names. A column that is not
@@ -30,16 +30,16 @@ def load(config: Mapping[str, Any]) -> Table:
     """
     import pandas as pd
 
-    name, sources, added = str(config.get("name")), sources_of(config), config.get("added") or {}
+    name, sources, added = config.name, config.sources, config.get("added") or {}
     if not sources or any(len(values) != len(sources) for values in added.values()):
         raise UserError(f"dataset={name} needs dataset.sources, and in dataset.added a value for each of them")
-    domain = domain_from_config(config["attributes"])
+    domain = config.full_domain
     frames = []
     for i, (source, path) in enumerate(fetch_all(config)):
         frame = _read(path, source.holds, domain.names, config.get("read") or {})
         frames.append(frame.assign(**{column: values[i] for column, values in added.items()}))
     frame = recoded(pd.concat(frames), config.get("recode") or {}, domain.names, name)
-    return code_frame(frame, domain, config.get("outside", "error"), name, config.get("drop") or ())
+    return code_frame(frame, domain, config.outside, name, config.drop)
 
 
 def recoded(frame: pd.DataFrame, recode: Mapping[str, Any], columns: Collection[str], where: str) -> pd.DataFrame:
@@ -94,10 +94,10 @@ def _key(value: Any) -> str | float:
     return "" if math.isnan(number) else number
 
 
-def zipped(config: Mapping[str, Any]) -> tuple[Source, ...]:
+def zipped(config: Dataset) -> tuple[Source, ...]:
     """The zip file that `config.sources` describes by `file`, `url` and `holds`, whose checksum is not known."""
     entry = config["sources"]
-    return (Source(entry["file"], entry["url"], "", holds=entry["holds"], fetched_by=str(config["name"])),)
+    return (Source(entry["file"], entry["url"], "", holds=entry["holds"], fetched_by=config.name),)
 
 
 def _read(path: Path, member: str, columns: Collection[str], options: Mapping[str, Any]) -> pd.DataFrame:

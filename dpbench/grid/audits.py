@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
+from dpbench.config.schema import Parameters
 from dpbench.errors import UserError
 from dpbench.files import write_file
 
@@ -35,7 +34,7 @@ class AuditRecord:
     confidence: float
     runs: int
     found: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     command: str
     commit: str | None
     dirty: bool | None

@@ -16,13 +16,40 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple, TypedDict
+
+from dpbench.grid.checksummed import Json
+from dpbench.grid.log_file import Place
 
 _LENGTH = struct.Struct("!Q")
 _PHASE = struct.Struct("=d?16s")
 _AT_ONCE = 2**20
 PRINTED = 20_000  # bytes that are kept of what is printed at one request
-Message = dict[str, Any]
+Message = Json
+
+
+class Took(TypedDict):
+    """What a release or a fit took; None where that is secret or was not measured."""
+
+    seconds: float | None
+    peak_mb: float | None
+
+
+class Answer(TypedDict, total=False):
+    """What came of a request, JSON-ready, as far as it came: of a check, a release, a fit, and its scores."""
+
+    user_error: str
+    wrong: list[str]
+    provenance: Json
+    runtime: Took
+    spent: dict[str, float | str | None]
+    arrays_sha256: str
+    hidden: bool
+    nonprivate_inputs: list[str]
+    reported: dict[str, int]
+    place: Place
+    notes: Json
+    scores: list[Json]
 
 
 class Channel:
@@ -160,13 +187,13 @@ class Printed:
 class Work:
     """A request that is being worked on; the page tells each phase as it begins.
 
-    `facts`: the answer, JSON-ready, also if an error ends the work. `current`: the phase. `seconds`: of each phase.
+    `facts`: the answer, also if an error ends the work. `current`: the phase. `seconds`: of each phase.
     """
 
     def __init__(self, page: Page) -> None:
         self._page = page
         self.current = "setup"
-        self.facts: dict[str, Any] = {}
+        self.facts: Answer = {}
         self.seconds: dict[str, float] = {}
 
     @contextmanager

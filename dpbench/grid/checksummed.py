@@ -8,6 +8,7 @@ import logging
 from pathlib import Path
 from typing import Any
 
+Json = dict[str, Any]  # an object of JSON, as it stands in a file or a message
 SEAL = b', "checksum": "'  # what stands between the content of a line and its checksum
 END = b'"}\n'
 SEALED = len(SEAL) + 64 + len(END)  # bytes of the last entry
@@ -17,7 +18,7 @@ log = logging.getLogger(__name__)
 _NAMED: dict[Path, set[str]] = {}  # what a warning has named, by folder
 
 
-def sealed(record: dict[str, Any]) -> str:
+def sealed(record: Json) -> str:
     """The record as a line of JSON (keys sorted, no NaN), its last entry the sha256 of all that stands before it."""
     body = json.dumps(record, sort_keys=True, allow_nan=False).removesuffix("}").encode()
     return (body + SEAL + hashlib.sha256(body).hexdigest().encode() + END).decode()
@@ -29,16 +30,16 @@ def content(line: bytes) -> bytes | None:
     return body if line[-SEALED:] == SEAL + hashlib.sha256(body).hexdigest().encode() + END else None
 
 
-def record_of(body: bytes) -> dict[str, Any] | None:
+def record_of(body: bytes) -> Json | None:
     """The record that `content` is of; None if it is nothing that `sealed` writes."""
     try:
-        record: dict[str, Any] = json.loads(body.decode() + "}")
+        record: Json = json.loads(body.decode() + "}")
     except (ValueError, RecursionError):
         return None
     return record
 
 
-def unsealed(line: bytes) -> dict[str, Any] | None:
+def unsealed(line: bytes) -> Json | None:
     """The record of a sealed line; None if it was changed since it was written, or nothing that `sealed` writes."""
     body = content(line)
     return None if body is None else record_of(body)

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from typing import Any
 
+from dpbench.grid.checksummed import Json
 from dpbench.grid.store import Store
 
 RENEW_SECONDS = 15.0
@@ -153,7 +153,7 @@ def _state(pid: int) -> str:
         return ""
 
 
-def _process(pid: int) -> dict[str, Any]:
+def _process(pid: int) -> Json:
     """A process, distinguished from all others: the machine with its namespace of ids, the id and when it was started.
 
     `started` is None if there is no such process, or it has ended.

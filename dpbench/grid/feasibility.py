@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from dpbench.config import Experiment, Part, declared_rows
+from dpbench.config.schema import Parameters
 from dpbench.data.domain import Domain
 from dpbench.data.table import count_test_rows
 from dpbench.errors import UserError, shown
@@ -34,7 +35,7 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
     Raises `UserError` for a workload or degree that the domain does not have, a domain of which no histogram can be
     kept, a count below 1, or more teachers, or rows in a batch, than rows.
     """
-    where = f"dataset={experiment.dataset.get('name')}"
+    where = f"dataset={experiment.dataset.name}"
     for part in (*experiment.mechanisms, *experiment.metrics):
         if _ours(part) and "workload" in part.parameters:
             try:
@@ -68,7 +69,7 @@ def _check_workload(domain: Domain, workload: str) -> None:
     cliques_of(domain, json.loads(workload))
 
 
-def _numbers(parameters: Mapping[str, Any], names: Collection[str]) -> Iterator[tuple[str, Any]]:
+def _numbers(parameters: Parameters, names: Collection[str]) -> Iterator[tuple[str, Any]]:
     """The numbers of these names, those in lists too, and in the `grid` and `shared` ones of a search."""
     for name, value in parameters.items():
         if name in ("grid", "shared") and isinstance(value, Mapping):
@@ -91,4 +92,4 @@ def _rows(mechanism: Part, experiment: Experiment) -> tuple[int | None, str]:
     if train < 1:
         return None, ""  # the split is refused, with the numbers that it needs
     seen = train + (tests if sample.protocol == "authors" else 0)
-    return seen, f"rows that it is given of dataset={experiment.dataset.get('name')}"
+    return seen, f"rows that it is given of dataset={experiment.dataset.name}"

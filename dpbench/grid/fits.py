@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import hmac
 import pickle
-from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
 
 import numpy as np
 
 from dpbench.errors import ContractError
 from dpbench.grid.arrays import Arrays, packed, unpacked
+from dpbench.grid.checksummed import Json
 from dpbench.grid.log_file import Place
 from dpbench.grid.records import FitKey
 from dpbench.grid.seeds import secret_salt
@@ -23,7 +22,7 @@ from dpbench.grid.store import Store
 from dpbench.models.fit import Fit
 
 
-def write_fit(store: Store, key: FitKey, fit: Fit, record: Mapping[str, Any], turn: int = 0) -> Place:
+def write_fit(store: Store, key: FitKey, fit: Fit, record: Json, turn: int = 0) -> Place:
     """Store a fit with its record: `arrays_sha256` of the release, and `runtime`, its seconds and peak_mb.
 
     Raises `StoreError` if it cannot be written, `ContractError` for a predictor that cannot be pickled.
@@ -38,7 +37,7 @@ def write_fit(store: Store, key: FitKey, fit: Fit, record: Mapping[str, Any], tu
         return store.fits.append(header, None, body, turn)
 
 
-def read_header(store: Store, key: FitKey, arrays_sha256: str) -> tuple[dict[str, Any], Place] | None:
+def read_header(store: Store, key: FitKey, arrays_sha256: str) -> tuple[Json, Place] | None:
     """The record and the notes of a stored fit, and its place; None where `read_fit` gives None."""
     entry = store.fits.entries.get(key.id)
     found = None if entry is None else _read(store, key, arrays_sha256, entry.place)
@@ -58,7 +57,7 @@ def read_fit(store: Store, key: FitKey, arrays_sha256: str, place: Place) -> Fit
     return Fit(**arrays, moments=moments, notes=header["notes"])  # type: ignore[arg-type]
 
 
-def _read(store: Store, key: FitKey, arrays_sha256: str, place: Place) -> tuple[dict[str, Any], bytes] | None:
+def _read(store: Store, key: FitKey, arrays_sha256: str, place: Place) -> tuple[Json, bytes] | None:
     found = store.fits.read(place)
     if found is None or (found[0].get("id"), found[0].get("arrays_sha256")) != (key.id, arrays_sha256):
         return None

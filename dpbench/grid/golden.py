@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench.config import Part, choices
 from dpbench.config.registry import PARTS
+from dpbench.config.schema import Parameters
 from dpbench.files import write_file
 from dpbench.grid.code import code_of
 from dpbench.grid.seeds import digest
@@ -55,7 +56,7 @@ class Golden:
     """
 
     target: str
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     arithmetic: str
     versions: tuple[Outputs, ...]
 

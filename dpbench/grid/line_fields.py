@@ -11,9 +11,10 @@ import json
 import math
 import re
 import sys
-from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+from dpbench.grid.checksummed import Json
 
 
 class Scored(NamedTuple):
@@ -21,7 +22,7 @@ class Scored(NamedTuple):
 
     status: str
     spent_epsilon: float
-    score: Mapping[str, Any] | None
+    score: Json | None
 
 
 # The id, status and turn of a record, where the line starts that it shares with others, and what it scored, if asked.
@@ -89,8 +90,8 @@ def fields_with_score(body: bytes, metric: str) -> LineFields | None:
 
 
 @lru_cache
-def _about(text: bytes) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(b"{" + text + b"}")
+def _about(text: bytes) -> Json:
+    found: Json = json.loads(b"{" + text + b"}")
     return found
 
 

@@ -6,11 +6,10 @@ import hashlib
 import os
 import uuid
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
-from dpbench.grid.checksummed import sealed
+from dpbench.grid.checksummed import Json, sealed
 from dpbench.grid.seeds import canonical
 
 SUFFIX, BYTES = ".jsonl", ".bin"
@@ -31,9 +30,9 @@ class Writer:
         self._files: dict[str, tuple[int, int]] = {}  # descriptor and end of each
         self._shared: dict[str, list[int]] = {}
 
-    def write(self, record: Mapping[str, Any], shared: Mapping[str, Any] | None, body: bytes, turn: int) -> Place:
+    def write(self, record: Json, shared: Json | None, body: bytes, turn: int) -> Place:
         """Append a record, as `Log.append` has it."""
-        line: dict[str, Any] = dict(record)
+        line: Json = dict(record)
         if turn:
             line["turn"] = turn
         if body:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.files import write_file
+from dpbench.grid.checksummed import Json
 
 MOST = 2_000  # answers that are kept
 
@@ -17,7 +18,7 @@ class Memo:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._known, self._added = self._stored(), dict[str, Any]()
+        self._known, self._added = self._stored(), Json()
 
     def get(self, key: str) -> Any:
         """The answer, None where there is none."""
@@ -33,7 +34,7 @@ class Memo:
             self._known, self._added = {**self._stored(), **self._added}, {}
             write_file(self._path, json.dumps(dict(list(self._known.items())[-MOST:])))
 
-    def _stored(self) -> dict[str, Any]:
+    def _stored(self) -> Json:
         with suppress(OSError, ValueError, RecursionError):
             found = json.loads(self._path.read_text())
             return found if isinstance(found, dict) else {}

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from dpbench.config import Limits
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain
+from dpbench.grid.checksummed import Json
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
 from dpbench.grid.process import Child
 from dpbench.grid.seeds import canonical, signature
@@ -87,9 +86,9 @@ def _noted(item: ReleaseItem, note: str) -> ReleaseItem:
     return replace(item, nonprivate_inputs=tuple(dict.fromkeys([*item.nonprivate_inputs, note])))
 
 
-def _request(item: ReleaseItem, setting: Setting, code: str) -> dict[str, Any]:
+def _request(item: ReleaseItem, setting: Setting, code: str) -> Json:
     key = item.key
-    design = Design(declared_domain(setting.dataset), **item.trials[0].fit.design)
+    design = Design(setting.dataset.domain, **item.trials[0].fit.design)
     return {
         "mechanism": key.mechanism.to_dict(),
         "code": code,
@@ -100,7 +99,7 @@ def _request(item: ReleaseItem, setting: Setting, code: str) -> dict[str, Any]:
     }
 
 
-def _finding(identity: str, request: dict[str, Any], setting: Setting, store: Store) -> Finding:
+def _finding(identity: str, request: Json, setting: Setting, store: Store) -> Finding:
     """What is kept of this check, or else what comes of it now."""
     folder = store.root / "checks"
     log = Log(folder)

@@ -6,7 +6,7 @@ import gc
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import heappop, heappush
 from itertools import accumulate, groupby, product
@@ -16,14 +16,14 @@ from typing import Any
 
 from dpbench.config import Experiment, Limits, Part, checked_name
 from dpbench.data.coins import COINS, testing_part
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain, is_public
-from dpbench.data.source import sources_of
 from dpbench.errors import UserError
+from dpbench.grid.checksummed import Json
 from dpbench.grid.code import code_of
 from dpbench.grid.feasibility import check_shapes
 from dpbench.grid.identity import dataset_key
-from dpbench.grid.records import FitKey, PartKey, ReleaseKey, TrialKey, with_repetition, without_repetition
+from dpbench.grid.records import FitKey, PartKey, ReleaseKey, SplitKey, TrialKey, with_repetition, without_repetition
 from dpbench.grid.versions import Versions, versions_of
 from dpbench.privacy.budget import Budget
 
@@ -53,7 +53,7 @@ class ReleaseItem:
         trials = [(trial.fit.model, trial.fit.design, trial.fit.draw, trial.metrics) for trial in self.trials]
         return (release, trials, self.setting, self.offers, self.nonprivate_inputs, self.hide_runtime)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready, without the repetition."""
         plain = {name: getattr(self, name) for name in ("setting", "offers", "nonprivate_inputs", "hide_runtime")}
         key, _ = without_repetition(self.key.to_dict())
@@ -121,9 +121,9 @@ def _first(item: ReleaseItem) -> ReleaseItem:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a worker needs besides a release's key: the dataset's config and the limits."""
+    """What a worker needs besides a release's key."""
 
-    dataset: Mapping[str, Any]
+    dataset: Dataset
     limits: Limits
 
 
@@ -201,8 +201,8 @@ class Plan:
 
     def lines(self) -> Iterator[str]:
         """The plan as JSON lines: a header, then one for each group."""
-        header: dict[str, Any] = {"format": FORMAT, "name": self.name, "releases": sum(map(len, self.groups))}
-        header["settings"] = [asdict(setting) for setting in self.settings]
+        header: Json = {"format": FORMAT, "name": self.name, "releases": sum(map(len, self.groups))}
+        header["settings"] = [{"dataset": one.dataset.config, "limits": vars(one.limits)} for one in self.settings]
         header["codes"] = dict(self.codes)
         yield json.dumps(header) + "\n"  # the order in which a dataset declares its attributes is part of its identity
         for group in self.groups:
@@ -222,7 +222,9 @@ def read_plan(path: Path) -> Plan:
                 )
             plan = Plan(
                 name=checked_name(header["name"]),
-                settings=tuple(Setting(one["dataset"], Limits(**one["limits"])) for one in header["settings"]),
+                settings=tuple(
+                    Setting(Dataset.of(one["dataset"]), Limits(**one["limits"])) for one in header["settings"]
+                ),
                 groups=tuple(_group(json.loads(line)) for line in file),
                 codes={str(target): str(code) for target, code in header["codes"].items()},
             )
@@ -239,7 +241,7 @@ def read_plan(path: Path) -> Plan:
     return plan
 
 
-def _group(data: dict[str, Any]) -> Repeated:
+def _group(data: Json) -> Repeated:
     """The releases of one line."""
     repetitions = tuple(data.pop("repetitions"))
     if not repetitions or not all(isinstance(repetition, int) for repetition in repetitions):
@@ -307,18 +309,20 @@ def one_repetition(experiment: Experiment) -> Plan:
 
 def _groups(experiment: Experiment, setting: int, versions: Versions) -> Iterator[Repeated]:
     """The releases of one grid."""
-    domain = declared_domain(experiment.dataset)
+    domain = experiment.dataset.domain
     _check_labels(experiment, Design(domain, **experiment.design))
     check_shapes(experiment, domain)
     dataset = dataset_key(experiment.dataset)
     sample = experiment.sample
-    private: dict[str, Any] = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}
-    if not is_public(experiment.dataset):
+    private: SplitKey = {"train_rows": sample.train_rows, "test_rows": sample.test_rows}
+    if not experiment.dataset.public:
         private = {"test_rows": testing_part(sample.test_rows), "coins": COINS[experiment.relation]}
-    private |= {"protocol": sample.protocol} if sample.protocol != "split" else {}
-    private |= {"fixed": True} if sample.split == "fixed" else {}
-    public: dict[str, Any] = {"public_rows": sample.public_rows} if sample.public_rows else {}
-    if (other := experiment.dataset.get("public_data")) is not None:
+    if sample.protocol != "split":
+        private["protocol"] = sample.protocol
+    if sample.split == "fixed":
+        private["fixed"] = True
+    public: SplitKey = {"public_rows": sample.public_rows} if sample.public_rows else {}
+    if (other := experiment.dataset.public_data) is not None:
         public = {"public_data": dataset_key(other)}
 
     def key_of(part: Part) -> PartKey:
@@ -355,14 +359,14 @@ def _metrics(experiment: Experiment, mechanism: Part) -> list[Part]:
 
 def _nonprivate_inputs(experiment: Experiment, mechanism: Part) -> Iterator[str]:
     """What the settings themselves took from the private rows without paying for it."""
-    if experiment.dataset.get("bounds") == "data":
+    if experiment.dataset.bounds == "data":
         yield "the bounds of the attributes: the least and greatest value of all rows"
-    if (taken := experiment.dataset.get("unpaid")) is not None:
+    if (taken := experiment.dataset.unpaid) is not None:
         yield str(taken)
     if experiment.delta_power is not None:
         yield f"delta: a power of the number of training rows, {experiment.delta_power}"
     if mechanism.unpaid:
-        files = [source.file for source in sources_of(experiment.dataset)]
+        files = [source.file for source in experiment.dataset.sources]
         yield from dict.fromkeys(mechanism.unpaid[file] for file in files if file in mechanism.unpaid)
 
 

@@ -12,11 +12,10 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 from dpbench.config import Limits
 from dpbench.grid import guard, limits
-from dpbench.grid.channel import Channel, Message, Page, Phase, Printed, memory
+from dpbench.grid.channel import Answer, Channel, Message, Page, Phase, Printed, memory
 from dpbench.grid.limits import POLL_SECONDS, Memory, kernel_kills
 from dpbench.grid.records import Failure
 from dpbench.grid.store import StoreError
@@ -36,7 +35,7 @@ class Reply:
     """How a request ended.
 
     `status`: one of a trial's. `phase` and `error`: where and why, unless it is done. `seconds`: of each phase.
-    `answer`: plain data. `printed`: at this request, by the process and those below it.
+    `answer`: what came of it. `printed`: at this request, by the process and those below it.
     """
 
     status: str
@@ -44,7 +43,7 @@ class Reply:
     error: Failure | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     peak_mb: float | None = None
-    answer: dict[str, Any] = field(default_factory=dict)
+    answer: Answer = field(default_factory=Answer)
     printed: str = ""
 
 

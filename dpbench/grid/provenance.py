@@ -6,9 +6,9 @@ import platform
 import subprocess
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
 
 from dpbench import __version__
+from dpbench.grid.checksummed import Json
 from dpbench.resources import PACKAGE
 
 LIBRARIES = (
@@ -29,7 +29,7 @@ SOURCES = ("dpbench", "conf", "data", "pyproject.toml", "requirements.lock")
 
 
 @lru_cache(maxsize=1)
-def provenance() -> dict[str, Any]:
+def provenance() -> Json:
     """Commit and whether the sources differ from it, versions, Python, processor model."""
     versions = {"dpbench": __version__, "python": platform.python_version()}
     for library in LIBRARIES:

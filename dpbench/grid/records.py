@@ -5,17 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
+from dpbench.grid.checksummed import Json
 from dpbench.grid.seeds import canonical, digest, digests
 from dpbench.metrics.evaluation import Score
 from dpbench.privacy.accounting import Spent
 from dpbench.privacy.budget import Budget
 
-Json = Mapping[str, Any]
+if TYPE_CHECKING:
+    from dpbench.config.schema import Parameters
+    from dpbench.config.specs import DesignSettings
 
 
 def json_number(value: float) -> float | str:
@@ -30,6 +33,30 @@ def json_number(value: float) -> float | str:
 # --- keys ----------------------------------------------------------------------------------------------------------
 
 
+class DatasetKey(TypedDict, total=False):
+    """What identifies the rows of a data set (`identity.dataset_key`); `domain` is the digest of its declaration."""
+
+    name: str
+    _target_: str
+    sources: dict[str, str]
+    domain: str
+    outside: str
+    drop: list[str]
+    parameters: Json
+
+
+class SplitKey(TypedDict, total=False):
+    """The rows of each part of a split, what has the coins of private rows, and what is not as it is by default."""
+
+    train_rows: int
+    test_rows: float | Sequence[float]
+    coins: str
+    public_rows: int
+    public_data: DatasetKey
+    protocol: str
+    fixed: bool
+
+
 @dataclass(frozen=True)
 class PartKey:
     """A mechanism, model or metric: its function, the parameters of its config, and its version (`identity`).
@@ -39,10 +66,10 @@ class PartKey:
 
     name: str
     target: str
-    parameters: Json
+    parameters: Parameters
     version: str | None = None
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready; without `version` if it is None."""
         found = {"name": self.name, "target": self.target, "parameters": dict(self.parameters)}
         return found if self.version is None else {**found, "version": self.version}
@@ -61,23 +88,23 @@ class PartKey:
 class ReleaseKey:
     """One run of a mechanism: on which rows, under which budget, and which repetition it is.
 
-    `dataset`: see `identity.dataset_key`. `split`: the rows of each part. `design`: of a mechanism that takes one.
+    `design`: of a mechanism that takes one.
     """
 
-    dataset: Json
-    split: Json
+    dataset: DatasetKey
+    split: SplitKey
     seed: int
     repetition: int
     mechanism: PartKey
     budget: Budget
-    design: Json | None = None
+    design: DesignSettings | None = None
 
     @cached_property
     def id(self) -> str:
         """The identity of the release."""
         return digest(self.to_dict())
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready; an infinite epsilon is 'inf'."""
         found = {
             "dataset": dict(self.dataset),
@@ -115,7 +142,7 @@ class ReleaseKey:
         """The same, whatever version made it."""
         return replace(self, mechanism=self.mechanism.unversioned())
 
-    def noise_seed(self, code: str | None = None) -> dict[str, Any]:
+    def noise_seed(self, code: str | None = None) -> Json:
         """What the noise is derived from: on public rows the settings alone, whichever version runs them.
 
         On other rows also the digest of the mechanism's whole `code`: two releases of the same rows with the same
@@ -131,7 +158,7 @@ class FitKey:
 
     release: ReleaseKey
     model: PartKey
-    design: Json
+    design: DesignSettings
     draw: int = 0
 
     @cached_property
@@ -139,7 +166,7 @@ class FitKey:
         """The identity of the fit."""
         return digest({"release": self.release.id, **self.own()})
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready."""
         return {"release": self.release.to_dict(), **self.own()}
 
@@ -153,7 +180,7 @@ class FitKey:
         """What `own` described, on this release."""
         return cls(release, PartKey.from_dict(own["model"]), own["design"], own.get("draw", 0))
 
-    def own(self) -> dict[str, Any]:
+    def own(self) -> Json:
         """What is not in the release's key, JSON-ready."""
         found = {"model": self.model.to_dict(), "design": dict(self.design)}
         return {**found, "draw": self.draw} if self.draw else found
@@ -162,7 +189,7 @@ class FitKey:
         """The same, whatever version made it."""
         return replace(self, release=self.release.unversioned(), model=self.model.unversioned())
 
-    def sampler_seed(self) -> dict[str, Any]:
+    def sampler_seed(self) -> Json:
         """What the draws of the model are derived from: the same whatever the metrics are."""
         return {**self.own(), "release": digest(self.release.noise_seed()), "model": _seed_of(self.model)}
 
@@ -195,14 +222,14 @@ class TrialKey:
         vars(key)["id"] = identity
         return key
 
-    def own(self) -> dict[str, Any]:
+    def own(self) -> Json:
         """What is not in the release's key, JSON-ready."""
         metrics = {}
         for metric in self.metrics:
             metrics[metric.name] = {name: value for name, value in metric.to_dict().items() if name != "name"}
         return {**self.fit.own(), "metrics": metrics}
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready."""
         return {"release": self.release.to_dict(), **self.own()}
 
@@ -229,7 +256,7 @@ class TrialKey:
         return TrialKey(self.fit.unversioned(), tuple(metric.unversioned() for metric in self.metrics))
 
 
-def _seed_of(part: PartKey) -> dict[str, Any]:
+def _seed_of(part: PartKey) -> Json:
     """A part whatever its version; "version" is a constant of all seeds."""
     return {**part.unversioned().to_dict(), "version": 1}
 
@@ -283,11 +310,11 @@ class Trial:
     release_provenance: Json | None = None
     runtime: Runtime = field(default_factory=Runtime)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """JSON-ready."""
         return {**self.own(), "key": self.key.to_dict()}
 
-    def own(self) -> dict[str, Any]:
+    def own(self) -> Json:
         """What is not in its key, JSON-ready."""
         plain = ("id", "release_id", "experiment", "status", "phase", "public", "provenance", "release_provenance")
         return {
@@ -317,7 +344,7 @@ class Trial:
         )
 
 
-def without_repetition(key: Json) -> tuple[dict[str, Any], int]:
+def without_repetition(key: Json) -> tuple[Json, int]:
     """The key of a release, or one on a release, in JSON, without its repetition; and the repetition."""
     if "release" not in key:
         return {name: value for name, value in key.items() if name != "repetition"}, key["repetition"]
@@ -325,14 +352,14 @@ def without_repetition(key: Json) -> tuple[dict[str, Any], int]:
     return {**key, "release": release}, repetition
 
 
-def with_repetition(key: Json, repetition: int) -> dict[str, Any]:
+def with_repetition(key: Json, repetition: int) -> Json:
     """What `without_repetition` took apart."""
     if "release" not in key:
         return {**key, "repetition": repetition}
     return {**key, "release": with_repetition(key["release"], repetition)}
 
 
-def score_to_dict(score: Score) -> dict[str, Any]:
+def score_to_dict(score: Score) -> Json:
     """A score, JSON-ready; without what it leaves out."""
     record = {**vars(score), "value": json_number(score.value)}
     return {name: value for name, value in record.items() if value is not None}
@@ -350,5 +377,5 @@ def spent_to_dict(cost: Spent) -> dict[str, float | str | None]:
 
 def spent_from_dict(data: Json) -> Spent:
     """What `spent_to_dict` described."""
-    numbers: dict[str, Any] = {name: None if value is None else float(value) for name, value in data.items()}
+    numbers: Json = {name: None if value is None else float(value) for name, value in data.items()}
     return Spent(**numbers)

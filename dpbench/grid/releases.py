@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from dpbench.errors import MALFORMED
 from dpbench.grid.arrays import SMALL, Arrays, packed, unpacked
-from dpbench.grid.checksummed import warn
+from dpbench.grid.checksummed import Json, warn
 from dpbench.grid.log_file import Place
 from dpbench.grid.records import ReleaseKey, with_repetition, without_repetition
 from dpbench.grid.store import Store
@@ -26,12 +24,10 @@ class StoredRelease:
     """A release as it is stored, its arrays read-only; `record`: key, cost, provenance, run time, checksum."""
 
     release: Release
-    record: dict[str, Any]
+    record: Json
 
 
-def write_release(
-    store: Store, key: ReleaseKey, release: Release, record: Mapping[str, Any], turn: int = 0
-) -> tuple[Place, dict[str, Any]]:
+def write_release(store: Store, key: ReleaseKey, release: Release, record: Json, turn: int = 0) -> tuple[Place, Json]:
     """Store a release with its record (cost, provenance, run time); where it stands, and the record as `read_release`
     gives it.
     """
@@ -84,13 +80,13 @@ def read_release(store: Store, identity: str, place: Place) -> StoredRelease | N
     return None
 
 
-def _keep(store: Store, place: Place, record: dict[str, Any], arrays: Arrays) -> None:
+def _keep(store: Store, place: Place, record: Json, arrays: Arrays) -> None:
     if len(_KEPT) == KEPT:
         del _KEPT[next(iter(_KEPT))]
     _KEPT[store.root, place] = (json.dumps(record), arrays)
 
 
-def _read(store: Store, place: Place) -> tuple[dict[str, Any], Arrays] | None:
+def _read(store: Store, place: Place) -> tuple[Json, Arrays] | None:
     found = store.releases.read(place)
     if found is None:
         warn(store.root / "releases" / place[0], f"is damaged at byte {place[1]}")

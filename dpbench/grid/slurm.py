@@ -6,10 +6,10 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from dpbench.config.schema import Slurm
 from dpbench.errors import UserError
 from dpbench.grid.plan import Plan
 from dpbench.grid.seeds import digest
@@ -18,11 +18,8 @@ from dpbench.grid.store import Store
 from dpbench.grid.task import arguments, variables
 
 
-def write_array(shards: Sequence[Plan], store: Store, *, options: Mapping[str, Any], config_dir: Path | None) -> Path:
-    """Write the shards of a plan, and the sbatch script that runs a task on each; the script's path.
-
-    `options`: see `config.sizes.slurm_of`.
-    """
+def write_array(shards: Sequence[Plan], store: Store, *, options: Slurm, config_dir: Path | None) -> Path:
+    """Write the shards of a plan, and the sbatch script that runs a task on each; the script's path."""
     folder = jobs_file(store).parent / digest([shard.trial_ids for shard in shards])
     folder.mkdir(parents=True, exist_ok=True)
     for number, shard in enumerate(shards, 1):
@@ -31,23 +28,23 @@ def write_array(shards: Sequence[Plan], store: Store, *, options: Mapping[str, A
     return folder / "array.sh"
 
 
-def script(folder: Path, store: Store, tasks: int, options: Mapping[str, Any], config_dir: Path | None) -> str:
+def script(folder: Path, store: Store, tasks: int, options: Slurm, config_dir: Path | None) -> str:
     """The text of the array script. A task starts in the folder of now, with the variables and the Python of now."""
     folder = folder.resolve()
-    given = {name: value for name, value in options.items() if value is not None}
-    lines, throttle = given.pop("lines", []), given.pop("throttle", None)
     own = {
         "job-name": job_name(store),
-        "array": f"1-{tasks}" + (f"%{throttle}" if throttle else ""),
+        "array": f"1-{tasks}" + (f"%{options.throttle}" if options.throttle else ""),
         "output": f"{str(folder).replace('%', '%%')}/%A_%a.log",
     }
     command = [sys.executable, *arguments(store, config_dir)]
     return "\n".join(
         [
             "#!/bin/bash",
-            *(f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in {**own, **given}.items()),
+            *(f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in {**own, **options.options}.items()),
             "#SBATCH --requeue",
-            *sorted(lines, key=lambda line: not line.startswith("#SBATCH")),  # sbatch reads none after a command
+            *sorted(
+                options.lines, key=lambda line: not line.startswith("#SBATCH")
+            ),  # sbatch reads none after a command
             f"cd {shlex.quote(str(Path.cwd()))} || exit",
             *(f"export {name}={shlex.quote(value)}" for name, value in variables().items()),
             f'exec {shlex.join(command)} --plan {shlex.quote(str(folder))}/shard-"$SLURM_ARRAY_TASK_ID".jsonl'

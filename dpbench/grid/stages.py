@@ -8,17 +8,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpbench.contracts import check_columns
 from dpbench.data.coins import coin_splitter
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.load import is_public, load_dataset
+from dpbench.data.load import load_dataset
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.errors import UserError
-from dpbench.grid.channel import Message, Work
+from dpbench.grid.channel import Answer, Message, Work
+from dpbench.grid.checksummed import Json
 from dpbench.grid.code import verify_code
 from dpbench.grid.fits import read_fit, write_fit
 from dpbench.grid.identity import dataset_key, verify_data
@@ -26,7 +28,6 @@ from dpbench.grid.limits import peak_memory_mb
 from dpbench.grid.log_file import Place
 from dpbench.grid.records import (
     FitKey,
-    Json,
     PartKey,
     ReleaseKey,
     TrialKey,
@@ -43,6 +44,9 @@ from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Release, check_release
 from dpbench.targets import resolve
+
+if TYPE_CHECKING:
+    from dpbench.config.specs import DesignSettings
 
 REPORTED = ("unfinished",)  # counts among the diagnostics of a release that stand by its numbers, unless they are 0
 
@@ -79,7 +83,7 @@ def make_release(request: Message, work: Work) -> None:
         if key.design is not None:
             parameters["design"] = Design(train.domain, **key.design)
         shared: tuple[str, ...] = ()
-        open_data = is_public(json.loads(request["dataset"]))
+        open_data = _dataset(request["dataset"]).public
         if _takes(function, "public"):
             parameters["public"] = public = _public(request["dataset"], _axes(key))
             if public is not None and "public_data" in key.split:
@@ -111,12 +115,19 @@ def make_release(request: Message, work: Work) -> None:
         work.facts |= _facts(record, release, place)
 
 
-def _facts(record: Json, release: Release, place: Place) -> dict[str, Any]:
-    facts = {name: record[name] for name in ("provenance", "runtime", "spent", "arrays_sha256")}
-    facts["hidden"] = record["runtime"]["seconds"] is None
+def _facts(record: Json, release: Release, place: Place) -> Answer:
     counts = {name: release.diagnostics.get(name) for name in REPORTED}
     reported = {name: count for name, count in counts.items() if isinstance(count, int) and count > 0}
-    return {**facts, "nonprivate_inputs": list(release.nonprivate_inputs), "reported": reported, "place": place}
+    return {
+        "provenance": record["provenance"],
+        "runtime": record["runtime"],
+        "spent": record["spent"],
+        "arrays_sha256": record["arrays_sha256"],
+        "hidden": record["runtime"]["seconds"] is None,
+        "nonprivate_inputs": list(release.nonprivate_inputs),
+        "reported": reported,
+        "place": place,
+    }
 
 
 def _as_read(release: Release) -> Release:
@@ -179,7 +190,7 @@ def _drawn(store: Store, key: FitKey, place: list[Any]) -> StoredRelease:
     return replace(stored, release=stored.release.redrawn(key.draw, rng))
 
 
-def _fit(release: Release, model: Called, design: Json, seed: object) -> Fit:
+def _fit(release: Release, model: Called, design: DesignSettings, seed: object) -> Fit:
     """The model's fit of a release. One that draws has a generator of its own."""
     function, parameters = model[0], dict(model[1])
     if _takes(function, "rng"):
@@ -229,6 +240,11 @@ def _verified(kind: str, name: str, target: str, code: str | None) -> Callable[.
 # --- the real rows, kept from one request to the next -----------------------------------------------------------------
 
 
+def _dataset(config: str) -> Dataset:
+    """Made anew each time: it keeps what it has read, such as the file of a domain."""
+    return Dataset.of(json.loads(config))
+
+
 def _axes(key: ReleaseKey) -> str:
     """What the split of a release depends on: a fixed one is that of repetition 0."""
     repetition = 0 if key.split.get("fixed") else key.repetition
@@ -241,10 +257,9 @@ def _table(dataset: str, key: str) -> Table | Simulation:
 
     The columns stand in the alphabetical order of the attributes, as they did when the committed results were made.
     """
-    config = json.loads(dataset)
-    verify_data(config, json.loads(key))
-    table = load_dataset(json.loads(canonical(config)))
-    verify_data(config, json.loads(key))
+    verify_data(_dataset(dataset), json.loads(key))
+    table = load_dataset(_dataset(canonical(json.loads(dataset))))
+    verify_data(_dataset(dataset), json.loads(key))
     return table
 
 
@@ -281,11 +296,11 @@ def _splits(config: str) -> Callable[[str], Split]:
 
 def _public(config: str, axes: str) -> Table | None:
     """The public rows: those of another data set if the dataset names one, else those of the split."""
-    rows, other = _splits(config)(axes), json.loads(config).get("public_data")
+    rows, other = _splits(config)(axes), _dataset(config).public_data
     if other is None:
         return rows.public
     planned = json.loads(axes)[1].get("public_data")  # where the mechanism takes them
-    table = _table(json.dumps(other), canonical(planned or dataset_key(other)))
+    table = _table(json.dumps(other.config), canonical(planned or dataset_key(other)))
     if isinstance(table, Simulation):
         raise UserError("dataset.public_data draws its rows anew: it has none that are public")
     return public_part(rows.seen.domain, table)

@@ -15,10 +15,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
 
 from dpbench.errors import MALFORMED, UserError
-from dpbench.grid.checksummed import warn
+from dpbench.grid.checksummed import Json, warn
 from dpbench.grid.line_fields import Scored, fields_of, fields_with_score
 from dpbench.grid.records import Trial, TrialKey, with_repetition, without_repetition
 from dpbench.grid.trial_log import Log
@@ -179,7 +178,7 @@ class Store:
         ids = sorted(identity for identity in self.trials.scan() if identity.startswith(prefix) and identity not in but)
         return filter(None, map(self._trial, self.trials.records(ids)))
 
-    def _trial(self, record: dict[str, Any], key: TrialKey | None = None) -> Trial | None:
+    def _trial(self, record: Json, key: TrialKey | None = None) -> Trial | None:
         try:
             if key is None and "repetition" in record:
                 record["key"] = with_repetition(record["key"], record["repetition"])

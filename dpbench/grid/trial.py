@@ -6,12 +6,10 @@ import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-from dpbench.data.load import is_public
 from dpbench.errors import UserError, WorkersLostError
-from dpbench.grid.channel import Message
-from dpbench.grid.checksummed import warn
+from dpbench.grid.channel import Answer, Message, Took
+from dpbench.grid.checksummed import Json, warn
 from dpbench.grid.claims import Claims
 from dpbench.grid.fits import read_header
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
@@ -44,7 +42,7 @@ class Context:
 
     store: Store
     settings: tuple[Setting, ...]
-    provenance: Mapping[str, Any]
+    provenance: Json
     claims: Claims
     codes: Mapping[str, str]
     force: bool = False
@@ -91,7 +89,7 @@ def check_data(plan: Plan, context: Context) -> None:
                 raise UserError(reply.answer["user_error"])
             if reply.error is not None:
                 kind = WorkersLostError if reply.status == "crashed" else UserError
-                raise kind(f"dataset={setting.dataset['name']} cannot be loaded: {reply.error.message}")
+                raise kind(f"dataset={setting.dataset.name} cannot be loaded: {reply.error.message}")
 
 
 def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool = False) -> Outcome:
@@ -172,7 +170,7 @@ def _paid(key: ReleaseKey, reply: Reply, context: Context) -> Reply:
             raise OverspentError("the release was removed while it was in use")
         spent = spent_to_dict(cost_of_record(record, key))
     except OverspentError as error:
-        failure, known = Failure(type(error).__name__, str(error)), dict(reply.answer)
+        failure, known = Failure(type(error).__name__, str(error)), reply.answer.copy()
         known.pop("spent", None)  # what the other process says
         return replace(reply, status="failed", phase="budget", error=failure, answer=known)
     return replace(reply, answer={**reply.answer, "spent": spent})
@@ -210,7 +208,7 @@ def _fits(work: Sequence[Work], context: Context, pair: Pair) -> list[Reply | No
             place, turn = made.answer["place"], log.next_turn(key.fit.id)
             requests[i] = {"key": key.fit.to_dict(), "release": place, "turn": turn}
         else:
-            runtime, answer = found[0]["runtime"], {"notes": found[0]["notes"], "place": found[1]}
+            runtime, answer = found[0]["runtime"], Answer(notes=found[0]["notes"], place=found[1])
             fits[i] = Reply("done", seconds={"model": runtime["seconds"]}, peak_mb=runtime["peak_mb"], answer=answer)
     replies = pair.model.ask(_message("model", setting, context), [*requests.values()], setting.limits)
     for i, reply in zip(requests, replies, strict=True):
@@ -234,7 +232,7 @@ def _trial(
         notes=facts.get("reported", {}) | (fit.answer["notes"] if fit is not None and fit.status == "done" else {}),
         spent=spent_from_dict(facts["spent"]) if "spent" in facts else None,
         nonprivate_inputs=tuple(dict.fromkeys([*facts.get("nonprivate_inputs", ()), *item.nonprivate_inputs])),
-        public=is_public(context.settings[item.setting].dataset),
+        public=context.settings[item.setting].dataset.public,
         error=end.error,
         provenance={**context.provenance, "threads": threads()},
         release_provenance=facts.get("provenance"),
@@ -245,7 +243,7 @@ def _trial(
 def _message(do: str, setting: Setting, context: Context) -> Message:
     """What all requests of a batch have in common. The dataset's config is a text, which is a key of what is kept."""
     place = [str(context.store.root), context.store.name]
-    dataset = json.dumps(dict(setting.dataset))
+    dataset = json.dumps(setting.dataset.config)
     return {"do": do, "store": place, "dataset": dataset, "codes": dict(context.codes)}
 
 
@@ -255,7 +253,7 @@ def _runtime(item: ReleaseItem, made: Reply, fit: Reply | None, score: Reply | N
     The process that scores has made the release before: where that is secret, its memory is left out as well.
     """
     hidden = item.hide_runtime or made.answer.get("hidden", False)
-    release = {"seconds": made.seconds.get("release"), "peak_mb": made.peak_mb}
+    release: Took = {"seconds": made.seconds.get("release"), "peak_mb": made.peak_mb}
     if "release" not in made.seconds:  # it was stored
         release = made.answer.get("runtime", release)
     peaks = [reply.peak_mb for reply in (fit, None if hidden else score) if reply and reply.peak_mb is not None]

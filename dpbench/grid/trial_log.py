@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dpbench.errors import UserError
-from dpbench.grid.checksummed import content, record_of, unsealed, warn
+from dpbench.grid.checksummed import Json, content, record_of, unsealed, warn
 from dpbench.grid.line_fields import LineFields, Scored, fields_of
 from dpbench.grid.log_file import BYTES, SUFFIX, Place, Writer, open_file
 
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
     place: Place
     turn: int
     status: str | None
-    shared: Mapping[str, Any] | None
+    shared: Json | None
     scored: Scored | None = None
 
 
@@ -50,7 +50,7 @@ class Log:
     def __init__(self, folder: Path, fields_of: Callable[[bytes], LineFields | None] = fields_of) -> None:
         self._folder, self._lock, self._fields_of = folder, threading.RLock(), fields_of
         self._writer: Writer | None = None
-        self._shared: dict[tuple[str, int], dict[str, Any] | None] = {}
+        self._shared: dict[tuple[str, int], Json | None] = {}
         self.unsynced: set[str] = set()
         self._forget()
 
@@ -64,9 +64,7 @@ class Log:
 
     # --- writing ------------------------------------------------------------------------------------------------------
 
-    def append(
-        self, record: Mapping[str, Any], shared: Mapping[str, Any] | None = None, body: bytes = b"", turn: int = 0
-    ) -> Place:
+    def append(self, record: Json, shared: Json | None = None, body: bytes = b"", turn: int = 0) -> Place:
         """Write a record, with what it shares with others and its bytes; where it stands.
 
         Raises `OSError`; the file is then left as it was, and the next record goes to a new one.
@@ -155,7 +153,7 @@ class Log:
         self._forget()
         return len(lines) + len(files)
 
-    def read(self, place: Place) -> tuple[dict[str, Any], bytes] | None:
+    def read(self, place: Place) -> tuple[Json, bytes] | None:
         """The record that stands at a place, and its bytes; None if it is damaged or not there."""
         name, start, length = place
         line = self._piece(name, start, length)
@@ -166,7 +164,7 @@ class Log:
         body = self._bytes(name, whole.pop("body"))
         return None if body is None else (whole, body)
 
-    def records(self, identities: Iterable[str]) -> Iterator[dict[str, Any]]:
+    def records(self, identities: Iterable[str]) -> Iterator[Json]:
         """The records of these ids that are stored, without their bytes; of many ids faster than `read`."""
         maps: dict[str, mmap.mmap | bytes] = {}
         for identity in identities:
@@ -183,7 +181,7 @@ class Log:
             else:
                 yield whole
 
-    def shared(self, identities: Iterable[str]) -> Iterator[Mapping[str, Any]]:
+    def shared(self, identities: Iterable[str]) -> Iterator[Json]:
         """What the records of these ids that are stored share with others, once; one that shares nothing, itself."""
         entries = {identity: self.entries[identity].shared for identity in identities if identity in self.entries}
         yield from {id(shared): shared for shared in entries.values() if shared is not None}.values()
@@ -253,7 +251,7 @@ class Log:
         self._enter(record["id"], Entry(place, record.get("turn", 0), record.get("status"), shared))
         return True
 
-    def _understood(self, name: str, record: dict[str, Any]) -> bool:
+    def _understood(self, name: str, record: Json) -> bool:
         """Whether it has an id, a turn, and what it shares with others."""
         plain = isinstance(record.get("id"), str) and isinstance(record.get("turn", 0), int)
         return plain and ("of" not in record or self._shared_at(name, record["of"]) is not None)
@@ -267,14 +265,14 @@ class Log:
         if known is None or known.turn < entry.turn:
             self.entries[identity] = entry
 
-    def _whole(self, name: str, record: dict[str, Any]) -> dict[str, Any] | None:
+    def _whole(self, name: str, record: Json) -> Json | None:
         """The record with what it shares."""
         if "of" not in record:
             return record
         shared = self._shared_at(name, record.pop("of"))
         return None if shared is None else {**shared, **record}
 
-    def _shared_at(self, name: str, place: Any) -> dict[str, Any] | None:
+    def _shared_at(self, name: str, place: Any) -> Json | None:
         match place:
             case [int(start), int(length)]:
                 if (name, start) not in self._shared:
@@ -309,7 +307,7 @@ class Log:
             return b""
 
 
-def _mapping(value: Any) -> dict[str, Any] | None:
+def _mapping(value: Any) -> Json | None:
     return value if isinstance(value, dict) else None
 
 

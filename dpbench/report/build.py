@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from dpbench.config.reports import kind_of
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.errors import UserError
 from dpbench.grid.audits import read_audits
 from dpbench.grid.records import Trial
@@ -66,7 +66,7 @@ def build_report(
 def draw_one(
     chosen: Sequence[Results],
     labels: Mapping[str, str],
-    spec: Mapping[str, Any],
+    spec: Spec,
     folder: Path,
     notes: Sequence[str],
     save: Save = save_figure,
@@ -80,7 +80,7 @@ def draw_one(
 
 
 def made_figure(
-    chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[str, Any], notes: Sequence[str]
+    chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec, notes: Sequence[str]
 ) -> tuple[Figure, pd.DataFrame]:
     """The figure of `spec`, and what it draws, a row a mark."""
     labels = ordered(labels, spec.get("show"))
@@ -92,10 +92,10 @@ def made_figure(
 def draw_table(
     chosen: Sequence[Results],
     labels: Mapping[str, str],
-    spec: Mapping[str, Any],
+    spec: Spec,
     folder: Path,
     notes: Sequence[str],
-    published: Mapping[str, Any] | None = None,
+    published: PublishedTable | None = None,
     keep: Keep | None = None,
 ) -> list[Path]:
     """Write the table of `spec`, with the paper's numbers, into `folder`/tables; nothing if it is empty."""
@@ -115,7 +115,7 @@ def draw_table(
 def notes_below(
     chosen: Sequence[Results],
     labels: Mapping[str, str],
-    spec: Mapping[str, Any],
+    spec: Spec,
     notes: Sequence[str],
     absent: Sequence[str] = (),
 ) -> list[str]:

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from dpbench.config.reports import kind_of
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
 from dpbench.errors import ContractError
 
 
-def is_table(spec: Mapping[str, Any]) -> bool:
+def is_table(spec: Spec) -> bool:
     """Whether the spec asks for a table."""
     return kind_of(spec).group == "table"
 
 
 def draw_figure(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """The figure of `spec` and its data, by its `kind` ("metric_by_epsilon" if left out).
 
@@ -37,9 +37,7 @@ def draw_figure(
     return made
 
 
-def make_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
-) -> TextTable:
+def make_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
     """The table of `spec`, with the paper's numbers.
 
     Raises `UserError` for an unknown kind, `ContractError` for a kind that returns no `TextTable`.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import Spec
 from dpbench.grid.records import TrialKey
 from dpbench.report.footnotes import listed
 from dpbench.report.frames.frame import SERIES
@@ -30,7 +31,7 @@ class Gap(NamedTuple):
     places: tuple[str, ...]
 
 
-def not_run(chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[str, Any]) -> list[str]:
+def not_run(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) -> list[str]:
     """The sentence on methods and epsilons that the experiments plan for a data set and that have no trial there.
 
     A trial that failed was run. Left out are experiments without any trial and labels of `spec["show"]` without any,
@@ -62,7 +63,7 @@ def not_run(chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[
     return [f"Not run: {'; '.join(gaps)}"] if gaps else []
 
 
-def _cells(keys: Iterable[TrialKey], spec: Mapping[str, Any], metric: str = "") -> dict[Group, None]:
+def _cells(keys: Iterable[TrialKey], spec: Spec, metric: str = "") -> dict[Group, None]:
     """The values of `_COLUMNS` of the keys that a figure shows, once each; those with the metric, if any has it."""
     kept = [key for key in keys if is_placed(key, spec)]
     some = [key for key in kept if any(one.name == metric for one in key.metrics)] or kept
@@ -81,7 +82,7 @@ def _merged(cells: pd.DataFrame, by_budget: bool) -> pd.DataFrame:
     return cells.assign(delta=cells["delta"].where(np.isfinite(cells["epsilon"]), 0.0)).drop_duplicates(_CELL)
 
 
-def _with_places(cells: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+def _with_places(cells: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     """The cells with `place`: the data set, with its delta where it has several."""
     place = cells["dataset"].replace(declared_titles(spec))
     deltas = cells["delta"].where(cells["delta"] > 0)

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
 from dpbench.config import Paper
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.report.build import draw_one, draw_table, made_figure, notes_below
 from dpbench.report.claims.published import write_published
 from dpbench.report.claims.verdicts import write_verdicts
@@ -46,30 +46,27 @@ def build_paper(
     return [path for paths in (*others, verdicts) for path in paths]
 
 
-def figure_of(paper: Paper, spec: Mapping[str, Any], results: Sequence[Results]) -> tuple[Figure, pd.DataFrame]:
+def figure_of(paper: Paper, spec: Spec, results: Sequence[Results]) -> tuple[Figure, pd.DataFrame]:
     """A figure of the paper (not a table), and what it draws: no row if none of its experiments has trials for it."""
     labels, chosen, spec = _asked(paper, spec, {one.experiment.name: one for one in results})
-    titled = {"panels": titles_of(chosen, paper.report["panels"]), **spec}
+    titled: Spec = {"panels": titles_of(chosen, paper.report["panels"]), **spec}
     return made_figure(chosen, labels, titled, notes_on(chosen))
 
 
-def _asked(
-    paper: Paper, spec: Mapping[str, Any], by_name: Mapping[str, Results]
-) -> tuple[dict[str, str], list[Results], Mapping[str, Any]]:
+def _asked(paper: Paper, spec: Spec, by_name: Mapping[str, Results]) -> tuple[dict[str, str], list[Results], Spec]:
     """The labels of a figure, its experiments as it sees them, and its spec with what is published of it."""
     labels = ordered(paper.report["labels"], spec.get("show"))
     chosen = [_concerned(by_name[name], spec, labels) for name in spec.get("experiments") or []]
     return labels, chosen, {**spec, "published": _published(paper, spec)}
 
 
-def _published(paper: Paper, spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = (paper.published.get("tables") or {}).get(spec.get("published"), {})
-    return found
+def _published(paper: Paper, spec: Spec) -> PublishedTable:
+    return (paper.published.get("tables") or {}).get(str(spec.get("published")), {})
 
 
 def _draw_spec(
     paper: Paper,
-    spec: Mapping[str, Any],
+    spec: Spec,
     by_name: Mapping[str, Results],
     folder: Path,
     save: Save,
@@ -79,7 +76,7 @@ def _draw_spec(
     if is_table(spec):
         labels = ordered(paper.report["labels"], spec.get("show"))
         chosen = [by_name[name] for name in spec.get("experiments") or []]
-        titled = {"panels": paper.report["panels"], **spec}
+        titled: Spec = {"panels": paper.report["panels"], **spec}
         return draw_table(chosen, labels, titled, folder, notes_on(chosen), _published(paper, spec), keep)
     labels, chosen, spec = _asked(paper, spec, by_name)
     if chosen and not any(one.trials for one in chosen):
@@ -87,7 +84,7 @@ def _draw_spec(
     return _draw(paper, labels, spec, chosen, folder, save, keep)
 
 
-def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str]) -> Results:
+def _concerned(one: Results, spec: Spec, labels: Mapping[str, str]) -> Results:
     """The experiment as a figure sees it: not run, if none of its trials has the figure's metric and labels."""
     if "metric" not in spec or not one.trials:
         return one
@@ -99,7 +96,7 @@ def _concerned(one: Results, spec: Mapping[str, Any], labels: Mapping[str, str])
 def _draw(
     paper: Paper,
     labels: Mapping[str, str],
-    spec: Mapping[str, Any],
+    spec: Spec,
     chosen: Sequence[Results],
     folder: Path,
     save: Save,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import Report
 from dpbench.data.domain import Floats
 from dpbench.errors import UserError
 from dpbench.report.frames.series import mark_series, series_of
@@ -35,7 +35,7 @@ class Size:
         return np.log([self.rows * epsilon, self.columns, self.coefficients])
 
 
-def ranking_metric(report: Mapping[str, Any]) -> str:
+def ranking_metric(report: Report) -> str:
     """The metric by which an arena ranks its methods: that of its figure of mean ranks, else the first of its metrics.
 
     Raises `UserError` if the report names neither.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 
 from dpbench.config.reports import OTHER_METRICS
+from dpbench.config.specs import Spec
 from dpbench.grid.records import TrialKey
 from dpbench.report.frames.frame import SERIES
 from dpbench.report.frames.results import Results
@@ -17,7 +17,7 @@ from dpbench.report.frames.settings import calibration_of, is_placed
 NAMED = 4  # up to this many methods are named, more are counted
 
 
-def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec: Mapping[str, Any]) -> list[str]:
+def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) -> list[str]:
     """The sentence on methods for which several versions of the mechanism's code made the trials on a data set that a
     figure or table shows; none if there are none. An empty `spec` shows all trials.
     """
@@ -36,7 +36,7 @@ def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec:
     return [f"More than one version of the code made what is shown{'' if len(mixed) == len(every) else f' of {named}'}"]
 
 
-def _keys_shown(one: Results, spec: Mapping[str, Any]) -> Iterator[TrialKey]:
+def _keys_shown(one: Results, spec: Spec) -> Iterator[TrialKey]:
     """The keys of the trials that the figure places and that have its metric, one of each setting."""
     rows, metric = one.rows.scores, spec.get("metric")
     if metric is not None and metric not in OTHER_METRICS:

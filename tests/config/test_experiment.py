@@ -69,7 +69,7 @@ def test_a_sweep_over_data_sets_composes_what_a_line_for_each_does():
     for grid, name in zip(swept.grids, names, strict=True):
         own = compose([*line, f"dataset={name}"])
         assert grid.configuration == {**own.configuration, "sweep": grid.configuration["sweep"]}
-        assert list(grid.dataset) == list(own.dataset) and grid.dataset["bounds"] == "data"
+        assert list(grid.dataset.config) == list(own.dataset.config) and grid.dataset["bounds"] == "data"
 
 
 def test_a_sweep_over_data_sets_keeps_what_the_line_says_of_them():

@@ -5,7 +5,6 @@ import pytest
 from dpbench.config import compose, part_of
 from dpbench.config.parts import parts_of
 from dpbench.config.registry import choices
-from dpbench.data.source import sources_of
 from dpbench.errors import UserError
 
 TARGET = "dpbench.mechanisms.ssp.ssp"
@@ -45,7 +44,7 @@ def test_a_setting_that_was_chosen_on_some_rows_says_so_on_all_tables_of_these_r
 
     def tables_of(mechanism):
         files = part_of("mechanism", mechanism).unpaid.keys()
-        return {name for name in datasets if files & {s.file for s in sources_of(datasets[name])}}
+        return {name for name in datasets if files & {s.file for s in datasets[name].sources}}
 
     of_adult = {name for name in datasets if name.startswith("adult")}
     assert tables_of("dpsgd") == of_adult - {"adult_synth"}  # whose ledger is there

@@ -3,7 +3,8 @@
 import pytest
 
 from dpbench.config import paper_of
-from dpbench.config.reports import checked_report, kind_of, kinds
+from dpbench.config.reports import ANY, checked_report, kind_of, kinds
+from dpbench.config.specs import AnySpec, Spec
 from dpbench.errors import UserError
 
 FIGURE = {"name": "mse", "metric": "mse"}
@@ -13,6 +14,13 @@ TABLE = {**FIGURE, "kind": "comparison_table", "title": "MSE"}
 def test_a_figure_without_a_kind_is_of_the_default_one():
     assert kind_of({}).name == "metric_by_epsilon" and kind_of({"kind": "comparison_table"}).group == "table"
     assert callable(kinds()["histogram"].function)
+
+
+def test_the_types_of_specs_have_the_keys_that_the_configs_of_kinds_list():
+    """Else mypy would not know a key, or let one pass that no figure has."""
+    assert AnySpec.__annotations__.keys() == ANY.keys()
+    listed = {key for kind in kinds().values() for key in (*kind.required, *kind.optional)}
+    assert Spec.__annotations__.keys() == listed | ANY.keys()
 
 
 def test_an_empty_report_has_all_its_parts():

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import verify
-from dpbench.data.source import sources_of
 from dpbench.resources import conf_dir
 
 Node = Callable[..., dict[str, Any]]
@@ -40,7 +40,7 @@ def node() -> Node:
 def adult(node: Node) -> dict[str, Any]:
     """Adult's node, where its files are at hand; nothing is downloaded."""
     config = node("adult")
-    if any(state == "absent" for _, state, _ in verify(sources_of(config))):
+    if any(state == "absent" for _, state, _ in verify(Dataset.of(config).sources)):
         pytest.skip("Adult's files are in no folder of DPBENCH_DATA_MIRRORS")
     return config
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch, verify
-from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
+from dpbench.data.load import card, check, fingerprint, load_dataset
 from dpbench.data.public import public_part, shared_rows
-from dpbench.data.source import sources_of
 from dpbench.errors import UserError
 from dpbench.mechanisms.workload import cliques_of
 
@@ -36,7 +36,7 @@ TABLE_1 = {
 
 @pytest.mark.parametrize("name", TABLE_1)
 def test_attributes_are_those_of_table_1(node, name):
-    assert set(declared_domain(node(name)).names) == TABLE_1[name]
+    assert set(Dataset.of(node(name)).domain.names) == TABLE_1[name]
 
 
 # --- made-up persons -------------------------------------------------------------------------------------
@@ -83,19 +83,19 @@ def test_states_follow_in_the_order_given(node, state):
     poor, child, idle = {"PINCP": 50000, "SEX": 2}, {"AGEP": 16}, {"WKHP": ""}
     state(config, "WY", packed({}, child, poor))
     state(config, "DE", packed(idle, {"AGEP": 99, "WKHP": 99}, member="psam_p10.csv"))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert levels(table, "PINCP") == [">50K", "<=50K", ">50K"]
     assert levels(table, "SEX") == ["1", "2", "1"]
     assert table.numbers["AGEP"].tolist() == [30, 30, 99]
-    other = load_dataset({**config, "states": ["DE", "WY"]})
+    other = load_dataset(Dataset.of({**config, "states": ["DE", "WY"]}))
     assert other.numbers["AGEP"].tolist() == [99, 30, 30]
-    assert fingerprint(config) != fingerprint({**config, "states": ["DE", "WY"]})
+    assert fingerprint(Dataset.of(config)) != fingerprint(Dataset.of({**config, "states": ["DE", "WY"]}))
 
 
 def test_income_in_dollars_is_cut_at_200_000(node, state):
     config = node("acsincome_linear", "states=[WY]")
     state(config, "WY", packed({"PINCP": 101}, {"PINCP": 2500}, {"PINCP": 70000}, {"PINCP": 150000}, {"PINCP": 900000}))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert table.numbers["PINCP"].tolist() == [101, 2500, 70000, 150000, 200000]
     assert table.column("PINCP").tolist() == [0, 1, 17, 19, 19]
     assert table.domain["PINCP"].size == 20
@@ -105,7 +105,7 @@ def test_missing_values(node, state):
     config = node("acsmobility", "states=[WY]")
     student = {"AGEP": 20, "COW": "", "WKHP": "", "JWMNP": "", "ESR": 6, "GCL": "", "MIG": 3, "PINCP": -300}
     state(config, "WY", packed(student, {"AGEP": 18}, {"AGEP": 34}, {"AGEP": 35}))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert levels(table, "COW") == ["N/A", "1"]
     assert levels(table, "GCL") == ["N/A", "2"]
     assert levels(table, "MIG") == ["moved", "same house"]
@@ -118,7 +118,7 @@ def test_without_a_problem_everybody_is_there(node, state):
     attributes = {"AGEP": {"edges": [0, 50, 100]}, "COW": {"levels": ["N/A", 1]}}
     config = {**node("acs_queries", "states=[WY]"), "attributes": attributes, "target": None}
     state(config, "WY", packed({"AGEP": 3, "COW": ""}, {"AGEP": 99, "PINCP": 0, "PWGTP": 0}))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert table.numbers["AGEP"].tolist() == [3, 99]
     assert levels(table, "COW") == ["N/A", "1"]
 
@@ -128,28 +128,28 @@ def test_file_compressed_again(node, state):
     path = state(config, "WY", packed({}))
     path.with_suffix(".zip.gz").write_bytes(gzip.compress(path.read_bytes()))
     path.unlink()
-    assert len(load_dataset(config)) == 1
+    assert len(load_dataset(Dataset.of(config))) == 1
 
 
 def test_who_is_left_out_in_one_state_takes_nobody_along_in_another(node, state):
     config = node("acsmobility", "states=[WY,DE]")
     state(config, "WY", packed({"AGEP": 60}, {"AGEP": 19}))
     state(config, "DE", packed({"AGEP": 20}, {"AGEP": 60}, member="psam_p10.csv"))
-    assert load_dataset(config).numbers["AGEP"].tolist() == [19, 20]
+    assert load_dataset(Dataset.of(config)).numbers["AGEP"].tolist() == [19, 20]
 
 
 def test_a_missing_value_that_nobody_declared_is_an_error(node, state):
     config = node("acsincome", "states=[WY]")
     state(config, "WY", packed({"COW": ""}))
     with pytest.raises(UserError, match=r"acsincome: values outside.*\n.*'COW', row 1: 'N/A' is not one of its levels"):
-        load_dataset(config)
+        load_dataset(Dataset.of(config))
 
 
 def test_children_are_not_at_work(node, state):
     config = node("acsemployment", "states=[WY]")
     baby = {"AGEP": 0, "SCHL": "", "MIG": "", "MIL": "", "DREM": "", "ESR": "", "PINCP": "", "COW": "", "MAR": 5}
     state(config, "WY", packed(baby, {}, {"ESR": 2}))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert levels(table, "ESR") == ["not at work", "at work", "not at work"]
     assert [levels(table, name)[0] for name in ("SCHL", "MIG", "MIL", "DREM")] == ["N/A"] * 4
 
@@ -171,17 +171,17 @@ def test_wrong_settings(node, state, change, reason):
     config = node("acsincome", "states=[WY]")
     state(config, "WY", packed({}))
     with pytest.raises(UserError, match=reason):
-        load_dataset({**config, **change})
+        load_dataset(Dataset.of({**config, **change}))
 
 
 def test_wrong_tables(node, state):
     config = node("acsincome", "states=[WY]")
     state(config, "WY", packed({}, columns=tuple(name for name in ONE if name != "RELP")))
     with pytest.raises(UserError, match=r"psam_p56\.csv has no column RELP.*dataset\.year"):
-        load_dataset(config)
+        load_dataset(Dataset.of(config))
     state(config, "WY", packed({"SEX": "male"}))
     with pytest.raises(UserError, match=r"psam_p56\.csv has text in a numeric column: .*male"):
-        load_dataset(config)
+        load_dataset(Dataset.of(config))
 
 
 def test_californias_persons_are_counted(node, state):
@@ -189,9 +189,9 @@ def test_californias_persons_are_counted(node, state):
     state(config, "WY", packed({}))
     state(config, "CA", packed({}, {}, member="psam_p06.csv"), pinned=False)
     with pytest.raises(UserError, match=r"csv_pca\.zip has 2 persons, not 378,817 as published"):
-        load_dataset(config)
+        load_dataset(Dataset.of(config))
     config["sources"]["rows"]["2018/1-Year/CA"] = 2
-    assert len(load_dataset(config)) == 3
+    assert len(load_dataset(Dataset.of(config))) == 3
 
 
 @pytest.mark.parametrize("persons", [1, 3])
@@ -200,7 +200,7 @@ def test_more_or_fewer_persons_than_published_are_refused(node, state, persons):
     config["sources"]["rows"]["2018/1-Year/CA"] = 2
     state(config, "CA", packed(*[{}] * persons, member="psam_p06.csv"), pinned=False)
     with pytest.raises(UserError, match=f"has {persons} persons, not 2 as published"):
-        load_dataset(config)
+        load_dataset(Dataset.of(config))
 
 
 # --- files whose checksum nobody knows -------------------------------------------------------------------
@@ -242,16 +242,16 @@ def test_what_comes_identifies_the_rows(online, places):
     config, file = online
     good = packed({}, {"PINCP": 200}, member="psam_p49.csv")
     file.write_bytes(good)
-    assert "sha256 not known" in card(config)
-    first = fingerprint(config)
+    assert "sha256 not known" in card(Dataset.of(config))
+    first = fingerprint(Dataset.of(config))
     assert first["sources"] == {f"{FOLDER}/csv_put.zip": hashlib.sha256(good).hexdigest()}
     assert json.loads(json.dumps(first)) == first
     file.unlink()  # from here on, the copy in the cache
-    assert fingerprint({**config, "offline": True}) == first
-    assert levels(load_dataset(config), "PINCP") == [">50K", "<=50K"]
+    assert fingerprint(Dataset.of({**config, "offline": True})) == first
+    assert levels(load_dataset(Dataset.of(config)), "PINCP") == [">50K", "<=50K"]
     record = places / "cache" / FOLDER / "csv_put.zip.sha256"
     assert record.read_text().strip() == hashlib.sha256(good).hexdigest()
-    assert verify(sources_of(config))[0][1] == "ok"
+    assert verify(Dataset.of(config).sources)[0][1] == "ok"
 
 
 def test_another_file_is_another_identity(node, state):
@@ -259,20 +259,20 @@ def test_another_file_is_another_identity(node, state):
     found = []
     for income in (200, 300):
         state(config, "UT", packed({"PINCP": income}, member="psam_p49.csv"), pinned=False)
-        found.append(fingerprint(config))
+        found.append(fingerprint(Dataset.of(config)))
     assert found[0] != found[1]
 
 
 def test_a_copy_changed_since_it_was_downloaded_is_not_used(online, places):
     config, file = online
     file.write_bytes(packed({}, member="psam_p49.csv"))
-    fetch(*sources_of(config))
+    fetch(*Dataset.of(config).sources)
     cached = places / "cache" / FOLDER / "csv_put.zip"
     cached.write_bytes(packed({}, {}, member="psam_p49.csv"))
     with pytest.raises(UserError, match=r"csv_put\.zip: another sha256"):
-        fetch(*sources_of(config), offline=True)
-    assert fetch(*sources_of(config)).read_bytes() == file.read_bytes()
-    assert len(load_dataset(config)) == 1
+        fetch(*Dataset.of(config).sources, offline=True)
+    assert fetch(*Dataset.of(config).sources).read_bytes() == file.read_bytes()
+    assert len(load_dataset(Dataset.of(config))) == 1
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_wrong_answers_are_not_kept(online, places, content, reason):
     config, file = online
     file.write_bytes(content)
     with pytest.raises(UserError, match=f"the downloaded data are .*{reason}.*; not kept"):
-        fetch(*sources_of(config))
+        fetch(*Dataset.of(config).sources)
     assert [path for path in (places / "cache").rglob("*") if path.is_file()] == []
 
 
@@ -299,7 +299,7 @@ def test_offline_message_says_what_to_do(online, monkeypatch, places):
     other_year.parent.mkdir()
     other_year.write_bytes(packed({}, member="psam_p49.csv"))
     with pytest.raises(UserError) as caught:
-        fingerprint({**config, "offline": True})
+        fingerprint(Dataset.of({**config, "offline": True}))
     for part in (
         f"{FOLDER}/csv_put.zip is not here",
         "`dpbench data fetch acsincome dataset.states=[UT] dataset.year=2018 dataset.horizon=1-Year`",
@@ -307,14 +307,14 @@ def test_offline_message_says_what_to_do(online, monkeypatch, places):
         "Its checksum is not known, so a run can be planned only when the file is here",
     ):
         assert part in str(caught.value)
-    assert verify(sources_of(config)) == [(f"{FOLDER}/csv_put.zip", "absent", "")]
+    assert verify(Dataset.of(config).sources) == [(f"{FOLDER}/csv_put.zip", "absent", "")]
 
 
 def test_names_of_older_and_longer_files(node):
     config = node("acsincome", "states=[CA]")
-    (older,) = sources_of({**config, "year": 2016})
+    (older,) = Dataset.of({**config, "year": 2016}).sources
     assert (older.holds, older.sha256) == ("ss16pca.csv", "")
-    (longer,) = sources_of({**config, "horizon": "5-Year"})
+    (longer,) = Dataset.of({**config, "horizon": "5-Year"}).sources
     assert longer.url.endswith("/pums/2018/5-Year/csv_pca.zip")
     assert longer.holds == "psam_p06.csv"
 
@@ -339,7 +339,7 @@ def dictionary():
 @pytest.mark.parametrize("name", [*TABLE_1, "acs_queries"])
 def test_declared_values_are_those_of_the_data_dictionary(node, dictionary, name):
     config = node(name)
-    for attribute in declared_domain(config).attributes:
+    for attribute in Dataset.of(config).domain.attributes:
         known = [(float(first), float(last)) for first, last in dictionary[attribute.name] if "b" not in first]
         missing = len(known) < len(dictionary[attribute.name])
         if attribute.numeric:
@@ -368,16 +368,16 @@ def test_rows_and_labels_are_those_of_folktables(node, name, rows):
     import pandas as pd
 
     config = node(name, "states=[WY]")
-    (source,) = sources_of(config)
+    (source,) = Dataset.of(config).sources
     if verify([source])[0][1] != "ok":
         pytest.skip("the person file of Wyoming is in no folder of DPBENCH_DATA_MIRRORS")
     with zipfile.ZipFile(fetch(source)) as archive, archive.open(source.holds) as stream:
         whole = pd.read_csv(stream, dtype={"PINCP": "float64", "SERIALNO": str, "NAICSP": str, "SOCP": str})
     problem = getattr(folktables, config["problem"])
     features, label, _ = problem.df_to_numpy(whole)
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert len(table) == len(label) == (rows or len(label))
-    assert f"{len(label):,} rows" in check(config)
+    assert f"{len(label):,} rows" in check(Dataset.of(config))
     target = table.column(problem.target)
     if table.domain[problem.target].numeric:
         assert np.array_equal(table.numbers[problem.target] > 50_000, label)
@@ -400,11 +400,11 @@ def test_private_and_public_states_of_query_release(node):
     tables = {}
     for state in ("WY", "VT"):
         config = node("acs_queries_reduced", f"states=[{state}]")
-        if verify(sources_of(config))[0][1] != "ok":
+        if verify(Dataset.of(config).sources)[0][1] != "ok":
             pytest.skip("the person files of Wyoming and Vermont are in no folder of DPBENCH_DATA_MIRRORS")
-        tables[state] = load_dataset(config)
+        tables[state] = load_dataset(Dataset.of(config))
         assert len(cliques_of(tables[state].domain, 3)) == 455
     assert (len(tables["WY"]), len(tables["VT"])) == (5_740, 6_436)
     (reported,) = shared_rows(tables["WY"], public_part(tables["WY"].domain, tables["VT"]), counted=True)
     assert "in all 15 attributes" in reported
-    assert len(cliques_of(declared_domain(node("acs_queries")), {"degree": 3, "marginals": 4096})) == 4096
+    assert len(cliques_of(Dataset.of(node("acs_queries")).domain, {"degree": 3, "marginals": 4096})) == 4096

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from dpbench.data.adult import COLUMNS
-from dpbench.data.load import check, declared_domain, load_dataset
+from dpbench.data.dataset import Dataset
+from dpbench.data.load import check, load_dataset
 from dpbench.errors import UserError
 
 # Nobody's rows.
@@ -35,7 +36,7 @@ def made_up(node, places, monkeypatch):
 
 
 def test_format_of_the_files(made_up):
-    table = load_dataset(made_up)
+    table = load_dataset(Dataset.of(made_up))
     domain = table.domain
     assert domain.names == tuple(COLUMNS)
     assert table.numbers["age"].tolist() == [16, 100, 58]
@@ -52,38 +53,38 @@ def test_format_of_the_files(made_up):
 
 
 def test_drop(made_up):
-    table = load_dataset({**made_up, "drop": ["education", "age"]})
+    table = load_dataset(Dataset.of({**made_up, "drop": ["education", "age"]}))
     assert "education" not in table.domain.names
     assert set(table.numbers) == {"fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"}
-    assert table.domain == declared_domain({**made_up, "drop": ["education", "age"]})
+    assert table.domain == Dataset.of({**made_up, "drop": ["education", "age"]}).domain
 
 
 def test_other_declaration(made_up):
     made_up["attributes"]["age"] = {"bounds": [20, 90], "bins": 7}
     with pytest.raises(UserError, match=r"Adult: values outside.*\n.*'age', row 1: '16'"):
-        load_dataset(made_up)
-    assert load_dataset({**made_up, "outside": "clip"}).numbers["age"].tolist() == [20, 90, 58]
-    assert load_dataset({**made_up, "outside": "drop"}).numbers["age"].tolist() == [58]
+        load_dataset(Dataset.of(made_up))
+    assert load_dataset(Dataset.of({**made_up, "outside": "clip"})).numbers["age"].tolist() == [20, 90, 58]
+    assert load_dataset(Dataset.of({**made_up, "outside": "drop"})).numbers["age"].tolist() == [58]
 
 
 def test_absent_and_offline(node, places):
     with pytest.raises(UserError, match=r"(?s)adult/adult\.data is not here.*dpbench data fetch adult.*adult_synth"):
-        load_dataset({**node("adult"), "offline": True})
+        load_dataset(Dataset.of({**node("adult"), "offline": True}))
 
 
 def test_real_adult_has_all_rows_and_fits_its_domain(adult):
-    table = load_dataset(adult)
+    table = load_dataset(Dataset.of(adult))
     assert len(table) == 48_842
     assert table.column("income>50K").sum() == 11_687  # adult.names: 24.08 % + 23.62 %
     unknown = [int((table.column(name) == table.domain[name].levels.index("?")).sum()) for name in COLUMNS[1:7:5]]
     assert unknown == [2_799, 2_809]
-    assert "48,842 rows x 15 attributes" in check(adult)
+    assert "48,842 rows x 15 attributes" in check(Dataset.of(adult))
 
 
 def test_real_adult_compared_with_the_file_of_dd_ssp(adult, adult_hd):
     import pandas as pd
 
-    table, theirs = load_dataset(adult), pd.read_csv(adult_hd / "adult.csv.gz")
+    table, theirs = load_dataset(Dataset.of(adult)), pd.read_csv(adult_hd / "adult.csv.gz")
     assert table.domain.sizes == json.loads((adult_hd / "adult-domain.json").read_text())
     differ = {name: int((table.column(name) != theirs[name]).sum()) for name in COLUMNS}
     # What the card says: another order of levels in education, and bins of [lower, upper + 1).

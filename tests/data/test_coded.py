@@ -11,10 +11,10 @@ import pytest
 
 from dpbench.config import composed
 from dpbench.data.coded import PARTS, load_coded, load_part
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.fetch import verify
-from dpbench.data.load import card, check, declared_domain, load_dataset
-from dpbench.data.source import sources_of
+from dpbench.data.load import card, check, load_dataset
 from dpbench.data.table import count_test_rows
 from dpbench.errors import UserError
 from dpbench.inference.queries import QueryWorkload
@@ -48,11 +48,11 @@ def made_up(places, monkeypatch):
 
 
 def test_files_follow_one_another_with_their_columns_in_the_declared_order(made_up):
-    table = load_dataset(made_up(FIRST, SECOND))
+    table = load_dataset(Dataset.of(made_up(FIRST, SECOND)))
     assert table.domain.names == ("age", "sex", "job")
     assert table.codes.tolist() == [[0, 1, 2], [3, 0, 0], [2, 1, 1]]
     assert np.array(table.domain["age"].values)[table.column("age")].tolist() == [20, 23, 22]
-    assert load_dataset({**made_up(FIRST), "drop": ["sex"]}).codes.tolist() == [[0, 2], [3, 0]]
+    assert load_dataset(Dataset.of({**made_up(FIRST), "drop": ["sex"]})).codes.tolist() == [[0, 2], [3, 0]]
 
 
 @pytest.mark.parametrize(
@@ -69,27 +69,27 @@ def test_files_follow_one_another_with_their_columns_in_the_declared_order(made_
 )
 def test_files_that_do_not_fit(made_up, text, reason):
     with pytest.raises(UserError, match=f"toy/1.csv: .*{reason}"):
-        load_dataset(made_up(FIRST, text))
+        load_dataset(Dataset.of(made_up(FIRST, text)))
 
 
 def test_no_files(made_up):
     with pytest.raises(UserError, match=r"toy needs dataset\.sources"):
-        load_coded(made_up())
+        load_coded(Dataset.of(made_up()))
 
 
 def test_a_first_column_without_a_name_numbers_the_rows(made_up):
-    numbered = load_dataset(made_up(",sex,age,job\n7,1,0,2\n9,0,3,0\n"))
-    assert numbered.codes.tolist() == load_dataset(made_up(FIRST)).codes.tolist()
+    numbered = load_dataset(Dataset.of(made_up(",sex,age,job\n7,1,0,2\n9,0,3,0\n")))
+    assert numbered.codes.tolist() == load_dataset(Dataset.of(made_up(FIRST))).codes.tolist()
 
 
 def test_private_and_public_parts_share_no_row_and_leave_none_out(made_up):
     ages = "age,sex,job\n" + "".join(f"{i % 4},{i // 4 % 2},{i // 8}\n" for i in range(24))
     config = made_up(ages)
-    private, public, every = (load_part({**config, "part": part}) for part in PARTS)
+    private, public, every = (load_part(Dataset.of({**config, "part": part})) for part in PARTS)
     assert sorted([*private.codes.tolist(), *public.codes.tolist()]) == sorted(every.codes.tolist())
     assert len(private) > 3 * len(public) > 0
     with pytest.raises(UserError, match=r"unknown dataset\.part 'privat'; did you mean 'private'"):
-        load_part({**config, "part": "privat"})
+        load_part(Dataset.of({**config, "part": "privat"}))
 
 
 # --- Adult, coded by the authors of private query release ---------------------------------------------------
@@ -110,7 +110,7 @@ STAR = {"degree": 3, "max_cells": 48_842, "marginals": 64}
 def test_the_queries_of_a_paper(node, name, rows, workload, marginals, queries, above):
     """Numbers of queries, and of those whose answer is above 0.1 and above 0.2."""
     config = real(node(name))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     asked = QueryWorkload(table.domain.sizes, cliques_of(table.domain, workload))
     assert (len(table), len(asked.cliques), len(asked)) == (rows, marginals, queries)
     assert config["card"]["rows"] == rows and config["test_rows"] == 0
@@ -121,20 +121,23 @@ def test_the_queries_of_a_paper(node, name, rows, workload, marginals, queries, 
 def test_the_experiment_on_adult_star_asks_the_queries_of_the_paper(node):
     """The draw depends on the order of the attributes, which is the alphabet's in a run: so they are listed."""
     parts = composed(["experiment=queries_adult_star"])
-    drawn = [list(clique) for clique in cliques_of(declared_domain(node("adult_star")), STAR)]
+    drawn = [list(clique) for clique in cliques_of(Dataset.of(node("adult_star")).domain, STAR)]
     asked = [*(parts["mechanism"][name] for name in ("zero", "dualquery", "aim")), *parts["metric"].values()]
     assert all(part["workload"] == drawn for part in asked) and len(asked) == 6
 
 
 def test_sizes_of_the_authors_adult(node):
     for name, stem in (("adult_queries", "adult_gem/adult"), ("adult_star", "adult_orig/adult_orig")):
-        sizes = declared_domain({**real(node(name)), "drop": []}).sizes
+        sizes = Dataset.of({**real(node(name)), "drop": []}).domain.sizes
         assert sizes == json.loads(next_to(f"{stem}-domain.json").read_text())
 
 
 def test_levels_of_the_authors_adult_are_those_of_uci(node, adult):
     """Each level of UCI's files is as frequent, but for the 29 repeated rows; of all attributes, by their names."""
-    ours, uci = load_dataset(real({**node("adult_queries"), "part": "all"})), load_dataset(adult)
+    ours, uci = (
+        load_dataset(Dataset.of(real({**node("adult_queries"), "part": "all"}))),
+        load_dataset(Dataset.of(adult)),
+    )
     for attribute in ours.domain.attributes:
         name = attribute.name
         if name in uci.domain.names and not attribute.numeric and not name.startswith("capital"):
@@ -156,7 +159,7 @@ def test_levels_of_the_authors_adult_are_those_of_uci(node, adult):
 
 def real(config):
     """The node, where its files are at hand."""
-    if any(state != "ok" for _, state, _ in verify(sources_of(config))):
+    if any(state != "ok" for _, state, _ in verify(Dataset.of(config).sources)):
         pytest.skip("the authors' files are in no folder of DPBENCH_DATA_MIRRORS")
     return config
 
@@ -178,20 +181,23 @@ def next_to(file: str) -> Path:
 )
 def test_authors_rows_and_sizes(node, name, stem, rows):
     config = real(node(name))
-    assert f"{rows:,} rows" in check(config)
+    assert f"{rows:,} rows" in check(Dataset.of(config))
     assert config["card"]["rows"] == rows
-    assert declared_domain(config).sizes == json.loads(next_to(f"ddssp/{stem}-domain.json").read_text())
+    assert Dataset.of(config).domain.sizes == json.loads(next_to(f"ddssp/{stem}-domain.json").read_text())
 
 
 def test_hours_are_hours(node):
     for name in ("acsincome_linear_ca", "acsmobility_ca"):
-        table = load_dataset(real(node(name)))
+        table = load_dataset(Dataset.of(real(node(name))))
         assert table.domain["WKHP"].values[np.bincount(table.column("WKHP")).argmax()] == 40
 
 
 def test_labels_mean_what_they_say(node):
     """Most people stay where they lived; who is at work is no child under 16, and of 30 to 50 years more often."""
-    mobility, employment = load_dataset(real(node("acsmobility_ca"))), load_dataset(real(node("acsemployment_ca")))
+    mobility, employment = (
+        load_dataset(Dataset.of(real(node("acsmobility_ca")))),
+        load_dataset(Dataset.of(real(node("acsemployment_ca")))),
+    )
     assert mobility.domain["MIG"].levels[1] == "same house"
     assert mobility.column("MIG").mean() == pytest.approx(0.724, abs=0.001)
     age, at_work = employment.column("AGEP"), employment.column("ESR")
@@ -203,7 +209,10 @@ def test_labels_mean_what_they_say(node):
 def test_mobility_is_the_authors_unsplit_file(node):
     import pandas as pd
 
-    table, whole = load_dataset(real(node("acsmobility_ca"))), pd.read_csv(next_to("ddssp/ACSmobility.csv.gz"))
+    table, whole = (
+        load_dataset(Dataset.of(real(node("acsmobility_ca")))),
+        pd.read_csv(next_to("ddssp/ACSmobility.csv.gz")),
+    )
     theirs = whole[list(table.domain.names)].to_numpy()
     assert np.array_equal(table.codes[np.lexsort(table.codes.T)], theirs[np.lexsort(theirs.T)])
 
@@ -223,7 +232,7 @@ TABLE_1 = {
 @pytest.mark.parametrize("name", TABLE_1)
 def test_rows_and_attributes_are_those_of_table_1(node, name):
     config = real(node(name))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     rows = len(table) - count_test_rows(0.2, len(table)) if name == "churn" else len(table)  # of it, the training rows
     assert (rows, len(table.domain.names)) == TABLE_1[name]
     assert config["card"]["rows"] == len(table)
@@ -234,11 +243,11 @@ def test_rows_and_attributes_are_those_of_table_1(node, name):
 @pytest.mark.parametrize("name", TABLE_1)
 def test_declared_levels_are_those_that_occur_which_is_outside_the_budget(node, name):
     config = real(node(name))
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     for attribute in table.domain.attributes:
         assert np.bincount(table.column(attribute.name), minlength=attribute.size).all()
     assert "those that occur" in config["unpaid"]
-    assert "outside the privacy budget: the levels" in card(config)
+    assert "outside the privacy budget: the levels" in card(Dataset.of(config))
 
 
 @pytest.mark.parametrize(
@@ -255,17 +264,20 @@ def test_declared_levels_are_those_that_occur_which_is_outside_the_budget(node, 
 def test_targets_of_table_2_and_figure_5_are_labels(node, name, targets):
     assert node(name)["target"] == targets[0]
     for target in targets:
-        domain = declared_domain({**node(name), "target": target})
+        domain = Dataset.of({**node(name), "target": target}).domain
         assert Design(domain, target).binary
 
 
 def test_adults_relationship_has_six_levels_and_is_no_label(node):
     with pytest.raises(UserError, match=r"'relationship' is categorical and has 6; .*: age, .*sex, .*income>50K"):
-        Design(declared_domain({**node("adult_risk"), "target": "relationship"}), "relationship")
+        Design(Dataset.of({**node("adult_risk"), "target": "relationship"}).domain, "relationship")
 
 
 def test_adult_risk_is_uci_adult_in_other_bins(node, adult):
-    theirs, ours = load_dataset(real(node("adult_risk"))), load_dataset({**adult, "drop": ["education"]})
+    theirs, ours = (
+        load_dataset(Dataset.of(real(node("adult_risk")))),
+        load_dataset(Dataset.of({**adult, "drop": ["education"]})),
+    )
     numbers = dict(ours.numbers)
     for name, upper in {"fnlwgt": 1_500_000, "capital-gain": 100_000, "capital-loss": 5_000}.items():
         lower = 10_000 if name == "fnlwgt" else 0
@@ -290,7 +302,7 @@ def test_adult_risk_is_uci_adult_in_other_bins(node, adult):
 )
 def test_shares_behind_what_the_comments_say_of_codes(node, name, target, attribute, shares):
     """Customers leave month-to-month contracts, men return to prison, angina goes with a diseased heart, and so on."""
-    table = load_dataset(real(node(name)))
+    table = load_dataset(Dataset.of(real(node(name))))
     ones = [table.column(target)[table.column(attribute) == code].mean() for code in range(len(shares))]
     assert ones == pytest.approx(shares, abs=0.001)
 
@@ -300,21 +312,24 @@ def test_shares_behind_what_the_comments_say_of_codes(node, name, target, attrib
 
 def original(config):
     """The node, where the original file is at hand."""
-    if any(state != "ok" for _, state, _ in verify(sources_of(config))):
+    if any(state != "ok" for _, state, _ in verify(Dataset.of(config).sources)):
         pytest.skip(f"the original file of {config['name']} is in no folder of DPBENCH_DATA_MIRRORS")
     return config
 
 
 def test_compas_is_propublicas_file(node):
-    theirs, ours = load_dataset(real(node("compas"))), load_dataset(original(node("compas_propublica")))
+    theirs, ours = (
+        load_dataset(Dataset.of(real(node("compas")))),
+        load_dataset(Dataset.of(original(node("compas_propublica")))),
+    )
     assert ours.domain == theirs.domain
     assert np.array_equal(ours.codes, theirs.codes)
 
 
 def test_heart_is_ucis_file_but_for_one_row(node):
     """The order of UCI's rows in Kaggle's heart.csv, which pandas has shuffled: those without a disease first."""
-    theirs, config = load_dataset(real(node("heart"))), original(node("heart_uci"))
-    ours = load_dataset(config)
+    theirs, config = load_dataset(Dataset.of(real(node("heart")))), original(node("heart_uci"))
+    ours = load_dataset(Dataset.of(config))
     assert len(ours) == config["card"]["rows"] == 303
     same = [name for name in ours.domain.names if ours.domain[name] == theirs.domain[name]]
     assert [*{*ours.domain.names} - {*same}] == ["trtbps"]
@@ -330,8 +345,8 @@ def test_heart_is_ucis_file_but_for_one_row(node):
 
 
 def test_churn_is_ibms_file_but_for_eight_customers_who_left(node):
-    theirs, config = load_dataset(real(node("churn"))), original(node("churn_ibm"))
-    ours = load_dataset(config)
+    theirs, config = load_dataset(Dataset.of(real(node("churn")))), original(node("churn_ibm"))
+    ours = load_dataset(Dataset.of(config))
     assert len(ours) == config["card"]["rows"]
 
     def counts(table):
@@ -386,6 +401,8 @@ def test_original_files_are_read_in_the_authors_codes(node, places, monkeypatch,
     path = places / "mirror" / source["file"]
     path.parent.mkdir(parents=True)
     path.write_text(text)
-    table = load_dataset({**config, "sources": [{**source, "sha256": hashlib.sha256(text.encode()).hexdigest()}]})
-    assert table.domain.names == declared_domain(node(name.split("_")[0])).names
+    table = load_dataset(
+        Dataset.of({**config, "sources": [{**source, "sha256": hashlib.sha256(text.encode()).hexdigest()}]})
+    )
+    assert table.domain.names == Dataset.of(node(name.split("_")[0])).domain.names
     assert table.codes.tolist() == codes

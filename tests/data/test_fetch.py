@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import cache_dir, fetch, open_binary, verify
-from dpbench.data.source import Source, sources_of
+from dpbench.data.source import Source
 from dpbench.errors import UserError
 
 CONTENT = b"1, a\n2, b\n" * 20_000
@@ -280,9 +281,9 @@ def test_source_stays_in_the_cache(file):
 
 def test_sources_need_all_three():
     with pytest.raises(UserError, match="file, url and sha256"):
-        sources_of({"sources": [{"file": "toy/toy.data", "url": "http://127.0.0.1"}]})
+        _ = Dataset.of({"sources": [{"file": "toy/toy.data", "url": "http://127.0.0.1"}]}).sources
     with pytest.raises(UserError, match="64 lower-case hex digits"):
-        sources_of({"sources": [{"file": "toy/toy.data", "url": "http://127.0.0.1", "sha256": "md5"}]})
+        _ = Dataset.of({"sources": [{"file": "toy/toy.data", "url": "http://127.0.0.1", "sha256": "md5"}]}).sources
 
 
 def test_cache_folder(monkeypatch):

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.fetch import verify
-from dpbench.data.load import check, declared_domain, fingerprint, load_dataset
-from dpbench.data.source import sources_of
+from dpbench.data.load import check, fingerprint, load_dataset
 from dpbench.data.zipped import sort_rows
 from dpbench.errors import UserError
 
@@ -44,20 +44,20 @@ def made_up(node, places, monkeypatch):
 
 
 def test_rows_in_any_order_are_the_same_table(made_up):
-    first = load_dataset(made_up(ROWS))
+    first = load_dataset(Dataset.of(made_up(ROWS)))
     assert first.column("Priority").tolist() == [0, 2, 7]
-    again = load_dataset(made_up([ROWS[1], ROWS[0], ROWS[2]]))
+    again = load_dataset(Dataset.of(made_up([ROWS[1], ROWS[0], ROWS[2]])))
     assert np.array_equal(first.codes, again.codes)
 
 
 @pytest.mark.parametrize("rows", [ROWS[:2], [*ROWS, ROWS[0]], [ROWS[0], ROWS[1], ROWS[2].replace("2", "3")]])
 def test_other_rows_are_refused(made_up, rows):
     with pytest.raises(UserError, match=r"fire\.csv: another sha256"):
-        load_dataset(made_up(rows))
+        load_dataset(Dataset.of(made_up(rows)))
 
 
 def test_codes_have_names(made_up):
-    table = load_dataset(made_up(ROWS))
+    table = load_dataset(Dataset.of(made_up(ROWS)))
     last = {a.name: a.levels[a.size - 1] for a in table.domain.attributes if not a.numeric}
     assert table.codes[-1].tolist() == [a.size - 1 for a in table.domain.attributes]
     assert list(last.values())[:5] == ["true", "B09", "Multi-casualty Incident", "Watercraft in Distress", "(empty)"]
@@ -67,7 +67,7 @@ def test_codes_have_names(made_up):
 
 def test_names_with_spaces_can_be_dropped(node):
     config = node("fire", "drop=[Original Priority,'Final Priority']", "target=Priority")
-    domain = declared_domain(config)
+    domain = Dataset.of(config).domain
     assert len(domain.names) == 13
     assert "Original Priority" not in domain.names
     assert "Call Type=Traffic Collision" in Design(domain, "Priority").columns
@@ -75,7 +75,7 @@ def test_names_with_spaces_can_be_dropped(node):
 
 def test_message_says_how_to_get_it(node, places):
     with pytest.raises(UserError) as caught:
-        load_dataset({**node("fire"), "offline": True})
+        load_dataset(Dataset.of({**node("fire"), "offline": True}))
     for part in (
         "`dpbench data fetch fire`",
         "data/fire.zip",
@@ -87,7 +87,7 @@ def test_message_says_how_to_get_it(node, places):
 
 
 def test_identity_needs_no_file(node, places):
-    assert list(fingerprint(node("fire"))["sources"]) == ["fire/fire.csv"]
+    assert list(fingerprint(Dataset.of(node("fire")))["sources"]) == ["fire/fire.csv"]
 
 
 # --- the real file ---------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ def test_identity_needs_no_file(node, places):
 @pytest.fixture
 def fire(node):
     config = node("fire")
-    if any(state == "absent" for _, state, _ in verify(sources_of(config))):
+    if any(state == "absent" for _, state, _ in verify(Dataset.of(config).sources)):
         pytest.skip("fire.csv is in no folder of DPBENCH_DATA_MIRRORS")
     return config
 
@@ -110,26 +110,26 @@ def mirror():
 
 
 def test_real_fire_is_table_1_of_dd_ssp(fire, mirror):
-    table = load_dataset(fire)
+    table = load_dataset(Dataset.of(fire))
     assert table.codes.shape == (305_119, 15)
     theirs = json.loads((mirror / "fire" / "fire-domain.json").read_text())
     assert list(table.domain.sizes.items()) == list(theirs.items())
     assert [attribute.name for attribute in table.domain.attributes if attribute.numeric] == ["Priority"]
-    assert "305,119 rows x 15 attributes" in check(fire)
+    assert "305,119 rows x 15 attributes" in check(Dataset.of(fire))
 
 
 def test_real_fire_holds_the_test_rows_of_dd_ssp(fire, mirror):
     if not (mirror / "ddssp" / "fire_test.csv").is_file():
         pytest.skip("ddssp/fire_test.csv is in no folder of DPBENCH_DATA_MIRRORS")
     theirs = np.loadtxt(mirror / "ddssp" / "fire_test.csv", delimiter=",", skiprows=1, dtype=np.int64)
-    rows = {row.tobytes() for row in load_dataset(fire).codes}
+    rows = {row.tobytes() for row in load_dataset(Dataset.of(fire)).codes}
     assert len(rows) == 305_119 - 242_855  # the repeats that the card counts
     assert all(row.tobytes() in rows for row in theirs)
 
 
 def test_real_fire_fits_the_names_of_its_levels(fire):
     """What the names of two attributes say of each other holds in the rows."""
-    table = load_dataset(fire)
+    table = load_dataset(Dataset.of(fire))
 
     def rows(name, level):
         return table.column(name) == table.domain[name].levels.index(level)

@@ -11,9 +11,10 @@ import pytest
 
 from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import code_frame
+from dpbench.data.dataset import Dataset
 from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.load import card, check, declared_domain, fingerprint, is_public, load_dataset
+from dpbench.data.load import card, check, fingerprint, load_dataset
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.resources import conf_dir
@@ -35,7 +36,7 @@ def toy(config):
 
 def no_table(config):
     """A loader that returns what it was given."""
-    return dict(config)
+    return dict(config.config)
 
 
 TOY = {"_target_": f"{__name__}.toy", "name": "toy", "rows": 4, "attributes": {"a": {"levels": ["x", "y"]}, "b": 1}}
@@ -43,18 +44,18 @@ TOY = {"_target_": f"{__name__}.toy", "name": "toy", "rows": 4, "attributes": {"
 
 def test_adult_domain_is_declared_once_and_needs_no_data(node, places):
     real, synthetic = node("adult"), node("adult_synth")
-    assert declared_domain(real) == declared_domain(synthetic)
+    assert Dataset.of(real).domain == Dataset.of(synthetic).domain
     sizes = [32, 9, 32, 16, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2]
-    assert list(declared_domain(real).sizes.values()) == sizes
-    assert declared_domain(real)["education-num"].values == tuple(range(1, 17))
-    assert declared_domain(real)["capital-loss"].bounds == (0, 5000)
-    assert declared_domain(node("adult", "drop=[education]")).sizes == {
-        name: size for name, size in declared_domain(real).sizes.items() if name != "education"
+    assert list(Dataset.of(real).domain.sizes.values()) == sizes
+    assert Dataset.of(real).domain["education-num"].values == tuple(range(1, 17))
+    assert Dataset.of(real).domain["capital-loss"].bounds == (0, 5000)
+    assert Dataset.of(node("adult", "drop=[education]")).domain.sizes == {
+        name: size for name, size in Dataset.of(real).domain.sizes.items() if name != "education"
     }
 
 
 def test_node_takes_overrides(node):
-    assert declared_domain(node("adult", "attributes.age.bins=8"))["age"].size == 8
+    assert Dataset.of(node("adult", "attributes.age.bins=8")).domain["age"].size == 8
 
 
 @pytest.mark.parametrize("name", ["adult", "adult_synth"])
@@ -65,14 +66,14 @@ def test_node_in_the_whole_config(name):
     with initialize_config_dir(str(conf_dir()), version_base="1.3"):
         config = OmegaConf.to_container(compose("config", [f"dataset={name}"]).dataset, resolve=True)
     assert config["name"] == name
-    assert declared_domain(config).names[-1] == "income>50K"
+    assert Dataset.of(config).domain.names[-1] == "income>50K"
 
 
 def test_own_loader():
-    table = load_dataset({**TOY, "drop": ["b"]})
+    table = load_dataset(Dataset.of({**TOY, "drop": ["b"]}))
     assert table.domain.names == ("a",)
     assert table.codes.tolist() == [[0], [1], [0], [1]]
-    assert "4 rows x 2 attributes" in check(TOY)
+    assert "4 rows x 2 attributes" in check(Dataset.of(TOY))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_own_loader():
         ({"_target_": None}, "has no _target_"),
         ({"_target_": "dpbench.data.nowhere.load"}, "is not allowed"),
         ({"_target_": "dpbench.data.load.nothing"}, "has no function 'nothing'"),
-        ({"_target_": "dpbench.data.load.NOT_PARAMETERS"}, "not a function"),
+        ({"_target_": "dpbench.data.dataset.KEYS"}, "not a function"),
         ({"_target_": f"{__name__}.no_table"}, "no_table returned dict, not a Table"),
         ({"drop": ["c"]}, "unknown attribute 'c'"),
         ({"drop": "a"}, "must be a list"),
@@ -92,35 +93,38 @@ def test_own_loader():
 )
 def test_bad_node(change, reason):
     with pytest.raises(UserError, match=reason):
-        load_dataset({**TOY, **change})
+        load_dataset(Dataset.of({**TOY, **change}))
 
 
 def test_identity_holds_all_that_changes_the_rows_and_no_path(node):
-    first = fingerprint(TOY)
+    first = fingerprint(Dataset.of(TOY))
     assert json.loads(json.dumps(first)) == first
-    assert fingerprint({**TOY, "rows": 5}) != first
-    assert fingerprint({**TOY, "card": {"title": "t"}, "offline": True, "alternative": "other"}) == first
-    assert fingerprint({**TOY, "public": True, "test_rows": 0.2, "unpaid": "levels"}) == first
-    assert fingerprint({**TOY, "drop": ["b"]}) != first
+    assert fingerprint(Dataset.of({**TOY, "rows": 5})) != first
+    assert fingerprint(Dataset.of({**TOY, "card": {"title": "t"}, "offline": True, "alternative": "other"})) == first
+    assert fingerprint(Dataset.of({**TOY, "public": True, "test_rows": 0.2, "unpaid": "levels"})) == first
+    assert fingerprint(Dataset.of({**TOY, "drop": ["b"]})) != first
     adult = node("adult")
-    pinned = fingerprint(adult)
+    pinned = fingerprint(Dataset.of(adult))
     assert pinned["sources"] == {source["file"]: source["sha256"] for source in adult["sources"]}
     for source in adult["sources"]:
         source["url"] = "http://elsewhere"
-    assert fingerprint(adult) == pinned
-    assert fingerprint({**adult, "drop": ["sex", "race"]}) == fingerprint({**adult, "drop": ["race", "sex"]})
+    assert fingerprint(Dataset.of(adult)) == pinned
+    assert fingerprint(Dataset.of({**adult, "drop": ["sex", "race"]})) == fingerprint(
+        Dataset.of({**adult, "drop": ["race", "sex"]})
+    )
 
 
 def test_what_happens_to_values_outside_their_domain_is_part_of_the_identity():
     unsaid, error, clip, drop = (
-        fingerprint({**TOY, **change}) for change in ({}, *({"outside": name} for name in ("error", "clip", "drop")))
+        fingerprint(Dataset.of({**TOY, **change}))
+        for change in ({}, *({"outside": name} for name in ("error", "clip", "drop")))
     )
     assert error == unsaid
     assert clip != unsaid and drop != unsaid and clip != drop
 
 
 def test_cards(node):
-    text = card(node("adult"))
+    text = card(Dataset.of(node("adult")))
     for part in (
         "Becker and Kohavi",
         "CC BY 4.0",
@@ -131,8 +135,8 @@ def test_cards(node):
         "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
     ):
         assert part in text
-    assert "a table of your own" in card(node("csv"))
-    assert "synthetic" in card(node("adult_synth"))
+    assert "a table of your own" in card(Dataset.of(node("csv")))
+    assert "synthetic" in card(Dataset.of(node("adult_synth")))
 
 
 def test_import_is_cheap():
@@ -166,8 +170,8 @@ NUMBERED = {
 
 
 def test_bounds_of_the_data():
-    declared, observed = load_dataset(NUMBERED), load_dataset({**NUMBERED, "bounds": "data"})
-    assert declared.domain == declared_domain({**NUMBERED, "bounds": "data"})
+    declared, observed = load_dataset(Dataset.of(NUMBERED)), load_dataset(Dataset.of({**NUMBERED, "bounds": "data"}))
+    assert declared.domain == Dataset.of({**NUMBERED, "bounds": "data"}).domain
     assert observed.domain["x"] == Attribute.binned("x", 30, 70, 4, "m")
     assert observed.domain["grade"] == Attribute.discrete("grade", [2, 3, 4])
     assert observed.domain["kind"] == declared.domain["kind"]
@@ -182,15 +186,15 @@ def test_bounds_of_the_data():
 
 def test_bounds_of_the_data_are_those_of_the_kept_attributes():
     config = {**NUMBERED, "x": [50.0, 50.0, 50.0], "bounds": "data", "drop": ["x"]}
-    assert load_dataset(config).domain.names == ("grade", "kind")
+    assert load_dataset(Dataset.of(config)).domain.names == ("grade", "kind")
 
 
 def test_bounds_are_part_of_the_identity():
-    unsaid = fingerprint(NUMBERED)
+    unsaid = fingerprint(Dataset.of(NUMBERED))
     assert "bounds" not in unsaid["parameters"]  # as before there was such a key
-    assert fingerprint({**NUMBERED, "bounds": "declared"}) == unsaid
-    assert fingerprint({**NUMBERED, "bounds": "data"}) != unsaid
-    assert "bounds: data" in card({**NUMBERED, "bounds": "data"})
+    assert fingerprint(Dataset.of({**NUMBERED, "bounds": "declared"})) == unsaid
+    assert fingerprint(Dataset.of({**NUMBERED, "bounds": "data"})) != unsaid
+    assert "bounds: data" in card(Dataset.of({**NUMBERED, "bounds": "data"}))
 
 
 @pytest.mark.parametrize(
@@ -203,17 +207,17 @@ def test_bounds_are_part_of_the_identity():
 )
 def test_bad_bounds(change, reason):
     with pytest.raises(UserError, match=reason):
-        load_dataset({**NUMBERED, **change})
+        load_dataset(Dataset.of({**NUMBERED, **change}))
 
 
 def test_a_simulation_has_no_rows_to_read_bounds_off(node):
     with pytest.raises(UserError, match=r"draws its rows, so dataset\.bounds=data"):
-        load_dataset({**node("simulation"), "bounds": "data"})
+        load_dataset(Dataset.of({**node("simulation"), "bounds": "data"}))
 
 
 def test_unknown_bounds_are_refused_without_data():
     with pytest.raises(UserError, match=r"unknown dataset\.bounds"):
-        declared_domain({**NUMBERED, "bounds": "row"})
+        _ = Dataset.of({**NUMBERED, "bounds": "row"}).domain
 
 
 # --- rows outside their declaration ----------------------------------------------------------------------
@@ -236,16 +240,16 @@ HEIGHTS = {
 
 @pytest.mark.parametrize("value", [1999, -0.1, float("nan"), float("inf")])
 def test_numbers_outside_their_bounds_never_leave_the_door(value):
-    assert load_dataset(HEIGHTS).numbers["height"].tolist() == [1.5, 1.7]
+    assert load_dataset(Dataset.of(HEIGHTS)).numbers["height"].tolist() == [1.5, 1.7]
     with pytest.raises(UserError) as caught:
-        load_dataset({**HEIGHTS, "numbers": [1.5, value]})
+        load_dataset(Dataset.of({**HEIGHTS, "numbers": [1.5, value]}))
     for part in ("dataset=heights", "heights made", "attribute 'height', row 2", f"{value:g}", "[0, 2]", "Clip such"):
         assert part in str(caught.value)
 
 
 def test_rows_over_another_domain_than_the_declared_one_are_refused():
     with pytest.raises(UserError) as caught:
-        load_dataset({**HEIGHTS, "numbers": [1.5, 1999], "bounds_used": [0, 2000]})
+        load_dataset(Dataset.of({**HEIGHTS, "numbers": [1.5, 1999], "bounds_used": [0, 2000]}))
     for part in ("dataset=heights", "'height' is declared as [0, 2] m (2 bins)", "is [0, 2000] m (2 bins)"):
         assert part in str(caught.value)
 
@@ -272,7 +276,7 @@ def test_a_config_calls_nothing_from_elsewhere(key, target, tmp_path):
     config = {**TOY, key: {"_target_": target}, "args": ["touch", str(tmp_path / "ran")]}
     for use in (fingerprint, card, load_dataset) if key == "attributes" else (fingerprint, card):
         with pytest.raises(UserError, match=rf"^dataset=toy: {key}\._target_"):
-            use(config)
+            use(Dataset.of(config))
     assert not list(tmp_path.iterdir())
 
 
@@ -280,7 +284,7 @@ def test_a_config_calls_nothing_from_elsewhere(key, target, tmp_path):
 @pytest.mark.parametrize("name", ["no_table", "no_list", "wrong"])
 def test_what_a_function_of_ones_own_makes_is_checked(key, name):
     with pytest.raises(UserError, match=rf"{key}\._target_ .*{name} (failed|must return a list of)"):
-        fingerprint({**TOY, key: {"_target_": f"{__name__}.{name}"}})
+        fingerprint(Dataset.of({**TOY, key: {"_target_": f"{__name__}.{name}"}}))
 
 
 def no_list(config):
@@ -294,27 +298,27 @@ def wrong(config):
 
 def test_a_target_in_any_other_place_is_data():
     config = {**TOY, "card": {"_target_": "subprocess.run"}, "read": {"_target_": "subprocess.run"}}
-    assert len(load_dataset(config)) == 4
+    assert len(load_dataset(Dataset.of(config))) == 4
     with pytest.raises(UserError, match="attribute 'a'"):
-        declared_domain({**TOY, "attributes": {"a": {"_target_": "subprocess.run"}}})
+        _ = Dataset.of({**TOY, "attributes": {"a": {"_target_": "subprocess.run"}}}).domain
 
 
 # --- whose rows are public -------------------------------------------------------------------------------
 
 
 def test_all_that_ships_or_is_downloaded_is_public_and_a_table_of_ones_own_is_not(node):
-    public = {path.stem: is_public(node(path.stem)) for path in (conf_dir() / "dataset").glob("*.yaml")}
+    public = {path.stem: Dataset.of(node(path.stem)).public for path in (conf_dir() / "dataset").glob("*.yaml")}
     assert len(public) >= 25
     assert [name for name, value in public.items() if not value] == ["csv"]
-    assert not is_public(TOY)
+    assert not Dataset.of(TOY).public
 
 
 def test_public_is_true_or_false():
     for value in ("false", 1, None):
         with pytest.raises(UserError, match=r"dataset\.public must be true or false"):
-            is_public({**TOY, "public": value})
+            Dataset.of({**TOY, "public": value})
 
 
 def test_the_card_says_whether_rows_are_public(node):
-    assert "rows are public" in card(node("adult"))
-    assert "rows are private" in card(node("csv"))
+    assert "rows are public" in card(Dataset.of(node("adult")))
+    assert "rows are private" in card(Dataset.of(node("csv")))

@@ -3,14 +3,15 @@
 import numpy as np
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain, fingerprint, load_dataset
+from dpbench.data.load import fingerprint, load_dataset
 from dpbench.errors import UserError
 
 
 def test_diabetes_is_that_of_least_angle_regression(node):
     config = node("diabetes")
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert len(table) == config["card"]["rows"] == 442 and len(Design(table.domain, "target").columns) == 11
     assert table.domain["sex"].levels == ("1", "2")
     names = [name for name in table.domain.names if name not in ("sex", "target")]
@@ -22,7 +23,7 @@ def test_diabetes_is_that_of_least_angle_regression(node):
 
 def test_breast_cancer_has_the_means_and_the_names_of_its_classes(node):
     config = node("breast_cancer")
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert len(table) == config["card"]["rows"] == 569 and len(table.domain.names) == 11
     assert all(name.startswith("mean ") for name in table.domain.names[:-1])
     malignant = table.column("target") == table.domain["target"].levels.index("malignant")
@@ -33,9 +34,9 @@ def test_breast_cancer_has_the_means_and_the_names_of_its_classes(node):
 @pytest.mark.parametrize("name", ["diabetes", "breast_cancer"])
 def test_bounds_are_round_numbers_beyond_all_values(node, name):
     config = node(name)
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert "round numbers" in config["unpaid"]
-    for attribute in declared_domain(config).attributes:
+    for attribute in Dataset.of(config).domain.attributes:
         if attribute.numeric:
             lower, upper = config["attributes"][attribute.name]["bounds"]
             values = table.numbers[attribute.name]
@@ -46,7 +47,7 @@ def test_bounds_are_round_numbers_beyond_all_values(node, name):
 def test_other_numbers_and_other_tables_are_refused(node):
     config = node("diabetes")
     with pytest.raises(UserError, match="install the version of requirements"):
-        load_dataset({**config, "sha256": "0" * 64})
+        load_dataset(Dataset.of({**config, "sha256": "0" * 64}))
     with pytest.raises(UserError, match="breast_cancer"):
-        load_dataset({**config, "table": "breast"})
-    assert fingerprint(config)["parameters"] == {"table": "diabetes", "sha256": config["sha256"]}
+        load_dataset(Dataset.of({**config, "table": "breast"}))
+    assert fingerprint(Dataset.of(config))["parameters"] == {"table": "diabetes", "sha256": config["sha256"]}

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench.config import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import fingerprint, load_dataset
 from dpbench.errors import UserError
@@ -18,7 +19,7 @@ NOISE = 5 / ROWS**0.5  # of a mean of -1 and 1; some 800 are looked at, so that 
 
 @pytest.fixture(scope="module")
 def rows():
-    drawn = load_dataset(NODE).split(np.random.default_rng(0), train_rows=ROWS, test_rows=10)
+    drawn = load_dataset(Dataset.of(NODE)).split(np.random.default_rng(0), train_rows=ROWS, test_rows=10)
     return Design(drawn.train.domain, "y", intercept=False).encode(drawn.train)
 
 
@@ -57,13 +58,17 @@ def test_the_open_features_say_little_of_the_label(rows):
 
 
 def test_repetitions_draw_other_rows_and_another_seed_other_signs():
-    one, two = (load_dataset(NODE).split(np.random.default_rng(i), train_rows=50, test_rows=0) for i in (0, 1))
+    one, two = (
+        load_dataset(Dataset.of(NODE)).split(np.random.default_rng(i), train_rows=50, test_rows=0) for i in (0, 1)
+    )
     assert not np.array_equal(one.train.codes, two.train.codes)
-    again = load_dataset(NODE).split(np.random.default_rng(0), train_rows=50, test_rows=0)
-    other = load_dataset({**NODE, "signs_seed": 1}).split(np.random.default_rng(0), train_rows=50, test_rows=0)
+    again = load_dataset(Dataset.of(NODE)).split(np.random.default_rng(0), train_rows=50, test_rows=0)
+    other = load_dataset(Dataset.of({**NODE, "signs_seed": 1})).split(
+        np.random.default_rng(0), train_rows=50, test_rows=0
+    )
     assert np.array_equal(one.train.codes, again.train.codes)
     assert not np.array_equal(one.train.codes, other.train.codes)
-    assert fingerprint(NODE) != fingerprint({**NODE, "signs_seed": 1})
+    assert fingerprint(Dataset.of(NODE)) != fingerprint(Dataset.of({**NODE, "signs_seed": 1}))
 
 
 @pytest.mark.parametrize(
@@ -79,4 +84,4 @@ def test_repetitions_draw_other_rows_and_another_seed_other_signs():
 )
 def test_bad_parameters_are_named(change, message):
     with pytest.raises(UserError, match=message):
-        load_dataset({**NODE, **change})
+        load_dataset(Dataset.of({**NODE, **change}))

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import check, fingerprint, load_dataset
 from dpbench.errors import UserError
@@ -20,7 +21,7 @@ NODE = {
 
 
 def test_least_squares_finds_the_truth_that_the_rows_were_drawn_with():
-    drawn = load_dataset(NODE).split(np.random.default_rng(0), train_rows=100_000, test_rows=10)
+    drawn = load_dataset(Dataset.of(NODE)).split(np.random.default_rng(0), train_rows=100_000, test_rows=10)
     design = Design(drawn.train.domain, "y", intercept=False, scaled=False, exact=True)
     X, y = design.encode(drawn.train)
     beta = np.array([drawn.truth[name] for name in design.columns])
@@ -33,20 +34,22 @@ def test_least_squares_finds_the_truth_that_the_rows_were_drawn_with():
 
 
 def test_repetitions_draw_other_rows_of_the_same_coefficients():
-    one, two = (load_dataset(NODE).split(np.random.default_rng(i), train_rows=50, test_rows=0.5) for i in (0, 1))
+    one, two = (
+        load_dataset(Dataset.of(NODE)).split(np.random.default_rng(i), train_rows=50, test_rows=0.5) for i in (0, 1)
+    )
     assert one.truth == two.truth and not np.array_equal(one.train.numbers["x1"], two.train.numbers["x1"])
     assert len(one.test) == 50
 
 
 @pytest.mark.parametrize(("train_rows", "tested"), [(400, 100), (20_000, 1000)])
 def test_a_fifth_of_the_rows_and_a_thousand_at_most_are_for_testing(train_rows, tested):
-    drawn = load_dataset(NODE).split(np.random.default_rng(0), train_rows=train_rows, test_rows=[0.2, 1000])
+    drawn = load_dataset(Dataset.of(NODE)).split(np.random.default_rng(0), train_rows=train_rows, test_rows=[0.2, 1000])
     assert (len(drawn.train), len(drawn.test)) == (train_rows, tested)
 
 
 @pytest.mark.parametrize("change", [{"target_bounds": [0, 1e-3]}, {"feature_bounds": [0.2, 0.3]}, {"sigma": 1e6}])
 def test_drawn_rows_obey_their_bounds(change):
-    drawn = load_dataset({**NODE, **change}).split(np.random.default_rng(0), train_rows=300, test_rows=100)
+    drawn = load_dataset(Dataset.of({**NODE, **change})).split(np.random.default_rng(0), train_rows=300, test_rows=100)
     for part in (drawn.train, drawn.test):
         for attribute in part.domain.attributes:
             numbers, (lower, upper) = part.numbers[attribute.name], attribute.bounds
@@ -56,15 +59,17 @@ def test_drawn_rows_obey_their_bounds(change):
 
 
 def test_what_falls_outside_the_declared_bounds_is_moved_to_them():
-    drawn = load_dataset({**NODE, "target_bounds": [0, 2]}).split(np.random.default_rng(0), train_rows=500, test_rows=0)
+    drawn = load_dataset(Dataset.of({**NODE, "target_bounds": [0, 2]})).split(
+        np.random.default_rng(0), train_rows=500, test_rows=0
+    )
     assert drawn.train.numbers["y"].max() == 2 and drawn.train.numbers["y"].min() == 0
     assert drawn.train.column("y").max() == 7  # the upper bound belongs to the last bin
 
 
 def test_the_declared_bounds_are_part_of_the_identity():
-    assert fingerprint(NODE) != fingerprint({**NODE, "feature_bounds": [0, 2]})
-    assert fingerprint(NODE) != fingerprint({**NODE, "coefficients_seed": 1})
-    assert "nothing to check" in check(NODE)
+    assert fingerprint(Dataset.of(NODE)) != fingerprint(Dataset.of({**NODE, "feature_bounds": [0, 2]}))
+    assert fingerprint(Dataset.of(NODE)) != fingerprint(Dataset.of({**NODE, "coefficients_seed": 1}))
+    assert "nothing to check" in check(Dataset.of(NODE))
 
 
 @pytest.mark.parametrize(
@@ -80,4 +85,4 @@ def test_the_declared_bounds_are_part_of_the_identity():
 )
 def test_bad_parameters_are_named(change, message):
     with pytest.raises(UserError, match=message):
-        load_dataset({**NODE, **change})
+        load_dataset(Dataset.of({**NODE, **change}))

@@ -5,6 +5,7 @@ import pytest
 from scipy.stats import chi2, kstest
 
 from dpbench.config.composition import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import card, load_dataset
 from dpbench.data.simulate_glm import prior_draw
@@ -14,7 +15,7 @@ NODE = composed(["dataset=simulation_glm"])["dataset"]
 
 
 def drawn(n=50_000, seed=0, **change):
-    rows = load_dataset({**NODE, **change}).split(np.random.default_rng(seed), train_rows=n, test_rows=10)
+    rows = load_dataset(Dataset.of({**NODE, **change})).split(np.random.default_rng(seed), train_rows=n, test_rows=10)
     design = Design(rows.train.domain, "y", intercept=False, scaled=False, exact=True)
     X, y = design.encode(rows.train)
     return X, y, np.array([rows.truth[name] for name in design.columns])
@@ -97,4 +98,4 @@ def test_values_out_of_range_are_named(change, message):
 def test_one_feature_is_enough_and_the_card_is_shown():
     X, _, theta = drawn(100, theta=[0.5])
     assert (X.shape, theta.tolist()) == ((100, 1), [0.5])
-    assert "sections 4.3 and 10" in card(NODE)
+    assert "sections 4.3 and 10" in card(Dataset.of(NODE))

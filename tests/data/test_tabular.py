@@ -14,8 +14,9 @@ import pytest
 
 from dpbench.config import compose
 from dpbench.data.coins import coin_splitter
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
-from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
+from dpbench.data.load import card, check, fingerprint, load_dataset
 from dpbench.data.table import Table
 from dpbench.data.tabular import write_shipped
 from dpbench.errors import UserError
@@ -40,7 +41,7 @@ def own(tmp_path, node):
 
 
 def test_csv(own):
-    table = load_dataset(own())
+    table = load_dataset(Dataset.of(own()))
     assert table.domain.names == ("age", "sex", "income")
     assert table.codes.tolist() == [[0, 0, 0], [1, 1, 9], [3, 0, 0]]
     assert table.numbers["income"].tolist() == [1.5, 99, 0]
@@ -58,7 +59,7 @@ def test_csv(own):
     ],
 )
 def test_csv_as_programs_write_it(own, text, name):
-    plain, other = load_dataset(own()), load_dataset(own(text, name=name))
+    plain, other = load_dataset(Dataset.of(own())), load_dataset(Dataset.of(own(text, name=name)))
     assert np.array_equal(plain.codes, other.codes)
     assert plain.domain == other.domain
 
@@ -89,7 +90,7 @@ def test_csv_as_programs_write_it(own, text, name):
 )
 def test_bad_csv(own, text, reason):
     with pytest.raises(UserError, match=reason) as caught:
-        load_dataset(own(text))
+        load_dataset(Dataset.of(own(text)))
     assert "my.csv" in str(caught.value)
 
 
@@ -99,61 +100,63 @@ def test_broken_gz(own, tmp_path):
     path.write_bytes(path.read_bytes()[:-12])
     for use in (load_dataset, fingerprint):
         with pytest.raises(UserError, match="cannot be read"):
-            use(config)
+            use(Dataset.of(config))
     path.write_text(CSV)
     with pytest.raises(UserError, match="cannot be read"):
-        load_dataset(config)
+        load_dataset(Dataset.of(config))
 
 
 def test_undeclared_column_can_be_dropped(own):
     text = "height," + CSV.replace("\n", "\n1,").removesuffix("1,")
     config = own(text, drop=["height", "sex"])
-    assert load_dataset(config).domain.names == ("age", "income")
-    assert declared_domain(config).names == ("age", "income")
+    assert load_dataset(Dataset.of(config)).domain.names == ("age", "income")
+    assert Dataset.of(config).domain.names == ("age", "income")
     with pytest.raises(UserError, match="did you mean 'height'"):
-        load_dataset(own(text, drop=["heigth", "height"]))
+        load_dataset(Dataset.of(own(text, drop=["heigth", "height"])))
     with pytest.raises(UserError, match=r"Known: age, height, income, sex$"):
-        load_dataset(own(text, drop=["foo", "height"]))
+        load_dataset(Dataset.of(own(text, drop=["foo", "height"])))
 
 
 def test_private_pgm_files(own):
     config = own("sex,age\n1,84\n0,0\n", '{"age": 85, "sex": 2}', domain_name="domain.json", target=None)
-    assert load_dataset(config).codes.tolist() == [[84, 1], [0, 0]]
+    assert load_dataset(Dataset.of(config)).codes.tolist() == [[84, 1], [0, 0]]
     with pytest.raises(UserError, match="'age', row 1: '85'"):
-        load_dataset(own("sex,age\n1,85\n", '{"age": 85, "sex": 2}', domain_name="domain.json", target=None))
+        load_dataset(
+            Dataset.of(own("sex,age\n1,85\n", '{"age": 85, "sex": 2}', domain_name="domain.json", target=None))
+        )
 
 
 def test_outside(own):
     text = CSV + "15,F,1\n200,M,101\n"
     with pytest.raises(UserError, match=r"'age', row 4: '15'.*2 such(.|\n)*'income', row 5"):
-        load_dataset(own(text))
-    assert load_dataset(own(text, outside="clip")).numbers["age"].tolist() == [20, 40, 99, 16, 100]
-    assert len(load_dataset(own(text, outside="drop"))) == 3
+        load_dataset(Dataset.of(own(text)))
+    assert load_dataset(Dataset.of(own(text, outside="clip"))).numbers["age"].tolist() == [20, 40, 99, 16, 100]
+    assert len(load_dataset(Dataset.of(own(text, outside="drop")))) == 3
 
 
 def test_check_counts(own):
     text = CSV + "15,F,1\n200,M,101\n"
-    assert "3 rows x 3 attributes fit" in check(own())
-    assert "values of age moved into its bounds: 2" in check(own(text, outside="clip"))
-    assert "rows left out for a value outside its domain: 2" in check(own(text, outside="drop"))
-    assert "3 rows x 2 attributes" in check(own(drop=["sex"], target=None))
+    assert "3 rows x 3 attributes fit" in check(Dataset.of(own()))
+    assert "values of age moved into its bounds: 2" in check(Dataset.of(own(text, outside="clip")))
+    assert "rows left out for a value outside its domain: 2" in check(Dataset.of(own(text, outside="drop")))
+    assert "3 rows x 2 attributes" in check(Dataset.of(own(drop=["sex"], target=None)))
     with pytest.raises(UserError, match="row 4"):
-        check(own(text))
+        check(Dataset.of(own(text)))
 
 
 @pytest.mark.parametrize("key", ["path", "domain"])
 def test_what_is_not_given(own, key, tmp_path):
     with pytest.raises(UserError, match=f"needs dataset.{key}"):
-        load_dataset({**own(), key: None})
+        load_dataset(Dataset.of({**own(), key: None}))
     with pytest.raises(UserError, match=r"no such file|cannot be read"):
-        load_dataset({**own(), key: str(tmp_path / "none")})
+        load_dataset(Dataset.of({**own(), key: str(tmp_path / "none")}))
     with pytest.raises(UserError, match="it is a folder, not a file"):
-        load_dataset({**own(), key: str(tmp_path)})
+        load_dataset(Dataset.of({**own(), key: str(tmp_path)}))
 
 
 def test_identity_of_a_csv_is_its_content_and_declaration(own):
     def identity(*args, **settings):
-        return json.dumps(fingerprint(own(*args, **settings)), sort_keys=True)
+        return json.dumps(fingerprint(Dataset.of(own(*args, **settings))), sort_keys=True)
 
     first = identity()
     assert identity(name="other.csv", domain_name="other.yaml") == first
@@ -185,14 +188,15 @@ def test_a_small_file_that_unpacks_to_a_large_one(own, head, piece, reason):
     packed = gzip.compress(piece * ((1 << 20) // len(piece)))
     Path(config["path"]).write_bytes(gzip.compress(head) + 130 * packed)
     with pytest.raises(UserError, match=f"bomb.csv.gz {reason}"):
-        fingerprint(config)
+        fingerprint(Dataset.of(config))
     code = """
 import json, resource, sys
+from dpbench.data.dataset import Dataset
 from dpbench.data.load import load_dataset
 from dpbench.errors import UserError
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
-    load_dataset(json.loads(sys.argv[1]))
+    load_dataset(Dataset.of(json.loads(sys.argv[1])))
 except UserError as error:
     print(error)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
@@ -205,9 +209,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 
 def test_a_plain_file_may_be_as_large_as_it_is(own, monkeypatch):
     monkeypatch.setattr("dpbench.data.tabular.MOST_UNPACKED", 20)
-    assert len(load_dataset(own())) == 3
+    assert len(load_dataset(Dataset.of(own()))) == 3
     with pytest.raises(UserError, match="unpacks to more than"):
-        load_dataset(own(name="my.csv.gz"))
+        load_dataset(Dataset.of(own(name="my.csv.gz")))
 
 
 @pytest.mark.slow
@@ -220,10 +224,10 @@ def test_many_columns_take_a_time_that_grows_with_their_number_only(own, declare
         config = own(text, json.dumps(dict.fromkeys(kept, 2)), domain_name="d.json", target="c0", drop=names[1000:2000])
         start = time.process_time()
         if declared == "all":
-            assert load_dataset(config).codes.shape == (1, columns - len(names[1000:2000]))
+            assert load_dataset(Dataset.of(config)).codes.shape == (1, columns - len(names[1000:2000]))
         else:
             with pytest.raises(UserError, match="not declared") as caught:
-                load_dataset(config)
+                load_dataset(Dataset.of(config))
             assert len(str(caught.value)) < 1000
         return time.process_time() - start
 
@@ -234,15 +238,15 @@ def test_many_columns_take_a_time_that_grows_with_their_number_only(own, declare
 def test_a_huge_field_or_name_is_not_shown_in_full(own):
     for text in (CSV + f"20,{'F' * 1_000_000},1\n", CSV.replace("sex", "s" * 1_000_000)):
         with pytest.raises(UserError) as caught:
-            load_dataset(own(text))
+            load_dataset(Dataset.of(own(text)))
         assert len(str(caught.value)) < 2000
 
 
 def test_what_is_hashed_is_what_is_read(own, tmp_path):
     (tmp_path / "two.csv.gz").write_bytes(gzip.compress(CSV.encode()) + gzip.compress(b"41,F,7\n"))
     config = {**own(), "path": str(tmp_path / "two.csv.gz")}
-    assert len(load_dataset(config)) == 4
-    assert fingerprint(config)["sources"]["csv"] == hashlib.sha256(CSV.encode() + b"41,F,7\n").hexdigest()
+    assert len(load_dataset(Dataset.of(config))) == 4
+    assert fingerprint(Dataset.of(config))["sources"]["csv"] == hashlib.sha256(CSV.encode() + b"41,F,7\n").hexdigest()
 
 
 # --- how many rows are for testing -----------------------------------------------------------------------
@@ -259,14 +263,14 @@ def test_a_table_of_ones_own_keeps_about_a_fifth_for_testing_by_coins(own, rows,
     assert plan.releases[0].key.split == {"test_rows": 0.2, "coins": "records"}
     (tmp_path / "plan.jsonl").write_text("".join(plan.lines()))
     asked = read_plan(tmp_path / "plan.jsonl").releases[0].key.split
-    parts = coin_splitter(load_dataset(config), bytes(32))("one", asked["test_rows"], asked["coins"])
+    parts = coin_splitter(load_dataset(Dataset.of(config)), bytes(32))("one", asked["test_rows"], asked["coins"])
     assert len(parts.train) + len(parts.test) == rows
     assert abs(len(parts.test) - 0.2 * rows) < 5 * (rows * 0.2 * 0.8) ** 0.5
 
 
 def test_a_number_of_rows_for_testing_is_refused_for_a_table_of_ones_own(own):
     with pytest.raises(UserError, match=r"sample\.test_rows=2: of a table that is not public"):
-        check(own(CSV.splitlines()[0] + "\n20,F,1.5\n40,M,99\n"), 2)
+        check(Dataset.of(own(CSV.splitlines()[0] + "\n20,F,1.5\n40,M,99\n")), 2)
 
 
 def test_the_data_of_dd_ssp_keep_its_thousand(node):
@@ -296,14 +300,14 @@ def shipped(tmp_path, monkeypatch, node):
 
 @pytest.fixture
 def table(shipped):
-    domain = declared_domain(shipped)
+    domain = Dataset.of(shipped).domain
     codes = np.random.default_rng(0).integers(0, list(domain.sizes.values()), size=(50, len(domain.names)))
     return Table(domain, codes)
 
 
 def test_shipped_round_trip(shipped, table, tmp_path):
     write_shipped(table, tmp_path, "adult_synth", FACTS)
-    back = load_dataset({**shipped, "drop": ["education"]})
+    back = load_dataset(Dataset.of({**shipped, "drop": ["education"]}))
     assert np.array_equal(back.codes, table.project(back.domain.names).codes)
     assert not back.numbers
     first = (tmp_path / "adult_synth.csv.gz").read_bytes()
@@ -316,25 +320,25 @@ def test_shipped_round_trip(shipped, table, tmp_path):
 def test_shipped_columns_are_found_by_name(shipped, table, tmp_path):
     turned = Table(Domain(table.domain.attributes[::-1]), table.codes[:, ::-1])
     write_shipped(turned, tmp_path, "adult_synth", FACTS)
-    assert np.array_equal(load_dataset(shipped).codes, table.codes)
+    assert np.array_equal(load_dataset(Dataset.of(shipped)).codes, table.codes)
 
 
 def test_shipped_identity_does_not_read_the_rows(shipped, table, tmp_path):
     write_shipped(table, tmp_path, "adult_synth", FACTS)
     (tmp_path / "adult_synth.csv.gz").unlink()
     sha256 = json.loads((tmp_path / "adult_synth.json").read_text())["sha256"]
-    assert fingerprint(shipped)["sources"] == {"adult_synth.csv": sha256}
-    assert f"sha256: {sha256}" in card(shipped)
+    assert fingerprint(Dataset.of(shipped))["sources"] == {"adult_synth.csv": sha256}
+    assert f"sha256: {sha256}" in card(Dataset.of(shipped))
     with pytest.raises(UserError, match=r"adult_synth\.csv\.gz cannot be read .* `make it`"):
-        load_dataset(shipped)
+        load_dataset(Dataset.of(shipped))
 
 
 def test_shipped_missing(shipped):
     for use in (load_dataset, fingerprint):
         with pytest.raises(UserError, match=r"adult_synth\.json, which describes dataset=adult_synth, cannot be read"):
-            use(shipped)
-    assert "Not usable" in card(shipped)
-    assert declared_domain(shipped).names[0] == "age"
+            use(Dataset.of(shipped))
+    assert "Not usable" in card(Dataset.of(shipped))
+    assert Dataset.of(shipped).domain.names[0] == "age"
 
 
 def test_shipped_damaged(shipped, table, tmp_path):
@@ -343,30 +347,30 @@ def test_shipped_damaged(shipped, table, tmp_path):
     lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
     path.write_bytes(gzip.compress(b"".join(lines[:-1])))
     with pytest.raises(UserError, match="another sha256"):
-        load_dataset(shipped)
+        load_dataset(Dataset.of(shipped))
     path.write_bytes(b"\x1f\x8b")
     with pytest.raises(UserError, match="cannot be read"):
-        load_dataset(shipped)
+        load_dataset(Dataset.of(shipped))
     (tmp_path / "adult_synth.json").write_text('{"epsilon": 1}')
     with pytest.raises(UserError, match="lacks command, commit, delta"):
-        load_dataset(shipped)
+        load_dataset(Dataset.of(shipped))
 
 
 def test_shipped_outside_its_declaration(shipped, table, tmp_path):
     write_shipped(table, tmp_path, "adult_synth", FACTS)
     shipped["attributes"]["age"]["bins"] = 3
     with pytest.raises(UserError, match="codes outside the domain"):
-        load_dataset(shipped)
+        load_dataset(Dataset.of(shipped))
     shipped |= {"attributes": {"age": 2}, "target": None}
     text = b"age\n1\n-1\n"
     (tmp_path / "adult_synth.csv.gz").write_bytes(gzip.compress(text))
     facts = {**FACTS, "rows": 2, "sha256": hashlib.sha256(text).hexdigest()}
     (tmp_path / "adult_synth.json").write_text(json.dumps(facts))
     with pytest.raises(UserError, match="codes outside the domain"):
-        load_dataset(shipped)
+        load_dataset(Dataset.of(shipped))
     shipped["attributes"] = {"height": 2}
     with pytest.raises(UserError, match="other attributes"):
-        load_dataset(shipped)
+        load_dataset(Dataset.of(shipped))
 
 
 def test_shipped_needs_all_facts(table, tmp_path):

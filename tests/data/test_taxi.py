@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import verify
-from dpbench.data.load import check, declared_domain, load_dataset
-from dpbench.data.source import sources_of
+from dpbench.data.load import check, load_dataset
 from dpbench.data.taxi import COLUMNS
 from dpbench.errors import UserError
 
@@ -69,7 +69,7 @@ FORMATS = [
 
 @pytest.mark.parametrize("files", FORMATS)
 def test_trips_of_all_files_in_their_order(made_up, files):
-    table = load_dataset(made_up(files))
+    table = load_dataset(Dataset.of(made_up(files)))
     assert table.domain.names == tuple(COLUMNS)
     levels = {name: [table.domain[name].levels[code] for code in table.column(name)]
               for name in COLUMNS if not table.domain[name].numeric}  # fmt: skip
@@ -94,14 +94,14 @@ def test_trips_of_all_files_in_their_order(made_up, files):
 
 def test_a_dropped_attribute_does_not_change_the_rows(made_up):
     drop = "drop=[VendorID,passenger_count,RatecodeID,payment_type]"
-    assert len(load_dataset(made_up(FORMATS[0], drop))) == 3
+    assert len(load_dataset(Dataset.of(made_up(FORMATS[0], drop)))) == 3
 
 
 @pytest.mark.parametrize(("column", "value"), [("PULocationID", 266), ("VendorID", 6), ("payment_type", 0)])
 def test_undeclared_level(made_up, column, value):
     row = [value if name == column else given for name, given in zip(COLUMNS, APRIL[0], strict=True)]
     with pytest.raises(UserError, match=f"Taxi: values outside.*\n.*'{column}', row 1"):
-        load_dataset(made_up({"april.parquet": parquet([row])}))
+        load_dataset(Dataset.of(made_up({"april.parquet": parquet([row])})))
 
 
 @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ def test_undeclared_level(made_up, column, value):
 )
 def test_a_file_that_holds_no_trips(made_up, files):
     with pytest.raises(UserError, match="is not a file of trips with the columns VendorID, passenger_count"):
-        load_dataset(made_up(files))
+        load_dataset(Dataset.of(made_up(files)))
 
 
 def test_without_files(node):
     with pytest.raises(UserError, match=r"dataset=taxi needs dataset\.sources"):
-        load_dataset({**node("taxi"), "sources": []})
+        load_dataset(Dataset.of({**node("taxi"), "sources": []}))
 
 
 def test_both_fleets_have_one_domain_with_the_attributes_of_dd_ssp(node):
-    domain = declared_domain(node("taxi"))
-    assert domain == declared_domain(node("taxi_yellow"))
+    domain = Dataset.of(node("taxi")).domain
+    assert domain == Dataset.of(node("taxi_yellow")).domain
     assert node("taxi")["target"] == node("taxi_yellow")["target"] == "total_amount"
     for folder in os.environ.get("DPBENCH_DATA_MIRRORS", "").split(os.pathsep):
         if folder and (path := Path(folder) / "ddssp" / "taxi-domain.json").is_file():
@@ -145,14 +145,14 @@ REAL = {
 @pytest.mark.parametrize("name", REAL)
 def test_real_trips_fit_their_card(node, name):
     config, (rows, outside) = node(name), REAL[name]
-    if any(state == "absent" for _, state, _ in verify(sources_of(config))):
+    if any(state == "absent" for _, state, _ in verify(Dataset.of(config).sources)):
         pytest.skip(f"the files of {name} are in no folder of DPBENCH_DATA_MIRRORS")
-    assert f"{rows:,} rows x 11 attributes" in check(config)
+    assert f"{rows:,} rows x 11 attributes" in check(Dataset.of(config))
     assert config["card"]["rows"] == rows
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     parts = sum(table.numbers[part] for part in ("fare_amount", "tip_amount", "tolls_amount"))
     assert np.mean(np.abs(table.numbers["total_amount"] - parts) <= 10) > 0.999  # taxes and surcharges
     with pytest.raises(UserError) as caught:
-        load_dataset({**config, "outside": "error"})
+        load_dataset(Dataset.of({**config, "outside": "error"}))
     counts = re.findall(r"attribute '(\w+)', row .* \((\d+) such values? of (\d+)\)", str(caught.value))
     assert {attribute: int(count) for attribute, count, _ in counts} == outside

@@ -6,9 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import verify
-from dpbench.data.load import card, check, declared_domain, fingerprint, load_dataset
-from dpbench.data.source import sources_of
+from dpbench.data.load import card, check, fingerprint, load_dataset
 from dpbench.errors import UserError
 
 # BinAgg, Table 2: rows, features d (one-hot), RelMSE of OLS. D9 is a fifth of the paper's rows here.
@@ -31,7 +31,7 @@ def real(node):
 
     def find(name):
         config = node(name)
-        if any(state == "absent" for _, state, _ in verify(sources_of(config))):
+        if any(state == "absent" for _, state, _ in verify(Dataset.of(config).sources)):
             pytest.skip(f"the files of {name} are in no folder of DPBENCH_DATA_MIRRORS")
         return config
 
@@ -52,22 +52,22 @@ def features(table, target):
 @pytest.mark.parametrize("name", TABLE_2)
 def test_least_squares_is_that_of_the_paper(real, name):
     config, (rows, width, published) = real(name), TABLE_2[name]
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     X, y = features(table, config["target"])
     assert X.shape == (rows, width)
     assert config["card"]["rows"] == rows
     residuals = y - X @ np.linalg.lstsq(X, y, rcond=None)[0]
     assert round(residuals @ residuals / (y @ y), 3) == published
-    assert table.domain == declared_domain(config)
+    assert table.domain == Dataset.of(config).domain
 
 
 @pytest.mark.parametrize("name", TABLE_2)
 def test_no_row_is_changed_to_fit_its_declaration(real, name):
     config = real(name)
     assert config["outside"] == "error"
-    assert f"{TABLE_2[name][0]:,} rows" in check(config)
-    observed = load_dataset({**config, "bounds": "data"})
-    for attribute in load_dataset(config).domain.attributes:
+    assert f"{TABLE_2[name][0]:,} rows" in check(Dataset.of(config))
+    observed = load_dataset(Dataset.of({**config, "bounds": "data"}))
+    for attribute in load_dataset(Dataset.of(config)).domain.attributes:
         if attribute.numeric:
             lower, upper = observed.domain[attribute.name].bounds
             assert attribute.bounds[0] <= lower < upper <= attribute.bounds[1]
@@ -76,25 +76,25 @@ def test_no_row_is_changed_to_fit_its_declaration(real, name):
 def test_what_the_cards_say_of_collinear_features(real):
     for name, rank in {"lt_fs_id": 3, "appliances_energy": 26}.items():
         config = real(name)
-        assert np.linalg.matrix_rank(features(load_dataset(config), config["target"])[0]) == rank
-        assert f"rank {rank}" in " ".join(card(config).split())
+        assert np.linalg.matrix_rank(features(load_dataset(Dataset.of(config)), config["target"])[0]) == rank
+        assert f"rank {rank}" in " ".join(card(Dataset.of(config)).split())
 
 
 def test_missing_values_of_air_quality_stay_numbers_with_a_bin_of_their_own(real):
     config = real("air_quality")
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     for name in table.domain.names:
         missing = table.numbers[name] == -200
         assert missing.any()
         assert np.array_equal(table.column(name) == 0, missing)
     counts = {name: int(np.sum(table.numbers[name] == -200)) for name in ("CO(GT)", "NMHC(GT)")}
-    notes = " ".join(card(config).split())
+    notes = " ".join(card(Dataset.of(config)).split())
     assert f"{counts['CO(GT)']:,} values of the target are, and {counts['NMHC(GT)']:,} of NMHC(GT)" in notes
 
 
 def test_full_superconductivity_is_read_from_whatever_undamaged_zip_file_is_there(node, places, monkeypatch):
-    domain = declared_domain(node("superconductivity"))
-    assert domain == declared_domain(node("superconductivity_sample"))
+    domain = Dataset.of(node("superconductivity")).domain
+    assert domain == Dataset.of(node("superconductivity_sample")).domain
     names, row = domain.names[::-1], [attribute.values[2] for attribute in domain.attributes[::-1]]
     text = f"{','.join(names)}\n{','.join(map(repr, row))}\n"
     path = places / "mirror" / "superconductivity" / "superconduct.zip"
@@ -104,10 +104,10 @@ def test_full_superconductivity_is_read_from_whatever_undamaged_zip_file_is_ther
         archive.writestr("train.csv", text)
     monkeypatch.setenv("DPBENCH_DATA_MIRRORS", str(places / "mirror"))
     config = {**node("superconductivity"), "offline": True}
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert [table.numbers[name].tolist() for name in names] == [[value] for value in row]
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert fingerprint(config)["sources"] == {"superconductivity/superconduct.zip": digest}
+    assert fingerprint(Dataset.of(config))["sources"] == {"superconductivity/superconduct.zip": digest}
 
 
 # --- made-up files ---------------------------------------------------------------------------------------
@@ -138,10 +138,10 @@ def toy(places, monkeypatch):
 
 def test_read_says_how_a_file_is_written(toy):
     european = 'Date;size;kind;\n01/02/2004;2,5;a;\n01/03/2004;" -200";b;\n;;;\n\n'
-    table = load_dataset(toy(european, read={"sep": ";", "decimal": ","}))
+    table = load_dataset(Dataset.of(toy(european, read={"sep": ";", "decimal": ","})))
     assert table.numbers["size"].tolist() == [2.5, -200]
     assert table.column("kind").tolist() == [0, 1]
-    bare = load_dataset(toy("1,b\n2,a\n", read={"header": None, "names": ["size", "kind"]}))
+    bare = load_dataset(Dataset.of(toy("1,b\n2,a\n", read={"header": None, "names": ["size", "kind"]})))
     assert bare.numbers["size"].tolist() == [1, 2]
     assert bare.column("kind").tolist() == [1, 0]
 
@@ -149,10 +149,10 @@ def test_read_says_how_a_file_is_written(toy):
 def test_files_are_stacked_with_their_added_column(toy):
     attributes = {**TOY["attributes"], "color": {"values": [0, 1]}}
     config = toy("size,kind\n1,a\n2,a\n", "kind,size\nb,3\n", attributes=attributes, added={"color": [0, 1]})
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert table.numbers["size"].tolist() == [1, 2, 3]
     assert table.numbers["color"].tolist() == [0, 0, 1]
-    assert fingerprint({**config, "added": {"color": [1, 0]}}) != fingerprint(config)
+    assert fingerprint(Dataset.of({**config, "added": {"color": [1, 0]}})) != fingerprint(Dataset.of(config))
 
 
 def test_recode_says_what_stands_for_each_code(toy):
@@ -160,11 +160,13 @@ def test_recode_says_what_stands_for_each_code(toy):
     attributes = {"size": {"values": {"from": 0, "to": 3}}, "kind": 2}
     recode = {"size": [-3, 7.0, None, 10], "kind": [["?", 4], [1, "2"]]}
     config = toy(text, attributes=attributes, recode=recode)
-    table = load_dataset(config)
+    table = load_dataset(Dataset.of(config))
     assert table.column("size").tolist() == [3, 0, 1, 2]
     assert table.numbers["size"].tolist() == [3, 0, 1, 2]
     assert table.column("kind").tolist() == [0, 0, 1, 1]
-    assert fingerprint({**config, "recode": {**recode, "size": [7, -3, None, 10]}}) != fingerprint(config)
+    assert fingerprint(Dataset.of({**config, "recode": {**recode, "size": [7, -3, None, 10]}})) != fingerprint(
+        Dataset.of(config)
+    )
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_recode_says_what_stands_for_each_code(toy):
 def test_what_cannot_be_recoded(toy, recode, reason):
     attributes = {**TOY["attributes"], "kind": 2}
     with pytest.raises(UserError, match=reason):
-        load_dataset(toy("size,kind\n1,a\n2,b\n3,b\n", attributes=attributes, recode=recode))
+        load_dataset(Dataset.of(toy("size,kind\n1,a\n2,b\n3,b\n", attributes=attributes, recode=recode)))
 
 
 @pytest.mark.parametrize(
@@ -204,19 +206,19 @@ def test_what_cannot_be_recoded(toy, recode, reason):
 )
 def test_bad_file_or_config(toy, text, changes, reason):
     with pytest.raises(UserError, match=reason):
-        load_dataset(toy(text, **changes))
+        load_dataset(Dataset.of(toy(text, **changes)))
 
 
 def test_changed_bytes_are_refused(toy, places):
     config = toy("size,kind\n1,a\n")
     (places / "mirror" / "toy" / "0.csv").write_text("size,kind\n2,a\n")
     with pytest.raises(UserError, match=r"toy/0\.csv: another sha256"):
-        load_dataset(config)
+        load_dataset(Dataset.of(config))
 
 
 def test_loans_stand_in_for_those_of_query_release(real):
     """All rows are there; few numbers lie beyond the declared bounds, and are moved to them."""
-    table = load_dataset(real("loans"))
+    table = load_dataset(Dataset.of(real("loans")))
     assert (len(table), len(table.domain.names)) == (39_786, 14)
     for name, numbers in table.numbers.items():
         assert np.mean(numbers == table.domain[name].bounds[1]) < 0.02 or name == "loan_amnt"

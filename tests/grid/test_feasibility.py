@@ -11,7 +11,6 @@ from dpbench.config import choices, compose, composed
 from dpbench.config.parts import parts_of
 from dpbench.contracts import parameters_of
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain
 from dpbench.errors import UserError
 from dpbench.grid.feasibility import COUNTS, check_shapes
 from dpbench.grid.plan import make_plan
@@ -132,8 +131,8 @@ def test_authors_give_mechanisms_the_test_rows_too():
 
 def test_where_the_rows_are_not_declared_the_mechanism_looks(tmp_path):
     experiment = compose([*LABELS, "mechanism=[dpsgd_minibatch]", "relation=replace"])
-    without = {**experiment.dataset, "card": {}}
-    domain = declared_domain(without)
+    without = replace(experiment.dataset, card={})
+    domain = without.domain
     with pytest.raises(UserError, match="is more than the 242 rows"):
         check_shapes(_with(experiment, batch_size=5000), domain)
     check_shapes(replace(_with(experiment, batch_size=5000), dataset=without), domain)
@@ -143,7 +142,7 @@ def test_parameters_of_somebody_elses_mechanism_mean_what_they_like():
     experiment = compose([*QUERIES, "mechanism=[mwem]"])
     (mwem,) = experiment.mechanisms
     foreign = replace(mwem, target="mine.mwem", parameters={**mwem.parameters, "rounds": 0, "workload": 99})
-    check_shapes(replace(experiment, mechanisms=(foreign,)), declared_domain(experiment.dataset))
+    check_shapes(replace(experiment, mechanisms=(foreign,)), experiment.dataset.domain)
 
 
 def _with(experiment, **parameters):

@@ -10,6 +10,7 @@ import pytest
 from dpbench.cli import main
 from dpbench.config import compose
 from dpbench.data.coins import coin_splitter
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.table import split
@@ -78,7 +79,7 @@ def recovered(bench, generator, record, arrays):
 
 def true_moments(bench, record):
     config = {"_target_": "dpbench.data.tabular.load_csv", "name": "csv", "path": f"{bench.folder}/my.csv"}
-    table = load_dataset({**config, "domain": f"{bench.folder}/my.yaml"})
+    table = load_dataset(Dataset.of({**config, "domain": f"{bench.folder}/my.yaml"}))
     key = record["key"]
     if "coins" in key["split"]:
         name = seeds.canonical([key["dataset"]["name"], key["seed"], key["repetition"]])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError
 from dpbench.grid.code import code_of, verify_code
 from dpbench.grid.identity import dataset_key, verify_data
@@ -116,7 +117,7 @@ def config(tmp_path, monkeypatch):
 
 
 def test_the_checksum_of_private_rows_stands_keyed_in_the_key(config):
-    private, public = dataset_key(config), dataset_key({**config, "public": True})
+    private, public = dataset_key(Dataset.of(config)), dataset_key(Dataset.of({**config, "public": True}))
     assert private["sources"] != public["sources"]
     assert {name: value for name, value in private.items() if name != "sources"} == {
         name: value for name, value in public.items() if name != "sources"
@@ -124,11 +125,11 @@ def test_the_checksum_of_private_rows_stands_keyed_in_the_key(config):
 
 
 def test_data_that_changed_after_the_plan_are_refused(config, tmp_path):
-    key = dataset_key(config)
-    verify_data(config, key)
+    key = dataset_key(Dataset.of(config))
+    verify_data(Dataset.of(config), key)
     (tmp_path / "my.csv").write_text("age\n1\n3\n")
     with pytest.raises(UserError, match="its sources changed after the plan was made"):
-        verify_data(config, key)
+        verify_data(Dataset.of(config), key)
 
 
 OWN_LOADER = """
@@ -149,9 +150,9 @@ def test_rows_of_a_loader_of_ones_own_are_identified_by_themselves(config, tmp_p
     (tmp_path / f"own_rows_{public}.py").write_text(OWN_LOADER)
     del config["path"]
     config |= {"_target_": f"own_rows_{public}.load", "file": str(tmp_path / "my.csv"), "public": public}
-    key = dataset_key(config)
-    assert dataset_key(config) == key
+    key = dataset_key(Dataset.of(config))
+    assert dataset_key(Dataset.of(config)) == key
     (tmp_path / "my.csv").write_text("age\n1\n8\n")
-    assert dataset_key(config)["sources"] != key["sources"]
+    assert dataset_key(Dataset.of(config))["sources"] != key["sources"]
     with pytest.raises(UserError, match="its sources changed after the plan was made"):
-        verify_data(config, key)
+        verify_data(Dataset.of(config), key)

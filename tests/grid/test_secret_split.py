@@ -56,7 +56,7 @@ def stored(experiment):
     """What is stored of each release: its key and what was released."""
     plan, store = make_plan(experiment), Store(experiment.results, "grid")
     store.prepare()
-    dataset = json.dumps(dict(plan.settings[0].dataset))
+    dataset = json.dumps(plan.settings[0].dataset.config)
     for item in plan.releases:
         work = NoWork()
         request = {"key": item.key.to_dict(), "place": None, "offers": list(item.offers), "nonprivate_inputs": []}
@@ -120,7 +120,7 @@ def test_neighbours_have_neighbouring_training_tables_in_a_run(tables, relation)
         own = [f"dataset.path={path.replace('more', name)}", f"dataset.domain={tables[1].dataset['domain']}"]
         line = ["dataset=csv", *own, "dataset.target=c", "mechanism=[ssp]", "epsilon=[1]", "repetitions=3"]
         plan = make_plan(compose([*line, f"relation={relation}", "sample.train_rows=1000"]))
-        splits = stages._splits(json.dumps(dict(plan.settings[0].dataset)))
+        splits = stages._splits(json.dumps(plan.settings[0].dataset.config))
         found.append([splits(stages._axes(item.key)).train.codes for item in plan.releases])
     for one, other in zip(*found, strict=True):
         kept, again = (Counter(map(tuple, codes.tolist())) for codes in (one, other))

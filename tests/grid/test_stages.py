@@ -80,7 +80,7 @@ class Desk:
 
     def ask(self, do, key, **more):
         work = Work()
-        dataset = json.dumps(dict(self.made.settings[0].dataset))
+        dataset = json.dumps(self.made.settings[0].dataset.config)
         request = {"store": [str(self.store.root), "grid"], "key": key.to_dict(), "dataset": dataset, **more}
         do({"turn": 0, "codes": dict(self.made.codes), **request}, work)
         return work.facts
@@ -91,7 +91,7 @@ class Desk:
         return read_release(self.store, item.key.id, self.place)
 
     def rows(self, item):
-        return stages._splits(json.dumps(dict(self.made.settings[0].dataset)))(stages._axes(item.key))
+        return stages._splits(json.dumps(self.made.settings[0].dataset.config))(stages._axes(item.key))
 
     def fit(self, key):
         return self.ask(stages.fit_model, key, release=self.place)

@@ -8,7 +8,6 @@ import pytest
 from dpbench.config import compose
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
-from dpbench.data.load import declared_domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms import binagg as module
@@ -168,7 +167,7 @@ def test_of_a_one_hot_attribute_one_column_counts_unless_centred(monkeypatch, al
 
 def test_published_noise_on_abalone_is_mu_1_80():
     """BinAgg, D4: three columns for sex and seven numbers are 8 attributes, not 10 features."""
-    domain = declared_domain(compose(["dataset=abalone"]).dataset)
+    domain = compose(["dataset=abalone"]).dataset.domain
     design = Design(domain, "Rings", intercept=False, categorical="one_hot", scaled=False, exact=True)
     none = Table(domain, np.zeros((0, len(domain.names)), dtype=np.int64))
     assert len(design.columns) == 10

@@ -10,7 +10,6 @@ import pytest
 from dpbench.config import compose
 from dpbench.data.domain import Domain
 from dpbench.data.encode import Design, second_moments
-from dpbench.data.load import declared_domain
 from dpbench.data.table import Table
 from dpbench.mechanisms.adassp import adassp
 from dpbench.mechanisms.analyze_gauss import analyze_gauss
@@ -98,7 +97,7 @@ def test_under_replace_they_cover_every_pair_of_rows(mechanism, calibration, sma
 def test_what_published_constants_spend_on_adult(mechanism, spends):
     """The upper triangle is less sensitive than the whole matrix, whose noise they add: not 0.562 and 1.610 at 1."""
     experiment = compose(["experiment=linreg_adult"])
-    domain = declared_domain(experiment.dataset)
+    domain = experiment.dataset.domain
     design, none = Design(domain, "education-num"), Table(domain, np.zeros((0, len(domain.names)), dtype=np.int64))
     assert len(design.features) == 13
     for epsilon, spent_of_it in spends.items():

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import kstest
 
 from dpbench.config.composition import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.metrics import posterior
@@ -24,7 +25,7 @@ PRIOR = {"family": "logistic", "largest_norm": 3.0}
 
 
 def evaluated(fit, rows=300, seed=0, **change):
-    split = load_dataset({**NODE, "features": 2, **change}).split(
+    split = load_dataset(Dataset.of({**NODE, "features": 2, **change})).split(
         np.random.default_rng(seed), train_rows=rows, test_rows=200
     )
     design = Design(split.train.domain, "y", intercept=False, scaled=False, exact=True)

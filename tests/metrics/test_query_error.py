@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dpbench.config import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design, pairs
 from dpbench.data.fetch import verify
 from dpbench.data.load import load_dataset
-from dpbench.data.source import sources_of
 from dpbench.data.table import Split, Table
 from dpbench.errors import ContractError, UserError
 from dpbench.inference import JunctionTree, Measurement
@@ -124,9 +124,9 @@ TRIVIAL = {  # max, mean, RMSE, as the authors' definitions of the data and the 
 @pytest.mark.parametrize("name", TRIVIAL)
 def test_trivial_answers_to_the_published_queries(name):
     config = composed([f"dataset={name}"])["dataset"]
-    if any(state != "ok" for _, state, _ in verify(sources_of(config))):
+    if any(state != "ok" for _, state, _ in verify(Dataset.of(config).sources)):
         pytest.skip("the authors' file is in no folder of DPBENCH_DATA_MIRRORS")
-    train, budget = load_dataset(config), Budget(math.inf, relation="replace")
+    train, budget = load_dataset(Dataset.of(config)), Budget(math.inf, relation="replace")
     for known, expected in TRIVIAL[name].items():
         rng = np.random.default_rng(0)
         made = zero(train, budget, rng) if known == "zero" else max_entropy(train, budget, rng, known=known)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench.config.composition import composed
+from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
@@ -37,7 +38,7 @@ def posterior_of(X, y, epsilon=1e9, **settings):
 
 def evaluated(epsilon, family="logistic", relation="replace", rows=2000, seed=0, **settings):
     """A release of simulated rows, and the metrics' view of its posterior."""
-    split = load_dataset({**NODE, "theta": [-0.9, 0.5], "family": family}).split(
+    split = load_dataset(Dataset.of({**NODE, "theta": [-0.9, 0.5], "family": family})).split(
         np.random.default_rng(seed), train_rows=rows, test_rows=100
     )
     design = Design(split.train.domain, "y", intercept=False, scaled=False, exact=True)

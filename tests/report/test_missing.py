@@ -27,7 +27,7 @@ def planned():
     """An experiment that plans `EVERYWHERE` on adult and on taxi."""
     axes = ["mechanism=[exact,ssp,adassp,aim]", "model=[linear_statistics,linear_marginals]", "metric=[mse,r2]"]
     one = compose(["experiment=quickstart", *axes, "epsilon=[0.1,1.0]", "calibration=[tight]", "repetitions=2"])
-    points = tuple(replace(one, dataset={**one.dataset, "name": name}) for name in ("adult", "taxi"))
+    points = tuple(replace(one, dataset=replace(one.dataset, name=name)) for name in ("adult", "taxi"))
     return replace(one, points=points, report={**one.report, **REPORT})
 
 

@@ -44,7 +44,7 @@ def experiment():
 @pytest.fixture
 def results(experiment):
     def of(dataset, trials, *notes):
-        one = replace(experiment, name=f"linreg_{dataset}", dataset={**experiment.dataset, "name": dataset})
+        one = replace(experiment, name=f"linreg_{dataset}", dataset=replace(experiment.dataset, name=dataset))
         return Results(one, trials, notes)
 
     adult = [trial for trial in make_grid() if trial.key.release.mechanism.name != "aim"]
@@ -176,6 +176,6 @@ def test_a_table_has_the_numbers_of_the_paper(results, tmp_path):
 
 
 def test_titles_are_those_of_every_data_set_of_a_sweep(experiment):
-    points = tuple(replace(experiment, dataset={**experiment.dataset, "name": name}) for name in ("b", "a"))
+    points = tuple(replace(experiment, dataset=replace(experiment.dataset, name=name)) for name in ("b", "a"))
     swept = Results(replace(points[0], points=points), [])
     assert titles_of([swept], {"a": "A"}) == {"b": "b", "a": "A"}

@@ -10,6 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbench.config.specs import Spec
 from dpbench.report.figures.style import (
     REFERENCE_COLOUR,
     add_footnote,
@@ -29,7 +30,7 @@ MIDDLE = (0.025, 0.975)  # of the repetitions are inside the band
 
 
 def posteriors(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the distribution functions in the details of the scores of `spec["metric"]`.
 
@@ -55,7 +56,7 @@ def posteriors(
         figure, grid = empty_figure(max(len(panels), 1))
         for axes, (dataset, column) in zip(grid, columns, strict=False):
             drawn += _draw_panel(axes, done[done["dataset"] == dataset], column, known)
-        set_titles(figure, grid, panels or [""], {**spec, "panels": panels})
+        set_titles(figure, grid, panels or [""], {**spec, "panels": dict.fromkeys(panels, "")})
         add_legend(figure, grid, [REFERENCE, *(one.label for one in known)])
         named = rows.assign(dataset=rows["dataset"].replace(titles))
         shown = "Mean quantiles, as lines, and the middle 95 % of these, as bands,"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from dpbench.config.specs import Spec
 from dpbench.data.domain import Floats
 from dpbench.report.figures.style import (
     REFERENCE_COLOUR,
@@ -37,7 +37,7 @@ Form = Callable[[NDArray[np.int64], int], Points]  # of ranks, 0 to the number o
 
 
 def rank_histogram(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw how often the truth has each rank among the draws, over the expected count, with the band of each bin.
 
@@ -51,7 +51,7 @@ def rank_histogram(
 
 
 def rank_ecdf(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the empirical distribution function of the ranks minus the uniform one, with a simultaneous band.
 
@@ -97,7 +97,7 @@ def simultaneous(n: int, draws: int) -> tuple[Floats, Floats]:
 def _draw(
     frame: pd.DataFrame,
     labels: Mapping[str, str],
-    spec: Mapping[str, Any],
+    spec: Spec,
     notes: list[str],
     form: Form,
     ylabel: str,

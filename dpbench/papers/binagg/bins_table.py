@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles
@@ -19,9 +19,7 @@ BINS = "notes.bins"  # the model's note of how many bins it used
 ENDS = ("min", "max", "median")
 
 
-def bins_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
-) -> TextTable:
+def bins_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
     """Smallest, largest and median number of bins over the repetitions: a row a data set, value of `x` and series.
 
     `published` may have rows: data set -> {value of `x`: [min, max, median]}. The verdict is whether the published

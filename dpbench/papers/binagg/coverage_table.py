@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.config.values import listed
 from dpbench.contracts import TextTable
 from dpbench.data.domain import Floats
@@ -29,9 +30,7 @@ AGREE, DIFFER = 0.9, 0.5  # two sources agree or differ if at least, at most thi
 Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
 
 
-def coverage_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
-) -> TextTable:
+def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
     """A row a value of the setting `spec["x"]`, quantity and coefficient; a column a method and calibration.
 
     bias: mean of the estimate minus the population's coefficient; empirical SD: of the estimates; theoretical SD: mean
@@ -56,8 +55,8 @@ def coverage_table(
         of_naive = marked[naive & (marked["x"] == draw) & (marked["calibration"] == calibration)]
         cells = [{"series": series, **cell} for cell in _cells(own, of_naive, sources)]
         for cell in cells:
-            place = number(float(str(draw))), cell["quantity"], cell["coefficient"], series
-            behind[place] = _with_detail(of_naive if cell["quantity"] in NAIVE else own)
+            at_series = number(float(str(draw))), cell["quantity"], cell["coefficient"], series
+            behind[at_series] = _with_detail(of_naive if cell["quantity"] in NAIVE else own)
         cells += _of_package(cells, sources) if calibration == "authors" else []
         found += [{"draw": number(float(str(draw))), **cell} for cell in cells]
     tidy = pd.DataFrame(found, columns=TIDY)
@@ -86,9 +85,7 @@ def _with_detail(rows: pd.DataFrame) -> list[str]:
     return [trial for trial, detail in zip(rows["trial"], rows["detail"], strict=True) if detail]
 
 
-def _cells(
-    own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
+def _cells(own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, PublishedTable]) -> Iterator[dict[str, Any]]:
     """A cell for each quantity and coefficient: our number, those of the sources, and the verdicts on these."""
     found, of_naive = _numbers(own), _numbers(naive)
     found |= {f"naive {name}": of_naive[name] for name in ("theoretical SD", "coverage") if name in of_naive}
@@ -106,7 +103,7 @@ def _cells(
             yield cell
 
 
-def _rows(given: Mapping[str, Any], coefficients: int) -> Floats:
+def _rows(given: PublishedTable, coefficients: int) -> Floats:
     """The numbers of a source by coefficient and quantity, NaN where it has none."""
     rows = np.full((coefficients, len(QUANTITIES)), math.nan)
     for place, numbers in enumerate((given.get("rows") or [])[:coefficients]):
@@ -114,7 +111,7 @@ def _rows(given: Mapping[str, Any], coefficients: int) -> Floats:
     return rows
 
 
-def _verdict(cell: Mapping[str, Any], source: str, given: Mapping[str, Any], scale: float | None = None) -> str:
+def _verdict(cell: Mapping[str, Any], source: str, given: PublishedTable, scale: float | None = None) -> str:
     """The verdict on our number and that of the source, "" if it has none."""
     if np.isnan(cell[source]):
         return ""
@@ -122,9 +119,7 @@ def _verdict(cell: Mapping[str, Any], source: str, given: Mapping[str, Any], sca
     return verdict(cell["value"], cell["se"], cell["count"], cell[source], {**given, "digit": digit}, scale)
 
 
-def _of_package(
-    cells: Iterable[Mapping[str, Any]], sources: Mapping[str, Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
+def _of_package(cells: Iterable[Mapping[str, Any]], sources: Mapping[str, PublishedTable]) -> Iterator[dict[str, Any]]:
     """The numbers of the authors' package as cells of their own, with our spread, and the verdicts on the published."""
     for cell in cells:
         if np.isfinite(cell[PACKAGE]):
@@ -162,7 +157,7 @@ def _text(cell: pd.Series) -> str:
     return f"{text}; package: {cell[VERDICTS[PACKAGE]]}" if cell[VERDICTS[PACKAGE]] else text
 
 
-def _about_sources(tidy: pd.DataFrame, sources: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def _about_sources(tidy: pd.DataFrame, sources: Mapping[str, PublishedTable]) -> list[str]:
     """The sentences on the published numbers and the authors' package: their source, and which of them agree."""
     published, package = sources[PUBLISHED], sources[PACKAGE]
     if not published:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbench.config.specs import Spec
 from dpbench.errors import UserError
 from dpbench.report.figures.details import Cells, draw_details
 from dpbench.report.text import mean_and_error, number
@@ -21,7 +21,7 @@ DRAWN = ["dataset", "series", "epsilon", "low_edge", "high_edge", "count_mean", 
 
 
 def histogram(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the histograms in the details of the scores of `spec["metric"]`.
 
@@ -36,7 +36,7 @@ def histogram(
     return draw_details(frame, labels, spec, panel, DRAWN, notes, "Histograms")
 
 
-def _draw_panel(axes: Axes, panel: Cells, spec: Mapping[str, Any]) -> list[pd.DataFrame]:
+def _draw_panel(axes: Axes, panel: Cells, spec: Spec) -> list[pd.DataFrame]:
     """One outline a series, filled for the first calibration of a method; the bins of each."""
     drawn, texts = [], []
     for one, look, cells in panel:
@@ -60,7 +60,7 @@ def _draw_panel(axes: Axes, panel: Cells, spec: Mapping[str, Any]) -> list[pd.Da
     return drawn
 
 
-def _bins(cells: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+def _bins(cells: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     """Mean and standard error over the repetitions of the count in each bin, below the first and above the last too."""
     details = list(cells["detail"])
     edges = details[0]["edges"]

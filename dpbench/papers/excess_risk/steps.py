@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbench.config.specs import Spec
 from dpbench.report.figures.details import Cells, draw_details
 
 DRAWN = ["dataset", "series", "epsilon", "step", "mean", "least", "most", "repetitions"]
 
 
-def steps(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
-) -> tuple[Figure, pd.DataFrame]:
+def steps(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> tuple[Figure, pd.DataFrame]:
     """Draw the `steps` in the details of the scores of `spec["metric"]`, on a logarithmic axis.
 
     The detail's steps are pairs of a name and a number, from the bound to the measured value; means over the
@@ -30,7 +28,7 @@ def steps(
     return draw_details(frame, labels, spec, panel, DRAWN, notes, shown, left_out)
 
 
-def _draw_panel(axes: Axes, panel: Cells, spec: Mapping[str, Any]) -> list[pd.DataFrame]:
+def _draw_panel(axes: Axes, panel: Cells, spec: Spec) -> list[pd.DataFrame]:
     """A line a series, over the steps in their order; the points of each."""
     drawn = []
     for one, look, cells in panel:

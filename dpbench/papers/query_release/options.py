@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from dpbench.config.registry import declared
+from dpbench.config.parts import declared_parts
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable, parameters_of
 from dpbench.grid.seeds import canonical
 from dpbench.report.claims.statements import LEVEL, NOT_RUN
@@ -22,7 +23,7 @@ from dpbench.report.frames.settings import NO_SETTING
 from dpbench.report.frames.stats import has_value
 from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number
-from dpbench.targets import own_folder, resolve
+from dpbench.targets import own_folder
 
 DECLARED = "declared"  # in place of an option
 NO_PAIR = "no pair"  # where an option or the declared setting was run, and no repetition has a value at both
@@ -30,9 +31,7 @@ CELL, PAIR = ["row", "method", "option", "x"], ["row", "method", "x", "repetitio
 SIGNS = {"lower": "lower is better", "higher": "higher is better"}
 
 
-def options_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
-) -> TextTable:
+def options_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
     """Mean paired difference of `spec["metric"]`: at each option of a method, minus that at the declared setting.
 
     The settings by which a method's trials differ are its options, except the values that the mechanism's config
@@ -104,12 +103,12 @@ def _declared(mechanism: str, folder: str) -> dict[str, tuple[str, str]]:
 
     `folder`: the user's.
     """
-    node = declared("mechanism", own_folder()).get(mechanism)
-    if node is None:
+    part = declared_parts("mechanism", own_folder()).get(mechanism)
+    if part is None:
         return {}
-    function = resolve("mechanism", node["_target_"], f"mechanism.{mechanism}: _target_")
-    defaults = {name: one.default for name, one in parameters_of("mechanism", function).items()}
-    return {name: (_as_text(node.get(name, default)), _as_text(default)) for name, default in defaults.items()}
+    defaults = {name: one.default for name, one in parameters_of("mechanism", part.function).items()}
+    own = {**defaults, **part.parameters}
+    return {name: (_as_text(own[name]), _as_text(default)) for name, default in defaults.items()}
 
 
 def _as_text(value: Any) -> str:
@@ -119,7 +118,7 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else canonical(value)
 
 
-def _options(here: pd.DataFrame, spec: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+def _options(here: pd.DataFrame, spec: Spec) -> dict[str, dict[str, str]]:
     """The options of each method of a data set, the declared setting first, and whose each is."""
     found: dict[str, dict[str, str]] = {}
     for method, own in here.sort_values("series_order").groupby("method", sort=False):

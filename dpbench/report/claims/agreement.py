@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from scipy.special import stdtrit
 
+from dpbench.config.specs import PublishedTable
 from dpbench.report.claims.statements import LEVEL, NOT_RUN, OPEN
 
 VERDICTS = WITHIN, HIGHER, LOWER, IMPRECISE = "within", "higher", "lower", "not precise enough"
@@ -25,7 +25,7 @@ RULE = (
 
 
 def verdict(
-    mean: float, se: float, count: int, published: float, paper: Mapping[str, Any], scale: float | None = None
+    mean: float, se: float, count: int, published: float, paper: PublishedTable, scale: float | None = None
 ) -> str:
     """Compare `mean`, with the standard error `se` over `count` repetitions, with a published mean.
 

@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from dpbench.config import Experiment, Paper
+from dpbench.config.specs import Published, PublishedDataset, PublishedFact, PublishedTime
 from dpbench.files import write_file
 from dpbench.grid.records import Trial
 from dpbench.report.frames.results import Results
@@ -47,7 +48,7 @@ def write_published(paper: Paper, results: Sequence[Results], folder: Path) -> l
     return paths
 
 
-def _processors(published: Mapping[str, Any], results: Sequence[Results]) -> str:
+def _processors(published: Published, results: Sequence[Results]) -> str:
     """The caption of the runtimes: how the published and our times were measured."""
     records = [trial.release_provenance or trial.provenance for one in results for trial in one.trials]
     ours = sorted({f"{record['cpu']}, {record['threads']} thread(s)" for record in records})
@@ -59,7 +60,7 @@ def _processors(published: Mapping[str, Any], results: Sequence[Results]) -> str
     )
 
 
-def protocol_table(facts: Iterable[Mapping[str, Any]], experiments: Sequence[Experiment]) -> pd.DataFrame:
+def protocol_table(facts: Iterable[PublishedFact], experiments: Sequence[Experiment]) -> pd.DataFrame:
     """A row per published fact and value of ours: the experiments that have it, and whether it is the paper's.
 
     A fact names the place of our value in an experiment: a field such as `sample.train_rows`, or a parameter such as
@@ -98,7 +99,7 @@ def _text(value: Any) -> str:
 
 
 def dataset_table(
-    published: Iterable[Mapping[str, Any]], experiments: Sequence[Experiment], titles: Mapping[str, str]
+    published: Iterable[PublishedDataset], experiments: Sequence[Experiment], titles: Mapping[str, str]
 ) -> pd.DataFrame:
     """A row per data set of the paper and way in which our experiments use it, from their configurations alone.
 
@@ -110,8 +111,8 @@ def dataset_table(
         uses: dict[tuple[str, ...], list[Experiment]] = {}
         for experiment in experiments:
             data = experiment.dataset
-            if data["name"] in one["names"]:
-                use = (str(data["name"]), str(experiment.design["target"]), *sorted(data["drop"]))
+            if data.name in one["names"]:
+                use = (data.name, str(experiment.design["target"]), *sorted(data.drop))
                 uses.setdefault(use, []).append(experiment)
         paper = {"dataset": one["name"], "rows, paper": one["rows"], "attributes, paper": one["attributes"]}
         paper["targets, paper"] = ", ".join(one["targets"])
@@ -125,11 +126,11 @@ def dataset_table(
     return pd.DataFrame(rows, columns=columns).astype(counts)
 
 
-def _use(published: Mapping[str, Any], experiments: Sequence[Experiment]) -> dict[str, Any]:
+def _use(published: PublishedDataset, experiments: Sequence[Experiment]) -> dict[str, Any]:
     """How these experiments use a data set, all in the same way, and where that differs from the paper."""
     data, target = experiments[0].dataset, str(experiments[0].design["target"])
-    names = [name for name in data.get("attributes") or {} if name not in data["drop"]]
-    rows = data["card"].get("rows")
+    names = [name for name in data.get("attributes") or {} if name not in data.drop]
+    rows = data.card.get("rows")
     differences = [] if rows == published["rows"] else ["rows not declared" if rows is None else "rows"]
     missing, added = _only(published["listed"], names), _only(names, published["listed"])
     differences += [f"without {', '.join(missing)}"] if missing else []
@@ -155,7 +156,7 @@ def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def runtime_table(published: Iterable[Mapping[str, Any]], trials: Mapping[str, Sequence[Trial]]) -> pd.DataFrame:
+def runtime_table(published: Iterable[PublishedTime], trials: Mapping[str, Sequence[Trial]]) -> pd.DataFrame:
     """A row per published time: the paper's seconds, ours (mean of one release), and the paper's over ours.
 
     `trials` are those of each experiment. Where the paper gives no epsilon or a range, ours runs from the smallest to

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import betaincinv, stdtrit
 
+from dpbench.config.specs import Margin, Statement
 from dpbench.errors import UserError, check_known
 
 LEVEL = 0.95  # of the two-sided interval behind every verdict; the usual one
@@ -28,7 +29,7 @@ COLUMNS = [
 ]  # fmt: skip
 
 
-def compare(frame: pd.DataFrame, statement: Mapping[str, Any], metric: str, margin: Mapping[str, Any]) -> pd.DataFrame:
+def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Margin) -> pd.DataFrame:
     """One row per panel, calibration of the baseline and x: the paired difference and its verdict.
 
     `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`.
@@ -101,7 +102,7 @@ def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[
     return values
 
 
-def _margin(rows: pd.DataFrame, margin: Mapping[str, Any], calibration: str, x: float) -> float:
+def _margin(rows: pd.DataFrame, margin: Margin, calibration: str, x: float) -> float:
     """The `absolute` margin, or `part` of the mean of the finite values of the method `of`, under the calibration of
     `_under` and at this x if it was run there; NaN if it has none.
     """

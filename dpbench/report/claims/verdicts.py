@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from dpbench.config import Paper
+from dpbench.config.specs import Statement
 from dpbench.files import write_file
 from dpbench.report.claims.statements import AHEAD, LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
 from dpbench.report.footnotes import as_text
@@ -27,7 +27,9 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     labels: Mapping[str, str] = paper.report["labels"]
     sections, tables, counts = [], [], []
     for place, statement in enumerate(paper.published.get("statements") or [], start=1):
-        spec = {**figures[statement["figure"]], **{key: statement[key] for key in ("x", "symbol") if key in statement}}
+        spec = figures[statement["figure"]]
+        spec = {**spec, "x": statement["x"]} if "x" in statement else spec
+        spec = {**spec, "symbol": statement["symbol"]} if "symbol" in statement else spec
         chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
         metric, claim = str(spec["metric"]), str(statement["claim"])
         frame = frame_of(chosen, spec)
@@ -56,11 +58,11 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
 
 
-def _concerned(statement: Mapping[str, Any], experiment: str) -> bool:
+def _concerned(statement: Statement, experiment: str) -> bool:
     return experiment not in statement.get("except", []) and experiment in statement.get("only", [experiment])
 
 
-def _rule(paper: Paper, statement: Mapping[str, Any], metric: str) -> str:
+def _rule(paper: Paper, statement: Statement, metric: str) -> str:
     labels, relation = paper.report["labels"], str(statement["relation"])
     method, baseline = (labels.get(statement[role], statement[role]) for role in ("method", "baseline"))
     measured = "In how many repetitions" if relation == AHEAD else "By how much"
@@ -73,9 +75,7 @@ def _rule(paper: Paper, statement: Mapping[str, Any], metric: str) -> str:
     return f"{sentence}. The margin is {part or margin['absolute']}: {margin['reason']}"
 
 
-def _counts(
-    place: int, statement: Mapping[str, Any], labels: Mapping[str, str], compared: pd.DataFrame
-) -> list[list[str]]:
+def _counts(place: int, statement: Statement, labels: Mapping[str, str], compared: pd.DataFrame) -> list[list[str]]:
     """How often each verdict was given, a row per calibration of the baseline."""
     rows = []
     for calibration in sorted(set(compared["calibration"]), reverse=True) or [""]:
@@ -90,7 +90,7 @@ def _counts(
     return rows
 
 
-def _against(statement: Mapping[str, Any], labels: Mapping[str, str], calibration: str) -> str:
+def _against(statement: Statement, labels: Mapping[str, str], calibration: str) -> str:
     baseline = labels.get(statement["baseline"], str(statement["baseline"]))
     return f"{baseline} ({calibration})" if calibration else baseline
 
@@ -98,7 +98,7 @@ def _against(statement: Mapping[str, Any], labels: Mapping[str, str], calibratio
 def _by_place(
     compared: pd.DataFrame,
     cell: Callable[[pd.Series], str],
-    statement: Mapping[str, Any],
+    statement: Statement,
     labels: Mapping[str, str],
     titles: Mapping[str, str],
     symbol: str,

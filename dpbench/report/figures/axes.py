@@ -13,15 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
+from dpbench.config.specs import Spec
 from dpbench.report.figures.style import LINES, REFERENCE_COLOUR
 from dpbench.report.text import number, powers
 
 
-def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Mapping[str, Any]) -> None:
+def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Spec) -> None:
     """Logarithmic, unless `spec["xscale"]` is "linear", with ticks at exactly the values of the trials, labelled with
     their names in `spec["categories"]`, if any.
     """
-    names: Mapping[float, str] = spec.get("categories") or {}
+    names = spec.get("categories") or {}
     ticks = sorted(cells.loc[cells["kind"] == "point", "x"].unique())
     axes.set_xlabel("" if names else spec.get("xlabel") or "privacy budget ε")
     if len(ticks) > 1 and spec.get("xscale") == "linear":
@@ -46,9 +47,7 @@ def _short(value: float) -> str:
     return f"{number(value / 1000)}k" if value >= 1000 else number(value)
 
 
-def set_metric_axis(
-    axes: Axes, cells: pd.DataFrame, unit: str, ylim: Sequence[float] | None, spec: Mapping[str, Any]
-) -> None:
+def set_metric_axis(axes: Axes, cells: pd.DataFrame, unit: str, ylim: Sequence[float] | None, spec: Spec) -> None:
     """The metric with its unit, on the scale and within the limits given, if any."""
     name = str(spec.get("ylabel") or spec["metric"])
     axes.set_ylabel(f"{name} ({powers(unit)})" if unit and unit not in name else name)
@@ -84,14 +83,14 @@ def horizontal_look(cell: pd.Series, styles: Sequence[Mapping[str, Any]]) -> dic
     return {"color": REFERENCE_COLOUR, "linestyle": LINES[1:][int(cell["reference"]) % (len(LINES) - 1)]}
 
 
-def draw_levels(axes: Axes, spec: Mapping[str, Any]) -> None:
+def draw_levels(axes: Axes, spec: Spec) -> None:
     """The thin lines of `spec["lines"]`: values, or {label: value} for those that the legend names."""
     for level in spec.get("lines") or []:
         for label, value in level.items() if isinstance(level, Mapping) else [("_", level)]:
             axes.axhline(value, color=REFERENCE_COLOUR, linestyle=":", linewidth=0.9, label=label)
 
 
-def level_names(spec: Mapping[str, Any]) -> list[str]:
+def level_names(spec: Spec) -> list[str]:
     """The labels of these lines that have one."""
     return [label for level in spec.get("lines") or [] if isinstance(level, Mapping) for label in level]
 

@@ -9,6 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbench.config.specs import Spec
 from dpbench.report.figures.style import add_footnote, add_legend, empty_figure, line_styles, set_titles, style
 from dpbench.report.footnotes import as_text, footnotes
 from dpbench.report.frames.panels import declared_titles, in_order
@@ -20,7 +21,7 @@ Cells = Iterator[tuple[Series, dict[str, Any], pd.DataFrame]]  # of a panel: a s
 def draw_details(
     frame: pd.DataFrame,
     labels: Mapping[str, str],
-    spec: Mapping[str, Any],
+    spec: Spec,
     draw_panel: Callable[[Axes, Cells], list[pd.DataFrame]],
     columns: Sequence[str],
     notes: str,

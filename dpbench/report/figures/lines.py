@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
+from dpbench.config.specs import Spec
 from dpbench.errors import check_known
 from dpbench.report.figures.axes import (
     draw_levels,
@@ -71,7 +72,7 @@ class Band(NamedTuple):
 
 
 def draw_lines(
-    rows: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any], sentences: Sequence[str], notes: str
+    rows: pd.DataFrame, known: Sequence[Series], spec: Spec, sentences: Sequence[str], notes: str
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw rows of one metric over their `x`, one pair of axes a `panel`, with these footnotes and notes below.
 
@@ -95,14 +96,14 @@ def draw_lines(
     return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[_columns(statistic)]
 
 
-def statistic_of(spec: Mapping[str, Any]) -> str:
+def statistic_of(spec: Spec) -> str:
     """The statistic that a point shows. Raises `UserError` for an unknown statistic."""
     statistic = str(spec.get("statistic") or "mean")
     check_known("statistic", statistic, STATISTICS)
     return statistic
 
 
-def _bands(known: Sequence[Series], spec: Mapping[str, Any]) -> list[Band]:
+def _bands(known: Sequence[Series], spec: Spec) -> list[Band]:
     """The bands whose two methods both have trials; each of their calibrations and variants has its own."""
     places = {(one.method, one.calibration, one.variant): place for place, one in enumerate(known)}
     bands = []
@@ -115,7 +116,7 @@ def _bands(known: Sequence[Series], spec: Mapping[str, Any]) -> list[Band]:
     return bands
 
 
-def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], spec: Spec) -> pd.DataFrame:
     """The cells of one metric with their interval, place on the x axis, clipping and, for those of a reference, its
     index among the references of the figure, else -1.
     """
@@ -155,7 +156,7 @@ def _dodged(cells: pd.DataFrame, banded: set[int], dodge: float) -> pd.Series:
     return places.where(points)
 
 
-def _ylim(spec: Mapping[str, Any], panel: str) -> Sequence[float] | None:
+def _ylim(spec: Spec, panel: str) -> Sequence[float] | None:
     ylim = spec.get("ylim")
     if isinstance(ylim, Mapping):
         ylim = {str(name): limits for name, limits in ylim.items()}.get(panel)
@@ -163,7 +164,7 @@ def _ylim(spec: Mapping[str, Any], panel: str) -> Sequence[float] | None:
     return chosen
 
 
-def _panels(cells: pd.DataFrame, spec: Mapping[str, Any]) -> list[Panel]:
+def _panels(cells: pd.DataFrame, spec: Spec) -> list[Panel]:
     """The panels in the order of the declared titles, then by name."""
     titles = declared_titles(spec)
     panels = []
@@ -174,9 +175,7 @@ def _panels(cells: pd.DataFrame, spec: Mapping[str, Any]) -> list[Panel]:
     return panels or [Panel("", "", None, cells)]
 
 
-def _draw_panel(
-    axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequence[Band], spec: Mapping[str, Any]
-) -> None:
+def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequence[Band], spec: Spec) -> None:
     styles = _styles(known, bands)
     _draw_horizontals(axes, panel.cells[panel.cells["kind"] == "line"], styles)
     points = panel.cells[panel.cells["kind"] == "point"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
+from dpbench.config.specs import Spec
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.figures.style import add_footnote, empty_figure, line_styles, set_titles, style
 from dpbench.report.footnotes import as_text, sweep_footnotes
@@ -31,7 +31,7 @@ DELTAS = "A data set counts once for each of its δ"
 
 
 def mean_ranks(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw the mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
+from dpbench.config.specs import Spec
 from dpbench.report.figures.lines import draw_lines
 from dpbench.report.footnotes import footnotes
 from dpbench.report.frames.panels import declared_titles
@@ -17,7 +17,7 @@ from dpbench.report.text import number
 
 
 def metric_by_epsilon(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw `spec["metric"]` against epsilon: a panel per data set and delta, a line per series.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from scipy.stats import gmean
 
+from dpbench.config.specs import Spec
 from dpbench.report.figures.axes import draw_levels, level_names, set_log_ticks
 from dpbench.report.figures.style import (
     add_footnote,
@@ -35,7 +35,7 @@ POOLED = "Points: geometric means over the data sets on which every method was r
 
 
 def metric_by_metric(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw `spec["metric"]` against `spec["against"]`, a metric too: a panel a data set and epsilon, a point a series.
 
@@ -100,7 +100,7 @@ def _points(rows: pd.DataFrame) -> pd.DataFrame:
     return points.assign(low=points["y"] - half, high=points["y"] + half, datasets=run.sum()).reset_index()
 
 
-def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec: Mapping[str, Any]) -> None:
+def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec: Spec) -> None:
     looks = line_styles(known)
     points = points.assign(value=points["x"], x=points["x"].clip(*spec.get("xlim") or (None, None)))
     for row in points[points["x"].notna() & points["y"].notna()].to_dict("records"):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from textwrap import wrap
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from dpbench.config.specs import Spec
 from dpbench.report.figures.lines import draw_lines, statistic_of
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.panels import declared_titles, in_order
@@ -25,7 +25,7 @@ SHOWN = {
 
 
 def metric_by_setting(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw `spec["metric"]` against the setting `spec["x"]`: a panel per data set, a line per series.
 
@@ -56,7 +56,7 @@ def metric_by_setting(
     return figure, _with_category(drawn, names, spec) if "categories" in spec else drawn
 
 
-def _side_by_side(rows: pd.DataFrame, spec: Mapping[str, Any]) -> tuple[pd.DataFrame, dict[str, str]]:
+def _side_by_side(rows: pd.DataFrame, spec: Spec) -> tuple[pd.DataFrame, dict[str, str]]:
     """The rows with the number of their category as their `x`, and the name of each category, in their order."""
     declared = {str(value): str(name) for value, name in spec["categories"].items()}
     given = rows[spec["x"]].map(str).where(rows[spec["x"]].notna())
@@ -70,7 +70,7 @@ def _numbers(categories: Iterable[str]) -> dict[str, float]:
     return {value: 2.0**place for place, value in enumerate(categories)}
 
 
-def _with_category(drawn: pd.DataFrame, names: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _with_category(drawn: pd.DataFrame, names: Mapping[str, str], spec: Spec) -> pd.DataFrame:
     """The data drawn, with the categories, in their order, in place of their numbers."""
     values = drawn["x"].map({number: value for value, number in _numbers(names).items()})
     models = {"model": values} if spec["x"] == MODEL else {}

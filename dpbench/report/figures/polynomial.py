@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbench.config.specs import Fit, Spec
 from dpbench.data.domain import Floats
 from dpbench.report.figures.style import COLOURS, LINES, REFERENCE_COLOUR, add_footnote, add_legend, empty_figure, style
 
@@ -19,7 +20,7 @@ POINTS = 2401  # an odd number, so that 0 is among them
 
 
 def polynomial(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], notes: str = ""
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
     """Draw phi(s) = -log(1 + exp(-s)) and its fits over [-`radius`, `radius`]; `frame` and `labels` are not used.
 
@@ -57,18 +58,18 @@ def polynomial(
     return figure, pd.DataFrame(curves)
 
 
-def _published(fit: Mapping[str, Any], spec: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The paper's numbers for this fit; empty if there are none."""
+def _published(fit: Fit, spec: Spec) -> Fit | None:
+    """The paper's numbers for this fit, if it has any."""
     published = spec.get("published")
-    rows = published.get("rows", []) if isinstance(published, Mapping) else []
-    return next((row for row in rows if _key(row) == _key(fit)), {})
+    rows: list[Fit] = published.get("rows", []) if isinstance(published, dict) else []
+    return next((row for row in rows if _key(row) == _key(fit)), None)
 
 
-def _key(fit: Mapping[str, Any]) -> tuple[int, str, int]:
+def _key(fit: Fit) -> tuple[int, str, int]:
     return int(fit["degree"]), str(fit["construction"]), int(fit.get("iterations", 1))
 
 
-def _fitted(fit: Mapping[str, Any], radius: float, paper: Mapping[str, Any]) -> tuple[str, Floats]:
+def _fitted(fit: Fit, radius: float, paper: Fit | None) -> tuple[str, Floats]:
     """The name of a fit and its coefficients."""
     from dpbench.models.logistic import phi
     from dpbench.models.polynomials import polynomial_coefficients
@@ -76,8 +77,8 @@ def _fitted(fit: Mapping[str, Any], radius: float, paper: Mapping[str, Any]) -> 
     degree, construction, iterations = _key(fit)
     by = "Bernstein" if construction == "bernstein" else construction
     name = f"degree {degree}, {by}" + (f" iterated {iterations} times" if iterations > 1 else "")
-    if fit.get("as_published"):
-        return f"{name}, as published", np.array(paper["coefficients"], dtype=float)
+    if paper and fit.get("as_published"):
+        return f"{name}, as published", np.array(paper["coefficients"], dtype=np.float64)
     return name, polynomial_coefficients(phi, degree, radius, construction, iterations)
 
 

@@ -20,6 +20,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageColor
 
 from dpbench.config.labels import styles
+from dpbench.config.specs import Spec
 from dpbench.errors import check_known
 from dpbench.files import write_file
 from dpbench.report.frames.series import Series
@@ -117,7 +118,7 @@ def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
     return figure, grid
 
 
-def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec: Mapping[str, Any]) -> None:
+def set_titles(figure: Figure, grid: Sequence[Axes], titles: Sequence[str], spec: Spec) -> None:
     """The figure's title, above the titles of its panels; the title of a single panel is left out unless it is
     declared.
 

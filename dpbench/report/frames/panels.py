@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+
+from dpbench.config.specs import Spec
 
 
-def declared_titles(spec: Mapping[str, Any]) -> dict[str, str]:
+def declared_titles(spec: Spec) -> dict[str, str]:
     """The titles that `spec["panels"]` declares, by data set."""
     return {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import pandas as pd
 
 from dpbench.config import Experiment
+from dpbench.config.specs import Spec
 from dpbench.grid.plan import all_stays, one_repetition
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.report.frames.frame import TrialRows, joined_frame, rows_of
@@ -36,14 +36,14 @@ class Results:
         return one_repetition(self.experiment).trials
 
 
-def frame_of(results: Iterable[Results], spec: Mapping[str, Any], reads: Sequence[str] = ()) -> pd.DataFrame:
+def frame_of(results: Iterable[Results], spec: Spec, reads: Sequence[str] = ()) -> pd.DataFrame:
     """The trials of several experiments as `spec` places them, with the columns that it and `reads` name."""
     return placed(joined_frame([one.rows for one in results], [*settings_of(spec), *reads]), spec)
 
 
 def titles_of(results: Iterable[Results], panels: Mapping[str, str]) -> dict[str, str]:
     """The title of each data set, its name if `panels` has none, in the order of the experiments."""
-    names = [str(grid.dataset["name"]) for one in results for grid in one.experiment.grids]
+    names = [grid.dataset.name for one in results for grid in one.experiment.grids]
     return {name: str(panels.get(name, name)) for name in names}
 
 

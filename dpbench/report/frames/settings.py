@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import Spec
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
 from dpbench.privacy.accounting import gaussian_mu
@@ -158,13 +159,13 @@ def _short_name(path: str) -> str:
 # --- the axes of a figure -------------------------------------------------------------------------------------------
 
 
-def settings_of(spec: Mapping[str, Any]) -> list[str]:
+def settings_of(spec: Spec) -> list[str]:
     """The settings by which a figure or table distinguishes cells; none for a figure against epsilon."""
     named = [spec.get("x"), spec.get("panel"), spec.get("setting"), *spec.get("where", {})]
     return [str(path) for path in dict.fromkeys(named) if path]
 
 
-def placed(frame: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+def placed(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     """The rows that a figure shows, with the setting `spec["x"]` as `x` (inf for rows without it) and that of
     `spec["panel"]` as `panel`: epsilon and the dataset if the spec names none. `spec["where"]`: {setting: value}, the
     only rows that are kept; those of a method without the setting are too. `spec["relative"]`: see `as_multiples`.
@@ -182,7 +183,7 @@ def placed(frame: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
     return frame.assign(**columns)
 
 
-def is_placed(key: TrialKey, spec: Mapping[str, Any]) -> bool:
+def is_placed(key: TrialKey, spec: Spec) -> bool:
     """Whether a figure or table shows trials of this key, at its `spec["epsilon"]` if it has one: see `placed`."""
     if "epsilon" in spec and key.release.budget.epsilon != float(spec["epsilon"]):
         return False

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from dpbench.config.labels import metric_label
+from dpbench.config.specs import Report
 from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
 from dpbench.report.frames.by_setting import unfinished
@@ -201,7 +202,7 @@ def _cell(
     )
 
 
-def _order(metrics: Sequence[str], report: Mapping[str, Any]) -> list[str]:
+def _order(metrics: Sequence[str], report: Report) -> list[str]:
     """The metrics that the experiment reports first, then the others by name."""
     drawn = [str(spec["metric"]) for spec in report["figures"] if "metric" in spec]
     first = [metric for metric in dict.fromkeys([*report["metrics"], *drawn]) if metric in metrics]

@@ -16,6 +16,7 @@ import jinja2
 import pandas as pd
 
 from dpbench.config import Paper
+from dpbench.config.specs import Report, Spec
 from dpbench.errors import UserError
 from dpbench.files import write_file
 from dpbench.report.build import build_report
@@ -109,7 +110,7 @@ def _check_any(results: Sequence[Results], run: str, name: str) -> None:
 def _write(
     title: str,
     settings: str,
-    report: Mapping[str, Any],
+    report: Report,
     results: Sequence[Results],
     made: Path,
     folder: Path,
@@ -162,7 +163,7 @@ def _write(
 
 
 def _figures(
-    specs: Sequence[Mapping[str, Any]], made: Path, filters: Filters, documents: Mapping[str, Sequence[Block]]
+    specs: Sequence[Spec], made: Path, filters: Filters, documents: Mapping[str, Sequence[Block]]
 ) -> Iterator[Figure]:
     for spec in specs:
         name = str(spec["name"])
@@ -172,14 +173,14 @@ def _figures(
             yield Figure(name, _title(spec), part, documents.get(name, []), _chart(part, filters))
 
 
-def _tables(specs: Sequence[Mapping[str, Any]], documents: Mapping[str, Sequence[Block]]) -> Iterator[Table]:
+def _tables(specs: Sequence[Spec], documents: Mapping[str, Sequence[Block]]) -> Iterator[Table]:
     for spec in specs:
         name = str(spec["name"])
         if is_table(spec) and name in documents:
             yield Table(name, _title(spec), documents[name])
 
 
-def _title(spec: Mapping[str, Any]) -> str:
+def _title(spec: Spec) -> str:
     return str(spec.get("title") or spec.get("metric") or spec["name"])
 
 

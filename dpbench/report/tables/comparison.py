@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
 from dpbench.errors import check_known
 from dpbench.report.claims.agreement import RULE, counted, verdict
@@ -30,7 +31,7 @@ QUARTILES = {"median": 0.5, "low": 0.25, "high": 0.75}
 
 
 def comparison_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
 ) -> TextTable:
     """Mean and standard error of `spec["metric"]` over the repetitions, a row a data set and a column a method.
 
@@ -97,7 +98,7 @@ def _place(column: str) -> float:
         return -math.inf
 
 
-def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str:
+def _none(texts: Mapping[str, str], column: str, spec: Spec) -> str:
     """The text of an empty cell. The columns of epsilon have one for a reference, "inf", and those of a
     mechanism's parameter one for mechanisms without it, "none": a method with a cell there has no others.
     """
@@ -105,7 +106,7 @@ def _none(texts: Mapping[str, str], column: str, spec: Mapping[str, Any]) -> str
     return "" if (apart in texts) != (column == apart) else NOT_RUN
 
 
-def _marked(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _marked(rows: pd.DataFrame, labels: Mapping[str, str], spec: Spec) -> pd.DataFrame:
     """The rows with the names of the cell that they belong to (`CELL`)."""
     marked = mark_series(rows, series_of(rows, labels))
     marked["method"] = [labels.get(f"{m}/{n}", m) for m, n in zip(rows["mechanism"], rows["model"], strict=True)]
@@ -116,7 +117,7 @@ def _marked(rows: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, An
     return marked
 
 
-def _cells(marked: pd.DataFrame, spec: Mapping[str, Any]) -> pd.DataFrame:
+def _cells(marked: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     """Mean, standard error and counts of each row, series and setting, in the order in which they are shown; `failed`
     counts `unconverged` trials too.
     """
@@ -149,7 +150,7 @@ def _setting(value: object) -> str:
     return number(value) if isinstance(value, (int, float)) else "none" if value is None else str(value)
 
 
-def _numbers(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _numbers(cells: pd.DataFrame, published: PublishedTable, spec: Spec) -> pd.DataFrame:
     """The published numbers, each once for every series compared with it, or once if there is none."""
     paper_names, show = dict(spec.get("beside", {})), spec.get("show")
     asked = None if show is None else {paper_names.get(name, name) for name in show}
@@ -168,9 +169,7 @@ def _numbers(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[st
     )
 
 
-def _entries(
-    values: Mapping[Any, Any], published: Mapping[str, Any], spec: Mapping[str, Any]
-) -> Iterator[tuple[str, object, float]]:
+def _entries(values: Mapping[Any, Any], published: PublishedTable, spec: Spec) -> Iterator[tuple[str, object, float]]:
     """Method, setting and number of one published row."""
     if "x" not in spec:
         yield from ((str(column), "", value) for column, value in values.items())
@@ -180,7 +179,7 @@ def _entries(
         yield from ((str(method), at, value) for method, by in values.items() for at, value in by.items())
 
 
-def _with_published(cells: pd.DataFrame, published: Mapping[str, Any], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _with_published(cells: pd.DataFrame, published: PublishedTable, spec: Spec) -> pd.DataFrame:
     """The cells with the published number and its verdict, and cells without trials for numbers that only the paper
     has.
     """
@@ -192,7 +191,7 @@ def _with_published(cells: pd.DataFrame, published: Mapping[str, Any], spec: Map
     return cells.assign(verdict=[_verdict(cell, published) for cell in cells.to_dict("records")])
 
 
-def _verdict(cell: Mapping[Any, Any], published: Mapping[str, Any]) -> str:
+def _verdict(cell: Mapping[Any, Any], published: PublishedTable) -> str:
     if np.isnan(cell["published"]):
         return ""
     if not cell["count"] + cell["failed"] + cell["no_estimate"]:
@@ -220,7 +219,7 @@ def _text(cell: Mapping[Any, Any], source: str) -> str:
     return f"{ours}, {source} {number(cell['published'])}{verdict}"
 
 
-def _about_published(cells: pd.DataFrame, spec: Mapping[str, Any], published: Mapping[str, Any]) -> list[str]:
+def _about_published(cells: pd.DataFrame, spec: Spec, published: PublishedTable) -> list[str]:
     """The sentences on the paper, the ranks and the ratios."""
     sentences, source = [], str(published.get("source", "paper")).capitalize()
     if "repetitions" in published:

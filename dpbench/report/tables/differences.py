@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
 from dpbench.errors import check_known
 from dpbench.privacy.budget import CALIBRATIONS
@@ -26,7 +26,7 @@ STATISTICS = {"mean": "mean ± standard error", "mean_95": "mean with its 95 % i
 
 
 def difference_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
 ) -> TextTable:
     """Mean paired difference of `spec["metric"]`: where `setting` has the first of two `values`, minus the second.
 
@@ -46,7 +46,7 @@ def difference_table(
 
 
 def method_difference_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
 ) -> TextTable:
     """Mean paired difference of `spec["metric"]` from that of another method; as `difference_table`, except for `less`:
 
@@ -80,7 +80,7 @@ def method_difference_table(
     return _table(pairs, pd.concat([pairs, others]), said, frame, labels, spec)
 
 
-def _with_values(frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any]) -> pd.DataFrame:
+def _with_values(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec) -> pd.DataFrame:
     """The rows of the metric that have a value, with their series and, as `row`, their panel."""
     rows = frame[frame["metric"] == spec["metric"]]
     marked = mark_series(rows, series_of(rows, labels)).assign(row=rows["panel"])
@@ -93,7 +93,7 @@ def _table(
     said: str,
     frame: pd.DataFrame,
     labels: Mapping[str, str],
-    spec: Mapping[str, Any],
+    spec: Spec,
 ) -> TextTable:
     """The table of differences (`value`), described by `said`; `trials` has the trials of both sides of each."""
     statistic = str(spec.get("statistic") or "mean")

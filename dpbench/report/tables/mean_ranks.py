@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
 from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, counted, friedman_sentence, ranks_of
 from dpbench.report.footnotes import sweep_footnotes
@@ -29,7 +30,7 @@ CAPTION = (
 
 
 def mean_ranks_table(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Mapping[str, Any], published: Mapping[str, Any]
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
 ) -> TextTable:
     """Mean rank by `spec["metric"]` of each private series, a row a series, the best one on top, and for each epsilon
     the columns of `COLUMNS`; the last row is the critical difference of the mean ranks.

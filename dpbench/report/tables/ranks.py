@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import Ranks
 from dpbench.report.text import number
 
 
-def ranks(cells: pd.DataFrame, asked: Mapping[str, Any], paper_names: Mapping[str, str]) -> list[str]:
+def ranks(cells: pd.DataFrame, asked: Ranks, paper_names: Mapping[str, str]) -> list[str]:
     """How often the method `asked["method"]` has the lowest and the second lowest mean of the methods `among`.
 
     One sentence for each of its calibrations, with the others under the same one, if they have it, or the tight one;

@@ -3,6 +3,7 @@ from dataclasses import replace
 import pytest
 
 from dpbench.config import compose
+from dpbench.data.dataset import Dataset
 from dpbench.grid.records import Runtime
 from dpbench.report.claims.published import dataset_table, protocol_table, runtime_table
 
@@ -19,7 +20,7 @@ def experiment():
 
 def used(experiment, name="linreg_adult", target="pay_rate", rows=100, drop=(), attributes=("age", "sex", "pay_rate")):
     data = {"name": "adult", "attributes": dict.fromkeys(attributes), "drop": list(drop), "card": {"rows": rows}}
-    return replace(experiment, name=name, dataset=data, design={"target": target})
+    return replace(experiment, name=name, dataset=Dataset.of(data), design={"target": target})
 
 
 def verdict(experiment, **changes):

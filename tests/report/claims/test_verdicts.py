@@ -33,7 +33,7 @@ def written(quickstart, tmp_path):
     def write(found, *statements, split="fresh"):
         results = {one: Results(quickstart, []) for one in FIGURE["experiments"]}
         for name, trials in found.items():
-            dataset = {**quickstart.dataset, "name": name}
+            dataset = replace(quickstart.dataset, name=name)
             sample = replace(quickstart.sample, split=split)
             experiment = replace(quickstart, name=f"on_{name}", dataset=dataset, sample=sample)
             results[f"on_{name}"] = Results(experiment, trials)

@@ -64,7 +64,7 @@ def address(tmp_path_factory):
     experiment = compose(["experiment=quickstart"])
     experiment = replace(experiment, report={**experiment.report, "labels": LABELS})
     results = [
-        Results(replace(experiment, name=name, dataset={**experiment.dataset, "name": data}), make_grid(data))
+        Results(replace(experiment, name=name, dataset=replace(experiment.dataset, name=data)), make_grid(data))
         for name, data in (("one", "adult"), ("two", "taxi"))
     ]
 

@@ -77,7 +77,7 @@ def experiment(tmp_path_factory):
 @pytest.fixture(scope="module")
 def results(experiment):
     def of(name, trials, *notes):
-        one = replace(experiment, name=f"linreg_{name}", dataset={**experiment.dataset, "name": name})
+        one = replace(experiment, name=f"linreg_{name}", dataset=replace(experiment.dataset, name=name))
         return Results(one, trials, notes)
 
     tuned = [
