@@ -301,8 +301,9 @@ def one_repetition(experiment: Experiment) -> Plan:
     """One repetition of the plan, made once for an experiment. It has every setting, as repetitions share theirs."""
     known = vars(experiment)
     if "one_repetition" not in known:
-        points = tuple(replace(point, repetitions=1) for point in experiment.points)
-        known["one_repetition"] = make_plan(replace(experiment, repetitions=1, points=points))
+        one: dict[str, Any] = {"repetitions": 1, "own_repetitions": {}}
+        points = tuple(replace(point, **one) for point in experiment.points)
+        known["one_repetition"] = make_plan(replace(experiment, **one, points=points))
     plan: Plan = known["one_repetition"]
     return plan
 

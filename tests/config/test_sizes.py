@@ -6,7 +6,7 @@ import pytest
 
 from dpbench.config import compose
 from dpbench.errors import UserError
-from dpbench.grid.plan import make_plan
+from dpbench.grid.plan import make_plan, one_repetition
 from dpbench.privacy.accounting import gaussian_epsilon
 
 
@@ -60,6 +60,7 @@ def test_a_mechanism_may_have_a_number_of_repetitions_of_its_own():
     keys = [trial.fit.release for item in make_plan(made).releases for trial in item.trials]
     assert Counter(key.mechanism.name for key in keys) == {"ssp": 3, "adassp": 2}
     assert {key.repetition for key in keys if key.mechanism.name == "ssp"} == {0, 1, 2}
+    assert len(one_repetition(made).trial_ids) == 2
     assert make_plan(compose([*line, "repetitions={ssp: 2, others: 2}"])).trial_ids == (
         make_plan(compose([*line, "repetitions=2"])).trial_ids
     )
