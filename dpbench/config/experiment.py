@@ -37,7 +37,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "delta": "float | str",
     "mu": "float | list | None",
     "relation": "str",
-    "repetitions": "int | dict",
+    "repetitions": "int | float | str | dict",
     "draws": "int",
     "seed": "int",
     "calibration": "str | list",
