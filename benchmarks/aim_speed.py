@@ -4,10 +4,10 @@
 
 Adult in the domain of `experiment=linreg_adult`, all pairs, delta = 1e-5, 80 MB, up to 1,000 iterations a round. A row
 is one run in a separate process on one core: CPU seconds of the process, and of the release alone, which has the
-target. `mbi` has its defaults: a fresh estimate
-by MirrorDescent with its default settings in each round (in 64 bits, as `mbi_engine` sets it). A run
-of mbi is stopped after --limit seconds: its row says `> limit` and how many estimates it had made, and the ratio is
-then a lower bound. Ratios are of CPU seconds. Nothing is asserted; each number is printed with its target.
+target. `mbi` has its defaults: a fresh estimate by MirrorDescent with its default settings in each round (in 64 bits,
+as `mbi_engine` sets it). A run of mbi is stopped after --limit seconds: its row says `> limit` and how many estimates
+it had made, and the ratio is then a lower bound. Ratios are of CPU seconds of the process. Nothing is asserted; each
+number is printed with its target.
 """
 
 from __future__ import annotations

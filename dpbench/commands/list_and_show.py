@@ -88,7 +88,10 @@ def _show_experiment(group: str, name: str, config_dir: Path | None) -> None:
         print(f"  {part}=[{','.join(names)}]")
     epsilons = dict.fromkeys(f"{epsilon:g}" for grid in experiment.grids for epsilon in grid.epsilons)
     print(f"  epsilon=[{','.join(epsilons)}]")
-    print(f"  relation={experiment.relation}\n  repetitions={hydra_text(experiment.configuration['repetitions'])}")
+    own = {one.name: experiment.repetitions_of(one.name) for one in experiment.mechanisms}
+    own = {name: number for name, number in own.items() if number != experiment.repetitions}
+    repetitions = {**own, "others": experiment.repetitions} if own else experiment.repetitions
+    print(f"  relation={experiment.relation}\n  repetitions={hydra_text(repetitions)}")
     for setting, values in (experiment.configuration.get("sweep") or {}).items():
         print(f"  over {setting}: {', '.join(map(str, values))}")
     _print_figures(experiment.report)

@@ -37,7 +37,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "delta": "float | str",
     "mu": "float | list | None",
     "relation": "str",
-    "repetitions": "int | float | str | dict",
+    "repetitions": "int | dict",
     "draws": "int",
     "seed": "int",
     "calibration": "str | list",
@@ -201,7 +201,7 @@ def _check_settings(config: Mapping[str, Any]) -> None:
             if key in PARTS:
                 continue  # none is named: `parts_of` says how to
             raise UserError(f"the setting {key} is missing: it was deleted, or no file gives it")
-        if key not in (*PARTS, "epsilon", "mu", *MOST):
+        if key not in (*PARTS, "epsilon", "mu", "repetitions", *MOST):
             checked_type(key, config[key], kind)
     if config["design"].get("target") is None:
         raise UserError("no target is given: the attribute that is predicted, such as dataset.target=income")

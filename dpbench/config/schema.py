@@ -135,8 +135,8 @@ class Experiment:
 
     A model of synthetic rows is fitted to each of `draws` sets of them. With a sweep over other settings it is the sum
     of the grids of `points`. `configuration` is what Hydra composed. `own_repetitions` are the numbers of the
-    mechanisms that have one of their own. `delta_power` is delta as it was given, if that
-    is a power of the number of training rows.
+    mechanisms that have one of their own. `delta_power` is delta as it was given, if that is a power of the number of
+    training rows.
     """
 
     name: str

@@ -28,6 +28,11 @@ def write_array(shards: Sequence[Plan], store: Store, *, options: Slurm, config_
     return folder / "array.sh"
 
 
+def _is_command(line: str) -> bool:
+    """Whether a line stands after the options: sbatch reads none after a command."""
+    return not line.startswith("#SBATCH")
+
+
 def script(folder: Path, store: Store, tasks: int, options: Slurm, config_dir: Path | None) -> str:
     """The text of the array script. A task starts in the folder of now, with the variables and the Python of now."""
     folder = folder.resolve()
@@ -42,9 +47,7 @@ def script(folder: Path, store: Store, tasks: int, options: Slurm, config_dir: P
             "#!/bin/bash",
             *(f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in {**own, **options.options}.items()),
             "#SBATCH --requeue",
-            *sorted(
-                options.lines, key=lambda line: not line.startswith("#SBATCH")
-            ),  # sbatch reads none after a command
+            *sorted(options.lines, key=_is_command),
             f"cd {shlex.quote(str(Path.cwd()))} || exit",
             *(f"export {name}={shlex.quote(value)}" for name, value in variables().items()),
             f'exec {shlex.join(command)} --plan {shlex.quote(str(folder))}/shard-"$SLURM_ARRAY_TASK_ID".jsonl'

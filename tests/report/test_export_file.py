@@ -289,3 +289,5 @@ def test_a_trial_that_two_experiments_computed_on_other_processors_is_a_row_once
     trial = make_trial()
     again = replace(trial, experiment="again", scores=(replace(trial.scores[0], value=0.1 + 1e-15),))
     assert tidy_frame([trial, again]).equals(tidy_frame([trial]))
+    with pytest.raises(UserError, match="stored twice with different scores"):
+        tidy_frame([trial, replace(again, experiment=trial.experiment)])

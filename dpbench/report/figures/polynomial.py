@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from dpbench.config.specs import Fit, Spec
 from dpbench.data.domain import Floats
+from dpbench.errors import UserError
 from dpbench.report.figures.style import COLOURS, LINES, REFERENCE_COLOUR, add_footnote, add_legend, empty_figure, style
 
 BEYOND = 4 / 3  # range of the axis, as a multiple of the radius: the polynomial is not a fit outside it
@@ -77,7 +78,9 @@ def _fitted(fit: Fit, radius: float, paper: Fit | None) -> tuple[str, Floats]:
     degree, construction, iterations = _key(fit)
     by = "Bernstein" if construction == "bernstein" else construction
     name = f"degree {degree}, {by}" + (f" iterated {iterations} times" if iterations > 1 else "")
-    if paper and fit.get("as_published"):
+    if fit.get("as_published"):
+        if paper is None:
+            raise UserError(f"the {name} is to be drawn as published, and nothing is published of it")
         return f"{name}, as published", np.array(paper["coefficients"], dtype=np.float64)
     return name, polynomial_coefficients(phi, degree, radius, construction, iterations)
 

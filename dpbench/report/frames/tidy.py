@@ -45,10 +45,11 @@ COLUMNS = {
 def tidy_frame(trials: Iterable[Trial]) -> pd.DataFrame:
     """A row for each trial and score, with the `COLUMNS`; a trial without scores has one for each metric asked for.
 
-    A trial that several experiments share is there once, as the first has it; on another processor it may have been
-    computed with other last digits.
+    A trial that several experiments computed is there once, as the first has it: on other processors its last digits
+    may differ. Raises `UserError` if one id comes twice with different scores in the same experiment.
     """
-    rows = rows_of({trial.id: trial for trial in reversed(list(trials))}.values())
+    first: dict[str, str] = {}
+    rows = rows_of(trial for trial in trials if first.setdefault(trial.id, trial.experiment) == trial.experiment)
     settings = pd.Series([canonical(without_repetition(key.to_dict())[0]) for key in rows.keys], dtype="str")
     seeds = pd.Series([key.release.seed for key in rows.keys])
     place = rows.scores.drop_duplicates("trial").set_index("trial")["setting"]

@@ -52,3 +52,8 @@ def test_an_unknown_construction_or_kind_lists_the_known_ones():
         draw_figure(pd.DataFrame(), {}, SPEC | {"fits": [{"degree": 2, "construction": "taylor"}]})
     with pytest.raises(UserError, match="did you mean 'polynomial'"):
         draw_figure(pd.DataFrame(), {}, SPEC | {"kind": "polynom"})
+
+
+def test_a_fit_as_published_of_which_nothing_is_published_is_refused():
+    with pytest.raises(UserError, match="degree 2, series is to be drawn as published, and nothing is published of it"):
+        draw_figure(pd.DataFrame(), {}, SPEC | {"fits": [FITS[1] | {"as_published": True}]})
