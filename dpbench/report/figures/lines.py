@@ -266,6 +266,7 @@ def _number_survivors(
     layout = figure.get_layout_engine()
     if layout is not None and any(chosen.any() for _, _, chosen in numbered):
         layout.execute(figure)  # so that the numbers are placed where the axes will be
+        figure.set_layout_engine(None)
         for axes, points, chosen in numbered:
             number_survivors(axes, points, chosen, styles)
 

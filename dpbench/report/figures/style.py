@@ -15,7 +15,6 @@ import matplotlib
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from PIL import Image, ImageColor
 
@@ -23,6 +22,7 @@ from dpbench.config.labels import styles
 from dpbench.config.specs import Spec
 from dpbench.errors import check_known
 from dpbench.files import write_file
+from dpbench.report.figures.canvas import Canvas
 from dpbench.report.frames.series import Series
 from dpbench.report.text import csv_text
 
@@ -114,6 +114,7 @@ def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
     shrink = 1.0 if columns == 1 else 0.75
     size = (PANEL[0] * columns * shrink + LEGEND_WIDTH, PANEL[1] * lines * shrink + 0.4)
     figure = Figure(figsize=size, layout="constrained")
+    Canvas(figure)
     grid = [figure.add_subplot(lines, columns, place + 1) for place in range(count)]
     return figure, grid
 
@@ -180,34 +181,31 @@ def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str, *,
     files: dict[str, bytes | str] = {}
     with style():
         figure.set_dpi(PNG_DPI)
+        canvas = figure.canvas if isinstance(figure.canvas, Canvas) else Canvas(figure)
         if engine := figure.get_layout_engine():  # one layout for all files
             engine.execute(figure)
         figure.set_layout_engine(None)  # not "none", for which each `savefig` draws twice
-        size = FigureCanvasAgg(figure).get_width_height()
-        files["png"] = _png(Image.frombytes("RGBA", size, _bytes(figure, "rgba")))
+        files["png"] = _png(Image.fromarray(canvas.pixels()))
         if pdf:
-            files["pdf"] = _bytes(figure, "pdf", {"CreationDate": None, "Creator": None, "Producer": None})
+            file = io.BytesIO()
+            figure.savefig(file, format="pdf", metadata=dict.fromkeys(["CreationDate", "Creator", "Producer"]))
+            files["pdf"] = file.getvalue()
     files["csv"] = csv_text(drawn)
     return [write_file(folder / f"{name}.{suffix}", content) for suffix, content in files.items()]
 
 
-def _bytes(figure: Figure, kind: str, metadata: Mapping[str, None] | None = None) -> bytes:
-    """The figure as a file of this kind."""
-    file = io.BytesIO()
-    figure.savefig(file, format=kind, metadata=metadata)
-    return file.getvalue()
-
-
 def _png(drawn: Image.Image) -> bytes:
-    """A PNG of `PNG_COLOURS` colours, a third of the size: `COLOURS` stay to the bit, other ones are rounded."""
-    image, kept = drawn.convert("RGB"), [ImageColor.getrgb(colour) for colour in COLOURS.values()]
+    """A PNG of `PNG_COLOURS` colours, a third of the size: white and `COLOURS` stay, other ones are rounded."""
+    image, kept = drawn.convert("RGB"), [ImageColor.getrgb(colour) for colour in ("white", *COLOURS.values())]
     few = image.quantize(PNG_COLOURS - len(kept), dither=Image.Dither.NONE)
     others = (few.getpalette() or [])[: 3 * (PNG_COLOURS - len(kept))]
+    few.putpalette([*others, *(part for colour in kept for part in colour)])
+    few = image.quantize(palette=few, dither=Image.Dither.NONE)  # a thin line, a little paler, is rounded to its colour
     pixels, places = np.asarray(image).astype(np.uint32) @ _DIGITS, np.array(few)
     for place, colour in enumerate(kept, start=len(others) // 3):
         places[pixels == colour @ _DIGITS] = place
-    few = Image.fromarray(places)
-    few.putpalette([*others, *(part for colour in kept for part in colour)])
+    palette, few = few.getpalette() or [], Image.fromarray(places)
+    few.putpalette(palette)
     file = io.BytesIO()
     few.save(file, format="png", optimize=True)
     return file.getvalue()
