@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,13 +25,18 @@ SLACK = 1.001  # spent epsilon counts as above the target beyond this ratio: acc
 
 
 def footnotes(
-    frame: pd.DataFrame, known: Sequence[Series], notes: str = "", shown: str = "Mean ± standard error"
+    frame: pd.DataFrame,
+    known: Sequence[Series],
+    notes: str = "",
+    shown: str = "Mean ± standard error",
+    cells: pd.DataFrame | None = None,
 ) -> list[str]:
     """Sentences on rows of one metric: what was run, failures, overspending, unfinished programmes, inputs, `notes`.
 
-    `shown`: the statistic over the repetitions, in words.
+    `shown`: the statistic over the repetitions, in words. `cells`: the summary of the rows, if it is at hand.
     """
-    cells = mark_series(summarise(frame), known) if len(frame) else frame
+    if cells is None:
+        cells = mark_series(summarise(frame), known) if len(frame) else frame
     sentences = [*_data(frame), *_protocol(frame, shown)]
     if len(cells):
         sentences += [*_failures(cells), *_overspending(cells), *_unfinished(frame, known), *_inputs(frame, known)]
@@ -110,9 +116,9 @@ def _protocol(frame: pd.DataFrame, shown: str) -> list[str]:
         sentences.append("δ = " + ", ".join(number(delta) for delta in sorted(private["delta"].dropna().unique())))
         sentences.append("Neighbours: " + ", ".join(sorted(set(private["relation"]) - {""})).replace("_", "/"))
     repetitions: dict[tuple[int, int], list[str]] = {}
-    for dataset, rows in frame.groupby("dataset", sort=True):
-        of_cells = rows.groupby([*SERIES, "epsilon"], dropna=False)["repetition"].nunique()
-        repetitions.setdefault((of_cells.max(), of_cells.min()), []).append(str(dataset))
+    of_cells = frame.groupby(["dataset", *SERIES, "epsilon"], dropna=False)["repetition"].nunique()
+    for dataset, most, least in of_cells.groupby(level="dataset").agg(["max", "min"]).itertuples():
+        repetitions.setdefault((most, least), []).append(str(dataset))
     counts = [
         f"{span((least, most))} repetition{'' if most == 1 else 's'}"
         f"{f' ({listed(names)})' if len(repetitions) > 1 else ''}"
@@ -156,7 +162,8 @@ def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     """What was taken from the rows outside the privacy budget, by which series."""
     if not any(frame["nonprivate_inputs"]):
         return []
-    private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
+    taking = frame.loc[np.isfinite(frame["epsilon"]), ["dataset", *SERIES, "nonprivate_inputs"]].drop_duplicates()
+    private = mark_series(taking, known)
     users: dict[str, dict[str, list[str]]] = {}
     for dataset, rows in private.groupby("dataset", sort=True):
         taken: dict[str, dict[str, None]] = {}
@@ -175,10 +182,12 @@ def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     return [f"Non-private inputs: {'; '.join(described)}"] if described else []
 
 
-def _by_series(cells: pd.DataFrame, wanted: pd.Series[bool], say: Callable[[pd.Series], str]) -> str:
+def _by_series(cells: pd.DataFrame, wanted: pd.Series[bool], say: Callable[[Mapping[Any, Any]], str]) -> str:
     """The text of `say` for each wanted cell, as "SSP (paper) 0.13 at ε = 0.1, 1.6 at ε = 1; AdaSSP ..."."""
     by_series: dict[str, dict[str, list[str]]] = {}
-    for _, row in cells[wanted].sort_values(["series_order", "epsilon", "delta", "dataset"]).iterrows():
+    if not wanted.any():
+        return ""
+    for row in cells[wanted].sort_values(["series_order", "epsilon", "delta", "dataset"]).to_dict("records"):
         parts = by_series.setdefault(str(row["series"]), {})
         parts.setdefault(f"{say(row)} at ε = {number(row['epsilon'])}", []).append(str(row["dataset"]))
     sentences = []

@@ -35,14 +35,11 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
     finite = has_value(frame)
     counted = {"nonfinite": done & ~finite, "failed": ~done}
     counted |= {status: frame["status"] == status for status in NOT_FAILED}
-    marked = frame.assign(value=frame["value"].where(finite), **counted)
-    groups = marked.groupby(list(by), sort=True, dropna=False)
-    parts = [
-        groups[["unit", "direction"]].first(),
-        groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "se"}),
-        groups[list(counted)].sum(),
-        groups[["spent_epsilon"]].max(),
-    ]
-    cells = pd.concat(parts, axis=1)
-    cells["se"] = cells["se"] / np.sqrt(cells["count"].where(cells["count"] > 0))
-    return cells.reset_index()
+    place = frame.groupby(list(by), sort=True, dropna=False).ngroup().to_numpy()
+    cells = frame[[*by, "unit", "direction"]].take(np.unique(place, return_index=True)[1]).reset_index(drop=True)
+    numbers = {"value": frame["value"].where(finite), **counted, "spent_epsilon": frame["spent_epsilon"]}
+    groups = pd.DataFrame(numbers).groupby(place)
+    values = groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "se"})
+    values["se"] /= np.sqrt(values["count"].where(values["count"] > 0))
+    parts: list[pd.DataFrame] = [cells, values, groups[list(counted)].sum(), groups[["spent_epsilon"]].max()]
+    return pd.concat(parts, axis=1)

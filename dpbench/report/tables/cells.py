@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pandas as pd
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text, footnotes
 from dpbench.report.frames.frame import CELL
-from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.series import Series, mark_series, series_of
 from dpbench.report.frames.stats import NOT_FAILED, summarise
 from dpbench.report.tables.trials import Keep, Trials, trials_at
 from dpbench.report.text import aligned, csv_text, latex_table, markdown, markdown_table, mean_and_error, number, powers
@@ -31,10 +32,15 @@ def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> p
     run" where a private series has no trial, and empty where it cannot have one. Rows are separate by data set and
     delta if the frame has several.
     """
-    cells = _cells(frame, labels, [metric])
+    return _table(_cells(frame, series_of(frame, labels), [metric]))
+
+
+def _table(cells: pd.DataFrame) -> pd.DataFrame:
+    """`cell_table` of the cells of one metric."""
     columns = sorted(cells["epsilon"].unique())
     rows: dict[str, dict[str, str]] = {}
-    for _, row in _with_names(cells).sort_values(["dataset", "place_delta", "series_order", "epsilon"]).iterrows():
+    order = ["dataset", "place_delta", "series_order", "epsilon"]
+    for row in _with_names(_named(cells)).sort_values(order).to_dict("records"):
         rows.setdefault(row["name"], {})[number(row["epsilon"])] = _cell(row)
     for filled in rows.values():
         private = any(name != "inf" for name in filled)
@@ -47,7 +53,7 @@ def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> p
 def cell_trials(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> Trials:
     """The trials of each number of `cell_table`, whose first column of numbers is the column 1."""
     table = cell_table(frame, labels, metric)
-    cells = _with_names(_cells(frame, labels, [metric]))
+    cells = _with_names(_named(_cells(frame, series_of(frame, labels), [metric])))
     cells = cells[~cells.duplicated(["name", "epsilon"], keep=False)]  # only one of two cells in one place is shown
     rows = frame.merge(cells[[*CELL, "name"]], on=list(CELL))
     rows["column"] = rows["epsilon"].map(number)
@@ -68,7 +74,9 @@ def terminal_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, 
             space = width - max(map(len, names))
         blocks[-1].append(column)
         space -= wide
-    return "\n\n".join([_heading(frame, metric), *(aligned(_filled(block)) for block in blocks)])
+    return "\n\n".join(
+        [_heading(frame[frame["metric"] == metric], metric), *(aligned(_filled(block)) for block in blocks)]
+    )
 
 
 def _filled(block: list[list[str]]) -> list[list[str]]:
@@ -94,22 +102,25 @@ def write_tables(
     """
     text, tex = [f"# {name}"], ["% needs \\usepackage{booktabs}"]
     trials: list[Trials] = []
+    known = series_of(frame, labels)
+    cells = _cells(frame, known, metrics)
     for metric in metrics:
-        table, heading = cell_table(frame, labels, metric), _heading(frame, metric)
+        rows_of_metric, own = frame[frame["metric"] == metric], cells[cells["metric"] == metric]
+        table, heading = _table(own), _heading(rows_of_metric, metric)
         text.append(f"## {markdown(heading)}")
         if table.empty:
             text.append("No trial has a score of this metric.")
             tex.append(f"% {metric}: no trial has a score of this metric")
             continue
         rows = [[str(series), *map(str, cells)] for series, cells in zip(table.index, table.to_numpy(), strict=True)]
-        footnote = _footnote(frame, labels, metric, notes)
+        footnote = as_text([*footnotes(rows_of_metric, known, notes, cells=own), "In brackets: trials done"])
         trials += [cell_trials(frame, labels, metric)] if keep else []
         text += [markdown_table(["", *(f"ε = {epsilon}" for epsilon in table.columns)], rows), markdown(footnote)]
         infinite = [epsilon.replace("inf", "\\infty") for epsilon in table.columns]
         header = ["", *(f"$\\varepsilon = {epsilon}$" for epsilon in infinite)]
         tex.append(latex_table(header, rows, f"{name}: {heading}. {footnote}"))
     contents = {
-        "csv": csv_text(tidy_table(frame, labels, metrics)),
+        "csv": csv_text(_tidy(cells, metrics)),
         "md": "\n\n".join(text) + "\n",
         "tex": "\n\n".join(tex) + "\n",
     }
@@ -117,21 +128,21 @@ def write_tables(
     return paths + (keep(trials, folder, name) if keep else [])
 
 
-def tidy_table(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str]) -> pd.DataFrame:
+def _tidy(cells: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """One row per cell of these metrics, sorted by metric (as given), data set, series and budget."""
-    cells = _cells(frame, labels, metrics).rename(columns={"spent_epsilon": "spent_epsilon_max"})
+    cells = _named(cells).rename(columns={"spent_epsilon": "spent_epsilon_max"})
     cells["metric_order"] = [list(metrics).index(metric) for metric in cells["metric"]]
     order = ["metric_order", "dataset", "series_order", "epsilon", "delta"]
     return cells.sort_values(order, kind="stable", ignore_index=True)[_TIDY]
 
 
-def _cells(frame: pd.DataFrame, labels: Mapping[str, str], metrics: Sequence[str]) -> pd.DataFrame:
-    """The summary of these metrics; labels are made distinct over the entire frame, not the selection.
+def _cells(frame: pd.DataFrame, known: Sequence[Series], metrics: Sequence[str]) -> pd.DataFrame:
+    """The summary of these metrics; `known`: the series of the entire frame, not of the selection."""
+    return mark_series(summarise(frame[frame["metric"].isin(list(metrics))]), known)
 
-    A label that several models share, such as the four of `AIM-Synth, ML`, has the model behind it.
-    """
-    cells = summarise(frame[frame["metric"].isin(list(metrics))])
-    cells = mark_series(cells, series_of(frame, labels))
+
+def _named(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells; a label that several models share, such as the four of `AIM-Synth, ML`, has the model behind it."""
     shared = cells.groupby("series")["model"].transform("nunique") > 1
     return cells.assign(series=cells["series"].mask(shared, cells["series"] + ", " + cells["model"]))
 
@@ -160,7 +171,7 @@ def _with_places(cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(place=places, place_delta=delta_of)
 
 
-def _cell(row: pd.Series) -> str:
+def _cell(row: Mapping[Any, Any]) -> str:
     apart = {name.replace("_", " "): int(row[name]) for name in NOT_FAILED}
     lost = {"not finite": int(row["nonfinite"]), **apart, "failed": int(row["failed"]) - sum(apart.values())}
     if row["count"] + sum(lost.values()) == lost["failed"]:
@@ -169,14 +180,8 @@ def _cell(row: pd.Series) -> str:
     return f"{mean_and_error(row['mean'], row['se'])} ({'; '.join(counts)})"
 
 
-def _heading(frame: pd.DataFrame, metric: str) -> str:
+def _heading(rows: pd.DataFrame, metric: str) -> str:
     """The metric with its unit and its better direction: `mse (scaled target², lower is better)`."""
-    rows = frame[frame["metric"] == metric]
     about = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
     about += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
     return f"{metric} ({', '.join(about)})" if about else metric
-
-
-def _footnote(frame: pd.DataFrame, labels: Mapping[str, str], metric: str, notes: str) -> str:
-    rows = frame[frame["metric"] == metric]
-    return as_text([*footnotes(rows, series_of(frame, labels), notes), "In brackets: trials done"])
