@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,9 @@ RELATIONS = {
 }
 AHEAD = "ahead"
 VERDICTS = AGREES, DISAGREES, OPEN, NOT_RUN = "agrees", "disagrees", "cannot tell", "not run"
-_METHOD = ["mechanism", "model", "calibration"]
-_READ = [*_METHOD, "panel", "x", "repetition", "value", "direction", "status"]
+Known = Mapping[tuple[str, ...], pd.Series]  # by panel, method and calibration
+NONE = pd.Series(index=pd.MultiIndex.from_arrays([[], []], names=["x", "repetition"]), dtype="float64")
+_READ = ["mechanism", "model", "calibration", "panel", "x", "repetition", "value", "direction", "status"]
 COLUMNS = [
     "panel", "calibration", "x", "pairs", "difference", "se", "low", "high", "margin", "verdict"
 ]  # fmt: skip
@@ -50,17 +51,19 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
     """
     relation = str(statement["relation"])
     check_known("relation", relation, RELATIONS)
-    rows = frame.loc[frame["metric"] == metric, _READ].astype(dict.fromkeys(_METHOD, "category"))
-    calibrations = sorted(set(_of_method(rows, statement["baseline"])["calibration"]), reverse=True)  # tight, paper
+    rows = frame.loc[frame["metric"] == metric, _READ]
     places = statement.get("at") or rows.loc[np.isfinite(rows["x"]), "x"].unique()
     sign = 1 if (rows["direction"] == "higher").any() else -1
     if relation == AHEAD:
         rows = rows.assign(value=rows["value"].mask(rows["status"] == "no_estimate", -sign * np.inf))
+    known = _known(rows, [statement["method"], statement["baseline"], margin.get("of", "")])
+    calibrations = sorted({own for _, method, own in known if method == statement["baseline"]}, reverse=True)
     compared = []
-    for panel, here in rows.groupby("panel", sort=True):
+    for panel in sorted(rows["panel"].unique()):
         for calibration in calibrations or [""]:
-            method = _values(here, statement["method"], calibration, places)
-            baseline = _values(here[here["calibration"] == calibration], statement["baseline"], calibration, places)
+            method = _values(_under(known, panel, statement["method"], calibration), statement["method"], places)
+            own = known.get((panel, statement["baseline"], calibration), NONE)
+            baseline = _values(own, statement["baseline"], places)
             differences = dict(list((sign * (method - baseline)).groupby(level="x")))
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
             for x in sorted(map(float, places)):
@@ -68,33 +71,31 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
                 if relation == AHEAD:
                     outcome = _share(found)
                 else:
-                    allowed = 0.0 if relation == "better" else _margin(here, margin, calibration, x)
+                    allowed = 0.0 if relation == "better" else _margin(known, panel, margin, calibration, x)
                     outcome = _outcome(found, relation, allowed)
                 outcome |= {} if x in run else {"verdict": NOT_RUN}
                 compared.append({"panel": panel, "calibration": calibration, "x": x, **outcome})
     return pd.DataFrame(compared, columns=COLUMNS)
 
 
-def _of_method(rows: pd.DataFrame, method: str) -> pd.DataFrame:
-    mechanism, _, model = method.partition("/")
-    return rows[(rows["mechanism"] == mechanism) & (rows["model"] == model)]
+def _known(rows: pd.DataFrame, methods: Sequence[str]) -> Known:
+    """The value at each x and repetition of these methods."""
+    rows = rows.assign(method=rows["mechanism"] + "/" + rows["model"])
+    groups = rows[rows["method"].isin(list(methods))].groupby(["panel", "method", "calibration"])
+    return {tuple(map(str, key)): own.set_index(["x", "repetition"])["value"] for key, own in groups}
 
 
-def _under(rows: pd.DataFrame, method: str, calibration: str) -> pd.DataFrame:
-    """The method's rows under this calibration, or its only one, or the tight one."""
-    found = _of_method(rows, method)
-    own = sorted(set(found["calibration"]))
+def _under(known: Known, panel: str, method: str, calibration: str) -> pd.Series:
+    """The method's values under this calibration, or its only one, or the tight one."""
+    own = [one for where, name, one in known if (where, name) == (panel, method)]
     chosen = calibration if calibration in own else "tight" if len(own) > 1 else "".join(own)
-    return found[found["calibration"] == chosen]
+    return known.get((panel, method, chosen), NONE)
 
 
-def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[float]) -> pd.Series:
-    """The value at each x and repetition, under the calibration of `_under`.
-
-    A method without a finite x (a reference without epsilon, or a method without the setting) has its values at every
-    x.
+def _values(values: pd.Series, method: str, places: Iterable[float]) -> pd.Series:
+    """The values; those of a method without a finite x (a reference without epsilon, or a method without the setting)
+    at every x.
     """
-    values = _under(rows, method, calibration).set_index(["x", "repetition"])["value"]
     if values.index.has_duplicates:
         raise UserError(f"{method} was run with several settings; its trials are not repetitions of each other")
     if len(values) and not np.isfinite(values.index.get_level_values("x")).any():
@@ -102,15 +103,15 @@ def _values(rows: pd.DataFrame, method: str, calibration: str, places: Iterable[
     return values
 
 
-def _margin(rows: pd.DataFrame, margin: Margin, calibration: str, x: float) -> float:
+def _margin(known: Known, panel: str, margin: Margin, calibration: str, x: float) -> float:
     """The `absolute` margin, or `part` of the mean of the finite values of the method `of`, under the calibration of
     `_under` and at this x if it was run there; NaN if it has none.
     """
     if "absolute" in margin:
         return float(margin["absolute"])
-    found = _under(rows, margin["of"], calibration)
-    here = found[found["x"] == x]
-    values = (here if len(here) else found)["value"]
+    found = _under(known, panel, margin["of"], calibration)
+    here = found[found.index.get_level_values("x") == x]
+    values = here if len(here) else found
     return float(margin["part"]) * abs(float(values[np.isfinite(values)].mean()))
 
 
