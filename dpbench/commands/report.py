@@ -80,12 +80,15 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
     if not drawn:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     papers = [name for name in choices("paper", config_dir) if set(drawn) & set(_experiments(name, config_dir))]
-    for folder, names in groupby(drawn, key=lambda name: folder_of(known[name])):
-        read = _read(names, overrides, config_dir, other_code)
-        for experiment, found in read.values():
+    asked = [name for name in known if name in drawn or folder_of(known[name]).rstrip("/") in papers]
+    made = _composed(asked, overrides, config_dir)
+    for folder, names in groupby(asked, key=lambda name: folder_of(known[name])):
+        read = _read({name: made[name] for name in names}, config_dir, other_code)
+        own = [read[name] for name in read if name in drawn]
+        for experiment, found in own:
             if not found.trials:
                 print(f"{experiment.name} is not drawn: {no_trial(experiment)}")
-        _draw([(experiment, found) for experiment, found in read.values() if found.trials], save)
+        _draw([(experiment, found) for experiment, found in own if found.trials], save)
         if (paper := folder.rstrip("/")) in papers:
             papers.remove(paper)
             _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save, read)
@@ -93,14 +96,17 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
         _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save)
 
 
-def _read(
-    names: Iterable[str], overrides: Sequence[str], config_dir: Path | None, other_code: bool, paper: str = ""
-) -> Read:
-    """The experiments of these names, and what there is of them."""
-    chosen = list(names)
-    made = forked([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in chosen])
-    found = (stored_trials(one, config_dir, paper=paper, other_code=other_code) for one in made)
-    return dict(zip(chosen, zip(made, found, strict=True), strict=True))
+def _composed(names: Sequence[str], overrides: Sequence[str], config_dir: Path | None) -> dict[str, Experiment]:
+    """The experiments of these names."""
+    made = forked([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
+    return dict(zip(names, made, strict=True))
+
+
+def _read(made: Mapping[str, Experiment], config_dir: Path | None, other_code: bool, paper: str = "") -> Read:
+    """What there is of these experiments."""
+    return {
+        name: (one, stored_trials(one, config_dir, paper=paper, other_code=other_code)) for name, one in made.items()
+    }
 
 
 def _experiments(paper: str, config_dir: Path | None) -> list[str]:
@@ -121,7 +127,7 @@ def _draw(read: Sequence[tuple[Experiment, Stored]], save: Save) -> None:
     """Draw some experiments in their folders, and write the exports of what is stored of them."""
     guard(grid.dataset for experiment, _ in read for grid in experiment.grids)
     calls: list[Callable[[], tuple[str, list[Path]]]] = []
-    for experiment, found in read:
+    for experiment, found in sorted(read, key=lambda one: len(one[1].trials), reverse=True):  # the longest first
         calls += [partial(_build, experiment, found, save)] + [partial(_export, experiment, found)] * bool(found.stored)
     made: dict[str, list[Path]] = {}
     for name, paths in forked(calls):
@@ -188,7 +194,7 @@ def results_of(
     """
     names, read = _experiments(paper.name, config_dir) if only is None else only, known or {}
     others = [name for name in names if name not in read]
-    read = {**read, **_read(others, overrides, config_dir, other_code, paper.name)}
+    read = {**read, **_read(_composed(others, overrides, config_dir), config_dir, other_code, paper.name)}
     results, stored = [], dict[str, Sequence[Trial]]()
     for experiment, found in (read[name] for name in names):
         results.append(Results(experiment, found.trials, notes_of(experiment, found)))

@@ -39,11 +39,11 @@ def build_paper(
         ordered(paper.report["labels"], spec.get("show"))  # an unknown label is refused before anything is written
     by_name = {one.experiment.name: one for one in results}
     named = [one for one in results if one.experiment.name in paper.experiments]
-    calls = [partial(write_verdicts, paper, by_name, folder / "tables")]  # the longest first
+    tables = folder / "tables"
+    calls = [partial(write_verdicts, paper, by_name, tables), partial(write_published, paper, named, tables)]
     calls += [partial(_draw_spec, paper, spec, by_name, folder, save, keep) for spec in paper.report["figures"]]
-    calls += [partial(write_published, paper, named, folder / "tables")]
-    verdicts, *others = forked(calls)
-    return [path for paths in (*others, verdicts) for path in paths]
+    verdicts, published, *others = forked(calls)  # the longest first
+    return [path for paths in (*others, published, verdicts) for path in paths]
 
 
 def figure_of(paper: Paper, spec: Spec, results: Sequence[Results]) -> tuple[Figure, pd.DataFrame]:
@@ -88,9 +88,9 @@ def _concerned(one: Results, spec: Spec, labels: Mapping[str, str]) -> Results:
     """The experiment as a figure sees it: not run, if none of its trials has the figure's metric and labels."""
     if "metric" not in spec or not one.trials:
         return one
-    methods = one.rows.settings[["mechanism", "model"]]
-    frame, _ = shown(one.rows.scores.join(methods, on="setting"), labels, spec.get("show"))
-    return one if (frame["metric"] == spec["metric"]).any() else replace(one, trials=())
+    settings, _ = shown(one.rows.settings, labels, spec.get("show"))
+    found = one.rows.scores.loc[one.rows.scores["metric"] == spec["metric"], "setting"]
+    return one if found.isin(settings.index).any() else replace(one, trials=())
 
 
 def _draw(
