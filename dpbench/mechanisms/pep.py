@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -23,6 +24,7 @@ LEAST = 1e-6  # of a measurement and of 1 minus it: the authors' code
 ANSWERS = (1e-200, 1 - 1e-12)  # of D: their odds are numbers, too
 REPEATED, CLIPPED = ("mean", "all"), ("measurement", "odds")
 FLOOR = 1e-200  # of a cell: measurements that contradict each other drive some to 0, where nothing raises them again
+LARGE = 1e100  # a sum of cells is normalised when it is larger than this, or less than 1 over it
 
 
 def pep(
@@ -102,7 +104,8 @@ class Pep:
         return self.support.answers(D)
 
     def update(self, D: Floats, asked: Asked) -> Floats:
-        """Algorithm 2. D is normalised at the end; until then its sum is `total`, those of its slabs are `masses`.
+        """Algorithm 2. D is normalised at the end and when its sum leaves double precision; until then the sum is
+        `total`, those of its slabs are `masses`.
 
         A query that counts none or all records of the support has one answer whatever the distribution, and is left
         out.
@@ -116,8 +119,7 @@ class Pep:
         tolerance = self.gamma * (asked.sigma or 0.0)
         slabs = [self._overlap(query, query) for query in queries]
         free = np.array([slab is not None and D[slab].size < D.size for slab in slabs])
-        masses = np.array([0.0 if slab is None else D[slab].sum() for slab in slabs])
-        D, total = D.copy(), 1.0
+        masses, D, total = _masses(D, slabs), D.copy(), 1.0
         for _ in range(projections):
             answers = masses / total
             violations = np.abs(target - answers) * free
@@ -130,6 +132,10 @@ class Pep:
             overlaps = [self._overlap(queries[i], query) for query in queries]
             masses += [0.0 if slab is None else growth * D[slab].sum() for slab in overlaps]
             D[slabs[i]] *= 1 + growth
+            if not 1 / LARGE < total < LARGE:  # measurements that contradict each other
+                D = np.maximum(D, FLOOR)
+                D, total = D / D.sum(), 1.0
+                masses = _masses(D, slabs)
         D /= D.sum()
         return np.maximum(D, FLOOR, out=D)
 
@@ -138,6 +144,11 @@ class Pep:
         if (query, other) not in self.overlaps:
             self.overlaps[query, other] = self.support.overlap(query, other)
         return self.overlaps[query, other]
+
+
+def _masses(D: Floats, slabs: Sequence[Any]) -> Floats:
+    """The sums of D over the slabs; 0 for none."""
+    return np.array([0.0 if slab is None else D[slab].sum() for slab in slabs])
 
 
 def check_projections(mechanism: str, family: Pep) -> None:

@@ -34,6 +34,16 @@ def error(table, release):
     return np.abs(queries.of_rows(table.codes) - queries.of_model(release[Distribution].model)).max()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("answers", [[1.0, 1.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
+def test_measurements_that_contradict_each_other_leave_a_distribution(answers):
+    """Two cells with all records, or no cell with any: a projection undoes the one before, by a factor of a million."""
+    family = Pep(WholeDomain(QUERIES), projections=200, gamma=0.0)
+    D = family.update(family.initial(), asked(list(range(len(answers))), answers))
+    assert D.min() > 0
+    assert D.sum() == pytest.approx(1)
+
+
 def test_one_round_by_hand():
     """One projection answers as measured: (1, 2) has 1/2, and the other five cells share the rest."""
     family = Pep(WholeDomain(QUERIES), projections=25, gamma=0.0)
