@@ -12,6 +12,7 @@ from typing import Any
 
 from dpbench import __version__
 from dpbench.errors import UserError, bounded, shown
+from dpbench.extras import missing_extra
 from dpbench.files import usual_mode
 from dpbench.resources import THREADS, with_threads
 from dpbench.streams import open_streams
@@ -58,6 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         _print_error(bounded(str(error)), error)
         return error.exit_code
+    except ModuleNotFoundError as error:
+        if arguments.debug or not (message := missing_extra(error)):
+            raise
+        _print_error(message, error)
+        return EXIT_USER
     except KeyboardInterrupt as error:
         print(file=sys.stderr)
         _print_error("interrupted; what was finished is stored, the same command continues from there", error)

@@ -60,6 +60,8 @@ def write_parquet(trials: Sequence[Trial], folder: Path, name: str, notes: Seque
 
     The trials are written as they are `publishable`.
     """
+    import pyarrow  # noqa: F401  by which pandas writes
+
     frame = tidy_frame([publishable(trial) for trial in trials])
     buffer = io.BytesIO()
     frame.to_parquet(buffer, index=False, compression="zstd")

@@ -41,6 +41,8 @@ def _read(path: Path) -> pd.DataFrame:
     try:
         with open_binary(path) as stream:
             if ".parquet" in path.suffixes:
+                import pyarrow  # noqa: F401  by which pandas reads
+
                 return pd.read_parquet(stream, columns=COLUMNS)
             return pd.read_csv(stream, usecols=COLUMNS)
     except ValueError as error:  # of both readers: no such file format, or a column is missing

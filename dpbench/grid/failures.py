@@ -8,6 +8,7 @@ import traceback
 from pathlib import Path
 
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
+from dpbench.extras import missing_extra
 from dpbench.grid.records import Failure
 from dpbench.grid.spending import OverspentError
 from dpbench.resources import PACKAGE
@@ -31,8 +32,8 @@ def status_of(error: BaseException) -> str:
 def described(error: BaseException) -> Failure:
     """Type, message and traceback of an error, without the folders of this machine."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(_HERE)]
-    text = _text(error)
-    if not isinstance(error, SENTENCES):
+    text = missing_extra(error) or _text(error)
+    if not isinstance(error, SENTENCES) and not missing_extra(error):
         place = _place(frames)
         text = f"{type(error).__name__}{': ' if text else ''}{text}" + (f" ({place})" if place else "")
     lines = [f"{_short(frame.filename)}:{frame.lineno} {frame.name}: {frame.line}" for frame in frames]

@@ -1,0 +1,101 @@
+"""A light installation: what it runs without the packages of extras, and what it says where one is missing."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from dpbench.extras import EXTRAS
+from dpbench.resources import PACKAGE
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
+IMPORTED_AS = {"scikit-learn": "sklearn", "xgboost-cpu": "xgboost", "vl-convert-python": "vl_convert", "pillow": "PIL"}
+IMPORTED_AS |= {"hydra-core": "hydra", "dp-accounting": "dp_accounting"}
+COMES_ALONG = {
+    "jax": "numpyro",
+    "omegaconf": "hydra",
+    "yaml": "hydra",
+    "requests": "pooch",
+}  # as a dependency of another package
+SMALL = ["sample=smoke", "limits=smoke", "repetitions=1", "epsilon=[1]", "calibration=tight", "jobs=1"]
+
+HIDING = """
+import sys
+
+class Hidden:
+    def find_spec(self, name, path=None, target=None):
+        if name in {}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+
+sys.meta_path.insert(0, Hidden())
+"""
+
+
+def names(requirements):
+    found = [re.match(r"[\w.-]+", one)[0] for one in requirements]
+    return {IMPORTED_AS.get(name, name) for name in found if name != "dpbench"}
+
+
+def imported():
+    """The packages that the modules of dpbench import, anywhere in them."""
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                yield from (alias.name.split(".")[0] for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                yield str(node.module).split(".")[0]
+
+
+def test_what_is_imported_is_a_dependency_or_in_the_extra_that_a_message_names():
+    extras = {
+        name: extra
+        for extra, given in PROJECT["optional-dependencies"].items()
+        if extra not in ("all", "dev", "dask")
+        for name in names(given)
+    }
+    assert extras | {"jax": extras["numpyro"]} == EXTRAS
+    known = names(PROJECT["dependencies"]) | set(EXTRAS) | set(COMES_ALONG) | {"dask", "distributed", "dpbench"}
+    own_environment = {"snsynth", "opacus", "torch"}  # that of the networks, `make snsynth`
+    assert set(imported()) - set(sys.stdlib_module_names) - known - own_environment == set()
+
+
+@pytest.fixture
+def light(tmp_path):
+    """Run `dpbench` as in an installation without any extra."""
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    (hidden / "sitecustomize.py").write_text(HIDING.format(list(EXTRAS)))
+    path = os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+
+    def run(*line):
+        command = [sys.executable, "-m", "dpbench", *line, f"results={tmp_path / 'results'}"]
+        env = {**os.environ, "PYTHONPATH": path}
+        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+
+    return run
+
+
+def test_the_quickstart_needs_no_extra(light):
+    small = [*SMALL, "mechanism=[exact,aim]"]
+    ran = light("run", "experiment=quickstart", *small)
+    assert ran.returncode == 0, ran.stderr
+    drawn = light("figures", "experiment=quickstart", *small)
+    assert drawn.returncode == 0, drawn.stderr
+    assert "quickstart.png" in drawn.stdout
+    written = light("report", "experiment=quickstart", *small)
+    assert (written.returncode, written.stderr) == (
+        2,
+        "dpbench: vl_convert is not installed: pip install 'dpbench[html]'\n",
+    )
+
+
+def test_a_mechanism_whose_package_is_missing_says_what_to_install(light):
+    ran = light("run", "experiment=queries_adult_reduced", "dataset=adult_synth", "mechanism=[gem]", *SMALL)
+    assert ran.returncode == 1
+    assert "1 trial failed in release: torch is not installed: pip install 'dpbench[networks]'" in ran.stderr
+    assert "Traceback" not in ran.stderr
