@@ -74,7 +74,7 @@ lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Figures and tables of every experiment that has results, from what is stored (or from the committed exports).
+# Figures and tables of every paper, and of the experiments that were run here, from what is stored or exported.
 figures: $(STAMP)
 	$(BIN)/dpbench figures --other-code
 

@@ -31,7 +31,7 @@ Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of t
 
 
 def figures(arguments: argparse.Namespace) -> int:
-    """Draw the papers or the experiment that the settings name, or all experiments and papers that have results."""
+    """Draw the papers or the experiment that the settings name, or what `_draw_all` finds."""
     with pd.option_context("mode.string_storage", "python"):  # arrow's texts are slow in many small frames
         return _figures(arguments)
 
@@ -68,18 +68,21 @@ def papers_of(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool, save: Save) -> None:
-    """Draw every experiment that has results, and the papers that have any: each paper after its experiments."""
+    """Draw the papers that have results, each after its experiments that were run here: what is known of the others
+    from the export of their paper alone is drawn in its folder.
+    """
     root = compose(overrides, config_dir).results
     known = choices("experiment", config_dir) if root.is_dir() else {}
-    exported = {
-        name for name, path in known.items() if any(exports_in(root / one) for one in (name, folder_of(path)) if one)
-    }
     # an experiment is named as its file is, or by the file
-    folders = {name: root / str(read_yaml(path).get("name", name)) / "trials" for name, path in known.items()}
-    drawn = [name for name in known if name in exported or folders[name].is_dir()]
-    if not drawn:
+    folders = {name: root / str(read_yaml(path).get("name", name)) for name, path in known.items()}
+    drawn = {name for name, folder in folders.items() if (folder / "trials").is_dir() or exports_in(folder)}
+    papers = [
+        name
+        for name in choices("paper", config_dir)
+        if exports_in(root / name) or drawn & set(_experiments(name, config_dir))
+    ]
+    if not drawn and not papers:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
-    papers = [name for name in choices("paper", config_dir) if set(drawn) & set(_experiments(name, config_dir))]
     asked = [name for name in known if name in drawn or folder_of(known[name]).rstrip("/") in papers]
     made = _composed(asked, overrides, config_dir)
     for folder, names in groupby(asked, key=lambda name: folder_of(known[name])):

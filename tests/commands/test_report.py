@@ -184,6 +184,10 @@ def test_a_paper_is_drawn_again_from_its_export_alone_and_its_manifest_names_the
     assert main(["figures", *settings, f"results={tmp_path}/again"]) == 0
     for name in ("figures/both.png", "figures/both.csv", "tables/both.md", export):
         assert (again / name).read_bytes() == (first / name).read_bytes(), name
+    shutil.rmtree(again / "figures")
+    assert main(["figures", *settings[1:], f"results={tmp_path}/again"]) == 0, "without a name, too"
+    assert (again / "figures" / "both.png").exists()
+    assert not (tmp_path / "again" / "quickstart").exists(), "what a paper's export alone has is drawn in its folder"
 
 
 def test_a_run_of_one_experiment_leaves_the_exports_of_others_as_they_are(results, tmp_path, config_dir):
