@@ -62,7 +62,7 @@ def test_every_number_with_an_error_stands_in_a_table_or_figure_of_the_paper(pap
 
 
 @pytest.mark.parametrize(
-    "page", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
+    "page", [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
 )
 def test_links_to_files_lead_to_files(page):
     links = LINK.findall(re.sub(r"\s+", " ", page.read_text()))
