@@ -119,6 +119,7 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     "no error is left": ("gem_small", "categorical", {"iterations": 60, "rate": 0.03}),
     "its own votes": ("pate", "categorical", {"data_dependent": True, "teachers": 4}),
     "labels": ("dpsgd_test_error", "categorical", {}),
+    "the odds of labels": ("mean_target", "categorical", {}),
     "a private score of labels": ("dpsgd_random", "categorical", {}),
     "runs that diverge, unpaid": ("gem_small_best", "categorical", {"grid": RATES, "shared": {"cosine": False}}),
     "listed cliques": ("aim", "categorical", {"workload": [["a", "b"], ["y"]]}),
