@@ -47,8 +47,8 @@ def mean_target(
     exact = [upper, lower] if n is None else [upper]
     multiplier = 1 / gaussian_mu(budget.epsilon, budget.delta)
     noisy = gaussian(rng, ledger, exact, sensitivity=1.0, multiplier=multiplier, label="sums at the target's ends")
-    ends = noisy if n is None else np.array([noisy[0], n - noisy[0]])
-    theta = without_features(design, *np.maximum(ends, 0.0), loss)
+    upper, lower = (noisy[0], noisy[1]) if n is None else (noisy[0], n - noisy[0])
+    theta = without_features(design, max(float(upper), 0.0), max(float(lower), 0.0), loss)
     return Release(train.domain, budget, ledger, (Coefficients(theta),))
 
 

@@ -139,7 +139,7 @@ def spent(ledger: Ledger, delta: float) -> Spent:
     (`Event.rho`), both for a sampled Gaussian as if all rows took part, and a privacy loss distribution (see
     `pld.composed_epsilon`). With a curve of Renyi DP it is the Renyi DP of all events (`renyi.renyi_epsilon`). An
     objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a claim compose with nothing
-    else, but a projection may be combined with Laplace events, and an objective with Gaussian ones.
+    else, but a projection may be combined with Laplace and Gaussian events, and an objective with Gaussian ones.
 
     Raises `ValueError` for one of these among other events: their composition is not supported.
     """
@@ -172,11 +172,12 @@ def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
 
 
 def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
-    """eps of one random search or claim, of one projection with Laplace events, or of one objective with Gaussian ones.
+    """eps of one random search or claim, of one projection with Laplace or Gaussian events, or of one objective with
+    Gaussian ones.
 
     By basic composition. A projection whose condition fails with probability at most its delta costs the eps of the
-    Laplace events and its own at the rest of delta; an objective costs the eps of the Gaussian events at `SOLVER_DELTA`
-    of delta and its own at the rest.
+    Laplace events and its own, together with the Gaussian events (`projection_delta`), at the rest of delta; an
+    objective costs the eps of the Gaussian events at `SOLVER_DELTA` of delta and its own at the rest.
     """
     if not all(isinstance(other, event.composes_with or ()) and other.rate == 1 for other in rest):
         raise ValueError("an objective, a random search, a claim or a projection cannot be composed with other events")
@@ -191,7 +192,8 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
             return event.epsilon if event.delta <= delta else math.inf
         case Projection() if event.delta < delta:
             tested = math.fsum(other.count / other.multiplier for other in rest if isinstance(other, Laplace))
-            return tested + projection_epsilon(event.multiplier, event.projections, delta - event.delta)
+            mu = math.sqrt(math.fsum(other.count * other.mu**2 for other in rest if isinstance(other, Gaussian)))
+            return tested + projection_epsilon(event.multiplier, event.projections, delta - event.delta, mu)
     return math.inf
 
 
