@@ -145,10 +145,9 @@ class Tilted:
 def _cholesky(precision: Floats) -> Floats:
     """Raises `ValueError` where it is not positive definite: the cumulant is infinite."""
     try:
-        root: Floats = np.linalg.cholesky(precision)
+        return np.asarray(np.linalg.cholesky(precision), dtype=float)
     except np.linalg.LinAlgError as error:
         raise ValueError("the cumulant of the projections is infinite at this tilt") from error
-    return root
 
 
 def _cumulant(a: Floats, b: Floats, tilt: float) -> float:

@@ -1,4 +1,4 @@
-"""Sketches with a private least eigenvalue: what they cost, by the theorem and between two tables, and their estimates."""
+"""Sketches with a private least eigenvalue: their cost, by the theorem and between two tables, and their estimates."""
 
 import math
 
