@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpbench.errors import check_known
-from dpbench.privacy.events import Claimed, Event, Gaussian, Laplace, ObjectivePerturbation
+from dpbench.privacy.events import Claimed, DepthExponential, Event, Gaussian, Laplace, ObjectivePerturbation
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
 from dpbench.privacy.projections import Projection, projection_epsilon
@@ -139,7 +139,8 @@ def spent(ledger: Ledger, delta: float) -> Spent:
     (`Event.rho`), both for a sampled Gaussian as if all rows took part, and a privacy loss distribution (see
     `pld.composed_epsilon`). With a curve of Renyi DP it is the Renyi DP of all events (`renyi.renyi_epsilon`). An
     objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a claim compose with nothing
-    else, but a projection may be combined with Laplace and Gaussian events, and an objective with Gaussian ones.
+    else, but a projection may be combined with Laplace and Gaussian events, a point of some depth with Laplace events,
+    and an objective with Gaussian ones.
 
     Raises `ValueError` for one of these among other events: their composition is not supported.
     """
@@ -172,8 +173,8 @@ def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
 
 
 def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
-    """eps of one random search or claim, of one projection with Laplace or Gaussian events, or of one objective with
-    Gaussian ones.
+    """eps of one random search or claim, of one projection with Laplace or Gaussian events, of one point of some depth
+    with Laplace events, or of one objective with Gaussian ones.
 
     By basic composition. A projection whose condition fails with probability at most its delta costs the eps of the
     Laplace events and its own, together with the Gaussian events (`projection_delta`), at the rest of delta; an
@@ -188,6 +189,8 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
             part = SOLVER_DELTA * delta if rest else 0.0
             own = objective_epsilon(event.multiplier, event.offset, delta - part)
             return own + spent(Ledger(rest), part).epsilon
+        case DepthExponential() if event.delta <= delta:
+            return event.epsilon + math.fsum(other.count / other.multiplier for other in rest if type(other) is Laplace)
         case Claimed():
             return event.epsilon if event.delta <= delta else math.inf
         case Projection() if event.delta < delta:
