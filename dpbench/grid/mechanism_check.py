@@ -158,7 +158,8 @@ def _reads(part: Part, table: Table) -> Iterator[Check]:
 
         text = f"rows are read through its noise only ({where})"
         try:
-            fresh(rows)
+            with suppress(NoEstimateError):
+                fresh(rows)
         except UserError as error:
             return f"{text}: it refuses them, {error}", []
         return text, check_replay(fresh, rows, relation=relation)

@@ -287,11 +287,14 @@ def depth_exponential(
             volumes = logs.sum(axis=1)
             shells = np.append(np.log(-np.expm1(np.diff(volumes))), 0.0) + volumes
             i = int(np.argmax(shells + epsilon / 2 * np.arange(len(x)) + rng.gumbel(size=len(x))))
-            if i == len(x) - 1:
-                return rng.uniform(x[i, 0], x[i, 1])
-            return _between(rng, x[i], x[i + 1])
+            return _uniform(rng, *x[i]) if i == len(x) - 1 else _between(rng, x[i], x[i + 1])
 
     return _answer(rng, ledger, event, boxes, draw)
+
+
+def _uniform(rng: np.random.Generator, low: Floats, high: Floats) -> Floats:
+    """A point (d,) of the box between two corners."""
+    return low + (high - low) * rng.random(len(low))
 
 
 def _between(rng: np.random.Generator, outer: Floats, inner: Floats) -> Floats:
@@ -304,7 +307,7 @@ def _between(rng: np.random.Generator, outer: Floats, inner: Floats) -> Floats:
     logs[1:] += np.cumsum(np.log(small))[:-1]
     logs[:-1] += np.cumsum(np.log(large)[::-1])[::-1][1:]
     j = int(np.argmax(logs + rng.gumbel(size=len(logs))))
-    point = rng.uniform(*np.where(np.arange(len(logs)) < j, inner, outer))
+    point = _uniform(rng, *np.where(np.arange(len(logs)) < j, inner, outer))
     below = inner[0, j] - outer[0, j]
     step = rng.uniform(0.0, large[j] - small[j])
     point[j] = outer[0, j] + step if step < below else inner[1, j] + (step - below)
