@@ -34,7 +34,9 @@ import numpy as np
 from dpbench.data.domain import Codes, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import NoEstimateError, UserError, check_positive
+from dpbench.errors import NoEstimateError, UserError, check_part, check_positive
+from dpbench.mechanisms.fitting import check_settings
+from dpbench.mechanisms.kendall import dpkendall
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import check_finite
 from dpbench.privacy.ledger import Ledger
@@ -53,6 +55,8 @@ def tukey_em(
     design: Design,
     models: int = 1000,
     expected_rows: int,
+    features: int | None = None,
+    selection_share: float = 0.1,
 ) -> Release:
     """A point of large approximate Tukey depth among m least-squares fits to parts of the rows, by an exponential
     mechanism, if a private test says that such points are stable: coefficients that many fits agree with.
@@ -62,48 +66,80 @@ def tukey_em(
 
     **Source** Amin, Joseph, Ribero and Vassilvitskii 2023, "Easy Differentially Private Linear Regression", arXiv
     2208.07353: m = 1000 and the depths from t = m/4 on. It asks for some 1,000 rows a column.
-    **Privacy** Add/remove, or replace one: (eps, delta) by the theorem above, e = e' = eps/2.
+    **Privacy** Add/remove, or replace one: (eps, delta) by the theorem above, e = e' = eps/2. With `features`
+    `selection_share` of eps goes to `kendall.dpkendall` before, and half of the rest to each.
     **Shapes** X (n, p), y (n,) as `design` encodes them; fits (m, p), theta (p,).
     **Departures** 1. A row draws its part, where the paper's have equal sizes: with those one row more would move
     others to another part. 2. The stability is derived above; the public code has theta = delta / (8 exp(e)). 3. The
     noise of the test has the scale 2 / eps; in the public code it is eps / 2. 4. Collinear parts, and those that by
     chance have fewer rows than columns, have the least-squares fit of least norm.
 
-    `expected_rows` declares about how many rows the table has. Raises `UserError` for a setting out of range or an
-    infinite eps, `NoEstimateError` if there are fewer expected rows than m p, or the test fails.
+    `expected_rows` declares about how many rows the table has. `features`: the fits have so many columns beside the
+    intercept, where there are more; None: all. A tenth of eps finds correlations of .1 in some 20,000 rows.
+    Raises `UserError` for a setting out of range or an infinite eps, `NoEstimateError` if there are fewer expected rows
+    than m times the columns, or the test fails.
     """
     check_finite(budget.epsilon)
     check_positive("tukey_em", expected_rows=expected_rows)
+    check_settings("tukey_em", tolerance=None, features=features)
+    check_part("tukey_em: selection_share", selection_share)
     if models < LEAST_MODELS:
         raise UserError(f"tukey_em: models must be at least {LEAST_MODELS}, not {models}")
-    needed = models * len(design.columns)
-    if expected_rows < needed:
-        raise NoEstimateError(
-            f"{models} fits of {len(design.columns)} coefficients need {needed:,} rows, and {expected_rows:,} are "
-            "declared by expected_rows; lower models"
-        )
-    half, ledger, t = budget.epsilon / 2, Ledger(), models // 4
+    p, constant = len(design.columns), int(design.intercept)
+    chosen = p - constant if features is None else min(features, p - constant)
+    _check_rows(models, chosen + constant, expected_rows)
+    epsilon, ledger, columns = budget.epsilon, Ledger(), list(range(p))
     X, y = design.encode(train)
-    fits = _fits(X, y, rng.integers(models, size=len(y)), models)
-    fits = np.sort(fits + JITTER * np.maximum(np.abs(fits), 1.0) * rng.random(fits.shape), axis=0)
-    boxes = np.stack([fits, fits[::-1]], axis=1)[: models // 2]  # (m/2, 2, p): that of depth i or more at i - 1
-    found = laplace(
+    if chosen < p - constant:
+        paid, relation = selection_share * epsilon, budget.relation
+        found = dpkendall(
+            *(rng, ledger, X[:, : p - constant], y),
+            count=chosen,
+            epsilon=paid,
+            relation=relation,
+            expected_rows=expected_rows,
+        )
+        columns, epsilon = found + columns[p - constant :], epsilon - paid
+    fits = _fits(X[:, columns], y, rng.integers(models, size=len(y)), models)
+    fits += JITTER * np.maximum(np.abs(fits), 1.0) * rng.random(fits.shape)
+    theta = np.zeros(p)
+    theta[columns] = _point(rng, ledger, np.sort(fits, axis=0), epsilon / 2, budget.delta)
+    return Release(
+        train.domain, budget, ledger, (Coefficients(theta),), {"columns": [design.columns[j] for j in columns]}
+    )
+
+
+def _point(rng: np.random.Generator, ledger: Ledger, fits: Floats, epsilon: float, delta: float) -> Floats:
+    """A point (p,) for the fits (m, p), sorted in each column: the test for `epsilon` and the point for as much.
+
+    Raises `NoEstimateError` where the test fails.
+    """
+    m = len(fits)
+    t, boxes = m // 4, np.stack([fits, fits[::-1]], axis=1)[: m // 2]  # (m/2, 2, p): of depth i or more at i - 1
+    distance = laplace(
         rng,
         ledger,
-        _distance(boxes, t, half, budget.delta),
+        _distance(boxes, t, epsilon, delta),
         sensitivity=1.0,
-        multiplier=1 / half,
+        multiplier=1 / epsilon,
         label="distance to an unstable table",
     )
-    if not float(found) > math.log(1 / (2 * budget.delta)) / half:
+    if not float(distance) > math.log(1 / (2 * delta)) / epsilon:
         raise NoEstimateError(
             "no point of large depth is stable among the fits, as a private test says; train on more rows, raise "
             "epsilon or use fewer columns"
         )
-    theta = depth_exponential(
-        rng, ledger, boxes[t - 1 :], epsilon=half, delta=budget.delta, label="point of large depth"
-    )
-    return Release(train.domain, budget, ledger, (Coefficients(theta),), {"distance": float(found)})
+    return depth_exponential(rng, ledger, boxes[t - 1 :], epsilon=epsilon, delta=delta, label="point of large depth")
+
+
+def _check_rows(models: int, columns: int, expected_rows: int) -> None:
+    """Raises `NoEstimateError` where the parts of the declared rows would have fewer rows than columns."""
+    needed = models * columns
+    if expected_rows < needed:
+        raise NoEstimateError(
+            f"{models} fits of {columns} coefficients need {needed:,} rows, and {expected_rows:,} are declared by "
+            "expected_rows; lower models or features"
+        )
 
 
 def _fits(X: Floats, y: Floats, part: Codes, models: int) -> Floats:

@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpbench.errors import check_known
-from dpbench.privacy.events import Claimed, DepthExponential, Event, Gaussian, Laplace, ObjectivePerturbation
+from dpbench.privacy.events import (
+    Claimed,
+    DepthExponential,
+    Event,
+    Gaussian,
+    Laplace,
+    ObjectivePerturbation,
+    PermuteAndFlip,
+)
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
 from dpbench.privacy.projections import Projection, projection_epsilon
@@ -190,7 +198,8 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
             own = objective_epsilon(event.multiplier, event.offset, delta - part)
             return own + spent(Ledger(rest), part).epsilon
         case DepthExponential() if event.delta <= delta:
-            return event.epsilon + math.fsum(other.count / other.multiplier for other in rest if type(other) is Laplace)
+            pure = (other.scale for other in rest if isinstance(other, (Laplace, PermuteAndFlip)))
+            return event.epsilon + math.fsum(other.count / scale for other, scale in zip(rest, pure, strict=True))
         case Claimed():
             return event.epsilon if event.delta <= delta else math.inf
         case Projection() if event.delta < delta:

@@ -293,10 +293,11 @@ class DepthExponential(Event):
     """One point by an exponential mechanism on a region that depends on the rows: (eps, delta)-DP where it is stable.
 
     A private test, Laplace noise on a distance, must have said so before; where it does so falsely, with probability
-    delta, nothing is promised. With the test it costs the sum of both eps at this delta (`mechanisms.tukey_em`).
+    delta, nothing is promised. With the test, and selections before it, it costs the sum of all eps at this delta
+    (`mechanisms.tukey_em`).
     """
 
-    kind, composes_with = "depth_exponential", (Laplace,)
+    kind, composes_with = "depth_exponential", (Laplace, PermuteAndFlip)
     epsilon: float
     delta: float
 
