@@ -23,7 +23,7 @@ def gaussmix(
     *,
     design: Design,
     calibration: str = "tight",
-    rows: float = 2.5,
+    rows_per_column: float = 2.5,
 ) -> Release:
     """k random Gaussian combinations of the rows of A = [X, y], regularised by what a private least eigenvalue lacks.
 
@@ -31,9 +31,9 @@ def gaussmix(
     that the mechanism asks to be added.
 
     **Source** Lev, Srinivasan, Shenfeld, Ligett, Sekhari and Wilson 2025, "The Gaussian Mixing Mechanism", arXiv
-    2505.24603, the linear mixing of its section on regression. k = `rows` max(p, log(20 / delta)) is that of the
-    authors' code (omrilev1/HessianMix, 2026): 2.5, few rows and little regularisation. `jlt` (Sheffet 2017) has many
-    rows, and no eigenvalue.
+    2505.24603, the linear mixing of its section on regression. k = `rows_per_column` max(p, log(20 / delta)) is that of
+    the authors' code (omrilev1/HessianMix, 2026): 2.5, few rows and little regularisation. `jlt` (Sheffet 2017) has
+    many rows, and no eigenvalue.
     **Privacy** Add/remove; ||(x, y)||_2 <= B = sqrt(||X||^2 + ||Y||^2). One noisy least eigenvalue and k rows of
     N(0, A'A + eta^2 I), which compose as one (proof: `sketches`). `tight`: s = (gamma - 1) / sqrt k, and gamma the
     least that is (eps, delta)-DP. `paper`: basic composition, as in the authors' code (`sketches.published_gamma` at
@@ -46,9 +46,9 @@ def gaussmix(
     Raises `UserError` for a parameter out of range or an infinite eps.
     """
     check_calibration(calibration)
-    check_positive("gaussmix", rows=rows)
+    check_positive("gaussmix", rows_per_column=rows_per_column)
     p = len(design.columns)
-    k = max(math.ceil(rows * max(p, math.log(20 / budget.delta))), p + 2)
+    k = max(math.ceil(rows_per_column * max(p, math.log(20 / budget.delta))), p + 2)
     squared, ledger = design.x_bound**2 + design.y_bound**2, Ledger()
     if calibration == "paper":
         gamma = published_gamma("gaussmix", budget.epsilon, budget.delta / 3, k, 1)

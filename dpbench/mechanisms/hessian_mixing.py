@@ -26,7 +26,7 @@ def iterative_hessian_mixing(
     design: Design,
     calibration: str = "tight",
     iterations: int = 3,
-    rows: float = 6.0,
+    rows_per_column: float = 6.0,
 ) -> Release:
     """T steps theta += H_t^-1 g_t from theta = 0: H_t = S_t'S_t / k of a new sketch S_t of the rows, and g_t the
     gradient of the squared error with residuals clipped to [-C, C], and noise.
@@ -34,8 +34,8 @@ def iterative_hessian_mixing(
     The regularisation of a sketch makes a step shorter. Unlike a ridge it does not move the point to which steps lead.
 
     **Source** Lev, Shenfeld, Srinivasan, Ligett and Wilson 2026, "Near-Optimal Private Linear Regression via Iterative
-    Hessian Mixing", arXiv 2601.07545. T = `iterations` and k = `rows` max(p, log(40 T / delta)) are those of the
-    authors' code: 3 and 6.
+    Hessian Mixing", arXiv 2601.07545. T = `iterations` and k = `rows_per_column` max(p, log(40 T / delta)) are those of
+    the authors' code: 3 and 6.
     **Privacy** Add/remove; ||x||_2 <= B = ||X||. One noisy least eigenvalue (`sketches`), T k rows of N(0, X'X +
     eta^2 I), and T gradients, of sensitivity B C. `sketches` has the proof that all steps compose as one, exactly, and
     the ledger's eps is that. `tight`: s = (gamma - 1) / sqrt k, the noise of the gradients has as large a mu^2 as the
@@ -51,9 +51,9 @@ def iterative_hessian_mixing(
     """
     check_calibration(calibration)
     check_settings("iterative_hessian_mixing", tolerance=None, iterations=iterations)
-    check_positive("iterative_hessian_mixing", rows=rows)
-    T, C, squared = iterations, design.y_bound, design.x_bound**2
-    k = math.ceil(rows * max(len(design.columns), math.log(40 * T / budget.delta)))
+    check_positive("iterative_hessian_mixing", rows_per_column=rows_per_column)
+    p, T, C, squared = len(design.columns), iterations, design.y_bound, design.x_bound**2
+    k = max(math.ceil(rows_per_column * max(p, math.log(40 * T / budget.delta))), p + 2)
     ledger = Ledger()
     if calibration == "paper":
         gamma = published_gamma("iterative_hessian_mixing", budget.epsilon / 2, budget.delta / 4, k, T)
@@ -78,7 +78,7 @@ def iterative_hessian_mixing(
         failure=failure,
         count=T * k,
     )
-    theta = np.zeros(X.shape[1])
+    theta = np.zeros(p)
     for S in np.split(sketches, T):
         gradient = X.T @ np.clip(y - X @ theta, -C, C)
         noisy = gaussian(

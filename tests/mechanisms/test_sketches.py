@@ -141,10 +141,18 @@ def test_moments_of_gaussmix_are_unbiased_with_the_noise_of_a_sketch(small_table
 def test_large_budgets_give_least_squares(small_table, design):
     """A sketch of many rows; steps of Hessian mixing contract to it whatever the sketches are."""
     exact = least_squares(small_table, design)
-    mixed = linear_statistics(run(gaussmix, small_table, design, 1e6, rows=4000.0), design=design).coefficients
+    mixed = linear_statistics(
+        run(gaussmix, small_table, design, 1e6, rows_per_column=4000.0), design=design
+    ).coefficients
     assert mixed == pytest.approx(exact, abs=0.05)
     steps = run(iterative_hessian_mixing, small_table, design, 1e9, iterations=12)[Coefficients].values
     assert steps == pytest.approx(exact, abs=1e-3)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_sketch_has_more_rows_than_columns(mechanism, small_table, design):
+    made = run(mechanism, small_table, design, rows_per_column=1e-3)
+    assert made.diagnostics["sketch_rows"] == len(design.columns) + 2
 
 
 def test_less_noise_is_left_the_larger_the_least_eigenvalue(small_table, design):
@@ -175,8 +183,8 @@ def test_few_rows_collinear_columns_and_a_constant_target_have_an_estimate(mecha
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_bad_parameters_are_named(mechanism, small_table, design):
     name = mechanism.__name__
-    with pytest.raises(UserError, match=f"{name}: rows must be greater than 0"):
-        run(mechanism, small_table, design, rows=0.0)
+    with pytest.raises(UserError, match=f"{name}: rows_per_column must be greater than 0"):
+        run(mechanism, small_table, design, rows_per_column=0.0)
     for calibration in ("tight", "paper"):
         with pytest.raises(UserError, match=f"{name} needs a finite epsilon"):
             run(mechanism, small_table, design, math.inf, calibration=calibration)
