@@ -154,9 +154,10 @@ def _distance(boxes: Floats, t: int, epsilon: float, delta: float) -> int:
     """h of the theorem, for boxes (m/2, 2, p)."""
     volumes = np.log(boxes[:, 1] - boxes[:, 0]).sum(axis=1)  # log V_i at i - 1
     limit = math.log(delta) - np.logaddexp(0.0, epsilon / 2)
-    for k in range(t - 1):
+
+    def unstable(k: int) -> bool:
         deeper = volumes[t + k + 1 :]  # of the depths t + k + g + 1, g = 1, 2, ...
         gaps = volumes[t - k - 2] - deeper - epsilon / 2 * np.arange(1, len(deeper) + 1)
-        if not len(gaps) or gaps.min() > limit:
-            return k
-    return t - 1
+        return not len(gaps) or bool(gaps.min() > limit)
+
+    return next((k for k in range(t - 1) if unstable(k)), t - 1)
