@@ -1,4 +1,4 @@
-"""What the additive noise of a mechanism costs between the worst neighbours that are found, without any sampling.
+"""What additive noise and projections cost between the worst neighbours that are found, without any sampling.
 
 A step adds noise of a known distribution to a value. Its privacy loss between two neighbours depends on how far the
 value moves, in units of the noise, and that is read off a tape. Gaussian noise whose squared moves add up to the same
@@ -7,6 +7,10 @@ d_t the move of step t, which may depend on the answers before, and Z_t its nois
 d_t^2) is a martingale of mean 1. For other noise the moves must be the same one by one. A test that looks at this loss
 alone is one of the tests that an attacker has, so that its eps at a delta is a lower bound on the mechanism's. The
 noise is taken to be what the ledger says; that the paths agree is seen on some of them.
+
+Of a projection of rows, N(0, M) and N(0, M'), an attacker looks along the direction in which M' is largest in units of
+M: 1 + t against 1, the pair of `projection_delta`, with the Gaussian noise around it. Where M rests on a noisy value
+the paths agree but for its `Projection.delta`, which is added to the delta at which eps is read.
 """
 
 from __future__ import annotations
@@ -17,20 +21,24 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg import eigvalsh
 
 from dpbench.audit.neighbours import changed_rows, corners, joined, neighbours
+from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.privacy import events as kinds
 from dpbench.privacy.accounting import Spent, gaussian_epsilon, spent
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
+from dpbench.privacy.projections import Projection, projection_epsilon
 from dpbench.privacy.tape import Tape, record, replay
 from dpbench.releases import Release
 
 Make = Callable[[Table, int], Release]  # the mechanism, of a table and a seed
 ADDITIVE = (kinds.Gaussian, kinds.Laplace)
-Moves = Counter[kinds.Gaussian | kinds.Laplace]  # noise on a value that moves by 1, at the multiplier of each move
+Noise = kinds.Gaussian | kinds.Laplace | Projection
+Moves = Counter[Noise]  # noise on a value that moves by 1, at the multiplier of each move
 PATHS = 6  # on which the moves must agree, half of them on either neighbour
 TRIES = 100  # of the search
 SMALL = 12  # rows of a table that is searched further
@@ -112,7 +120,17 @@ def _exact(path: Path, pair: Pair, delta: float) -> Exact | None:
     if all(isinstance(event, kinds.Gaussian) and event.rate == 1 for event in moves):
         mu = math.sqrt(_squares(moves))
         return Exact(cost, gaussian_epsilon(mu, delta), mu, pair, short)
-    events = [type(e)(e.label, 1.0, e.multiplier, n, *([e.rate] if e.rate < 1 else [])) for e, n in moves.items()]
+    projections = [event for event in moves if isinstance(event, Projection)]
+    if projections:
+        most, mu = max(projections, key=_square), math.sqrt(_whole(moves))
+        failure = math.fsum(e.delta for e in path.ledger.events if isinstance(e, Projection))
+        epsilon = projection_epsilon(most.multiplier, most.projections, delta + failure, mu)
+        return Exact(cost, epsilon, None, pair, short)
+    events = [
+        type(e)(e.label, 1.0, e.multiplier, n, *([e.rate] if e.rate < 1 else []))
+        for e, n in moves.items()
+        if not isinstance(e, Projection)
+    ]
     if not tractable(events, cost.epsilon):
         return None
     return Exact(cost, composed_epsilon(events, delta) * (1 - TOO_LARGE), None, pair, short)
@@ -128,7 +146,14 @@ def _others(moves: Moves) -> tuple[str, ...]:
 
 
 def _squares(moves: Moves) -> float:
-    return math.fsum(n / event.multiplier**2 for event, n in moves.items())
+    return math.fsum(n * _square(event) for event, n in moves.items())
+
+
+def _square(event: Noise) -> float:
+    """1 / multiplier^2, the mu^2 of Gaussian noise; of many projections the mu^2 to which they tend."""
+    if isinstance(event, Projection):
+        return event.projections / (2 * event.multiplier**4)
+    return 1 / event.multiplier**2
 
 
 def pairs_of(settings: Mapping[str, tuple[Make, Table]], relation: str) -> Iterator[Pair]:
@@ -155,7 +180,7 @@ def _cost(pair: Pair, least: float) -> float:
             path = _tapes(pair, seed)
         except (UserError, NoEstimateError):
             return -math.inf
-        allowed = math.fsum(e.count / e.multiplier**2 for e in path.ledger.events if isinstance(e, ADDITIVE))
+        allowed = math.fsum(e.count * _square(e) for e in path.ledger.events if isinstance(e, Noise))
         cost = min(cost, _squares(path.moves()[0]) / allowed if allowed else -math.inf)
     return cost
 
@@ -176,6 +201,12 @@ class Path:
         moves: Moves = Counter()
         parts: dict[str, float] = {}
         for a, b in zip(self.zero, self.one, strict=True):
+            if isinstance(a.event, Projection):
+                if far := _farthest(a.asked, b.asked):
+                    multiplier = float(f"{1 / far:.{DIGITS}g}")
+                    moves[Projection("", 1.0, multiplier, a.event.projections)] += 1
+                    parts[a.event.label] = max(far * a.event.multiplier, parts.get(a.event.label, 0.0))
+                continue
             if not isinstance(a.event, ADDITIVE):
                 continue
             each = np.ravel(b.asked - a.asked) / a.event.sensitivity
@@ -192,6 +223,14 @@ class Path:
                     )
                     moves[kind] += 1
         return moves, {label: part for label, part in parts.items() if part < 1 - 10.0**-DIGITS}
+
+
+def _farthest(zero: Floats, one: Floats) -> float:
+    """The root of t, 1 + t being the largest eigenvalue of the Gram matrix `one` in units of `zero`; 0 if it is less
+    than 1.
+    """
+    t = float(eigvalsh(one, zero)[-1]) - 1
+    return math.sqrt(max(t, 0.0))
 
 
 def _tapes(pair: Pair, seed: int) -> Path:

@@ -92,9 +92,10 @@ def tilted_audit(
         return None
     pilot, shown = range(max(runs // PILOT, LEAST_PILOT)), 0.0
     for tried in [part * tilt for part in PARTS]:
-        bound = _bound([best.run(tried, seed) for seed in pilot], delta, PILOT_CONFIDENCE)
-        if bound > shown:
-            shown, tilt = bound, tried
+        with suppress(ValueError):  # a cumulant may be infinite at a large tilt
+            bound = _bound([best.run(tried, seed) for seed in pilot], delta, PILOT_CONFIDENCE)
+            if bound > shown:
+                shown, tilt = bound, tried
     made = [best.run(tilt, seed) for seed in range(FIRST, FIRST + runs)]
     parts = {kind: made[0].cumulants[kind] / most for kind, most in made[0].most.items() if most}
     cost = spent(best.pair.make(best.pair.one, 0).ledger, delta)

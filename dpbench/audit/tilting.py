@@ -19,6 +19,7 @@ from scipy.special import logsumexp
 from dpbench.data.domain import Floats
 from dpbench.privacy import events as kinds
 from dpbench.privacy.events import Event
+from dpbench.privacy.projections import Projection, projection_rdp
 from dpbench.privacy.tape import Entry
 
 
@@ -67,6 +68,8 @@ class Tilted:
         match event:
             case kinds.Gaussian():
                 return self.tilt * (self.tilt + 1) / (2 * event.multiplier**2)
+            case Projection():
+                return self.tilt * projection_rdp(1 + self.tilt, event.multiplier, event.projections)
             case kinds.Laplace():
                 return float(logsumexp(_pieces(np.array(1 / event.multiplier), self.tilt)) - math.log(2))
             case kinds.ExponentialMechanism():
@@ -80,6 +83,8 @@ class Tilted:
             return self._gaussian(p.asked, q.asked, event.sd)
         if type(event) is kinds.Laplace:
             return self._laplace(p.asked, q.asked, event.multiplier * event.sensitivity)
+        if type(event) is Projection:
+            return self._rows(p.asked, q.asked, event.projections)
         if type(event) is kinds.ExponentialMechanism:
             scale = event.epsilon / (2 * event.sensitivity)
             answer, *sums = self._indices(scale * p.asked, scale * q.asked, event.count, bool(p.replacement))
@@ -92,6 +97,21 @@ class Tilted:
         loss = np.sum(move * (answer - (a + b) / 2)) / sd**2
         cumulant = float(self.tilt * (self.tilt + 1) * np.sum(move**2) / (2 * sd**2))
         return Drawn(answer, float(loss), cumulant, cumulant)
+
+    def _rows(self, a: Floats, b: Floats, count: int) -> Drawn:
+        """Rows of N(0, a) against N(0, b), for which R is normal too, with the precision (1 + t) a^-1 - t b^-1."""
+        precision = (1 + self.tilt) * np.linalg.inv(a) - self.tilt * np.linalg.inv(b)
+        rows = self.rng.normal(size=(count, len(a))) @ np.linalg.inv(_cholesky(precision))
+        change = np.linalg.inv(a) - np.linalg.inv(b)
+        determinants = np.linalg.slogdet(b)[1] - np.linalg.slogdet(a)[1]
+        loss = (count * determinants - np.sum((rows @ change) * rows)) / 2
+        return Drawn(rows, float(loss), self._of_rows(a, b, count), self._of_rows(b, a, count))
+
+    def _of_rows(self, a: Floats, b: Floats, count: int) -> float:
+        """The cumulant of so many rows of N(0, a) against N(0, b)."""
+        precision = (1 + self.tilt) * np.linalg.inv(a) - self.tilt * np.linalg.inv(b)
+        logs = (1 + self.tilt) * np.linalg.slogdet(a)[1] - self.tilt * np.linalg.slogdet(b)[1]
+        return -count / 2 * float(logs + 2 * np.log(np.diag(_cholesky(precision))).sum())
 
     def _laplace(self, a: Floats, b: Floats, scale: float) -> Drawn:
         """Each entry: beyond a, between a and b, or beyond b, where R is a piece of an exponential distribution."""
@@ -120,6 +140,14 @@ class Tilted:
             back += _cumulant(b[left], a[left], self.tilt)
             left = left if replacement else np.delete(left, pick)
         return np.array(answers), loss, cumulant, back
+
+
+def _cholesky(precision: Floats) -> Floats:
+    """Raises `ValueError` where it is not positive definite: the cumulant is infinite."""
+    try:
+        return np.asarray(np.linalg.cholesky(precision), dtype=float)
+    except np.linalg.LinAlgError as error:
+        raise ValueError("the cumulant of the projections is infinite at this tilt") from error
 
 
 def _cumulant(a: Floats, b: Floats, tilt: float) -> float:

@@ -27,7 +27,7 @@ from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import UserError, bounded, text_of
+from dpbench.errors import NoEstimateError, UserError, bounded, text_of
 from dpbench.grid.audits import AuditRecord, store_audit
 from dpbench.grid.code import code_of
 from dpbench.grid.provenance import provenance
@@ -126,8 +126,11 @@ def _of_answers(case: Case, runs: int) -> Audit | str:
     part, budget = case
     make = partial(made, part, budget=budget)
     table = tiny_table(labels=part.labels)
-    if reason := not_audited(make, table, budget.relation):
-        return reason
+    try:
+        if reason := not_audited(make, table, budget.relation):
+            return reason
+    except NoEstimateError as error:
+        return f"it has no estimate on a tiny table: {error}"
     settings = _settings(case)
     exact = _exact(settings, budget)
     tight = exact is not None and exact.epsilon >= TIGHT * exact.spent.epsilon

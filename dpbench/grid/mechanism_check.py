@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Generator, Iterator
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dpbench.audit.replay import check_replay, exemption
 from dpbench.config import Part
 from dpbench.contracts import check_columns
 from dpbench.data.table import Table
-from dpbench.errors import ContractError, UserError
+from dpbench.errors import ContractError, NoEstimateError, UserError
 from dpbench.grid.channel import Message, Work
 from dpbench.grid.records import PartKey
 from dpbench.grid.tiny import SEED, bytes_of, design_of, made, small, tables, tiny_table
@@ -77,8 +78,12 @@ def _runs(part: Part, table: Table) -> Generator[Check, None, bool]:
     """Each budget and relation; whether what it releases can be checked further."""
     budgets = [Budget(*pair, relation) for relation in part.relations for pair in BUDGETS]
     for budget in budgets if part.private else [Budget(math.inf, 1e-5, part.relations[0])]:
-        release = made(part, table, budget=budget)
         where = f"epsilon={budget.epsilon:g}, {budget.relation}"
+        try:
+            release = made(part, table, budget=budget)
+        except NoEstimateError as error:
+            yield f"it says where there is no estimate ({where}: {error})", []
+            continue
         wrong = wrong_with(check_release, release, part.offers, budget, table.domain)
         wrong = wrong or (wrong_with(check_columns, release, design_of(table)) if part.takes("design") else [])
         yield f"a release of what it offers ({where})", wrong
@@ -120,7 +125,7 @@ def _foreign_noise(part: Part, table: Table) -> Iterator[str]:
     """Noise of another generator than the one given, or one spawned from it: anybody may be able to draw it again."""
     budget, states = Budget(*BUDGETS[0], part.relations[0]), dict[str, int]()
     for seed in (SEED, SEED + 1, SEED + 2):
-        with record() as tape:
+        with record() as tape, suppress(NoEstimateError):
             made(part, table, seed, budget=budget)
         for label, state, origin in _drawn(tape):
             if origin != np.random.SeedSequence(seed).entropy:
@@ -140,8 +145,9 @@ def _drawn(tape: Tape) -> Iterator[tuple[str, str, object]]:
 
 def _reads(part: Part, table: Table) -> Iterator[Check]:
     """What recording its noise and replaying it on other tables finds, each time with its modules as they were read."""
-    if exemption(made(part, table, budget=Budget(*BUDGETS[0], part.relations[0]))) is not None:
-        return
+    with suppress(NoEstimateError):
+        if exemption(made(part, table, budget=Budget(*BUDGETS[0], part.relations[0]))) is not None:
+            return
 
     def checked(where: str, rows: Table, relation: str) -> Check:
         budget = Budget(*BUDGETS[0], relation)
@@ -152,7 +158,8 @@ def _reads(part: Part, table: Table) -> Iterator[Check]:
 
         text = f"rows are read through its noise only ({where})"
         try:
-            fresh(rows)
+            with suppress(NoEstimateError):
+                fresh(rows)
         except UserError as error:
             return f"{text}: it refuses them, {error}", []
         return text, check_replay(fresh, rows, relation=relation)

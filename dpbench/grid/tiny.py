@@ -23,6 +23,7 @@ LARGE = 2000  # rows: so many as no table has that is called tiny
 SMALL: dict[str, Any] = {  # settings that make a run large or do not fit a tiny table, unless others are given
     **{"batch_size": ROWS // 4, "batch_sizes": [None, ROWS // 4]},
     **{"hidden": [16, 16], "latent": 8, "components": 20, "most": 10, "pretraining": 1, "gap": 1e6},
+    **{"models": 60, "features": 2},
 }
 
 

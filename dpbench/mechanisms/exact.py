@@ -1,4 +1,4 @@
-"""The non-private references: exact sufficient statistics, and exact marginals with the rows themselves."""
+"""The non-private references: exact sufficient statistics, marginals with the rows themselves, and the mean."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
 from dpbench.mechanisms.fitting import check_answers
+from dpbench.mechanisms.mean_target import check_settings, sums_at_ends, without_features
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import unperturbed
-from dpbench.releases import Marginals, Release, SufficientStatistics, SyntheticRows
+from dpbench.releases import Coefficients, Marginals, Release, SufficientStatistics, SyntheticRows
 
 
 def exact(train: Table, budget: Budget, rng: np.random.Generator, *, design: Design) -> Release:
@@ -51,3 +52,21 @@ def exact_table(
     marginals = {r: unperturbed(ledger, h, label=f"marginal {','.join(r)}") for r, h in tables.items()}
     rows = Table(train.domain, unperturbed(ledger, train.codes, label="rows").astype(np.int64), train.numbers)
     return Release(train.domain, budget, ledger, (Marginals(marginals), SyntheticRows(rows)))
+
+
+def exact_mean(
+    train: Table, budget: Budget, rng: np.random.Generator, *, design: Design, loss: str | None = None
+) -> Release:
+    """The mean of the training target without noise: what a fit without features can reach.
+
+    **Source** The baseline that R^2 compares with.
+    **Privacy** None: the ledger's cost is infinite, and so must the budget's epsilon be.
+    **Shapes** y (n,) as `design` encodes it; theta (p,), 0 but for the intercept.
+
+    `loss` and errors as in `mean_target`.
+    """
+    loss = check_settings("exact_mean", design, loss)
+    ledger = Ledger()
+    upper, lower = unperturbed(ledger, sums_at_ends(train, design), label="sums at the target's ends")
+    theta = without_features(design, upper, lower, loss)
+    return Release(train.domain, budget, ledger, (Coefficients(theta),))

@@ -71,6 +71,11 @@ class Reference:
         return _read_only((solve(*self.seen_moments, scaled=self.design.scaled).coefficients,))[0]
 
     @cached_property
+    def target_mean(self) -> float:
+        """The mean of the target of the rows that the mechanism used."""
+        return float(self.design.encode(self.split.seen)[1].mean())
+
+    @cached_property
     def likelihood(self) -> Floats:
         """The coefficients (p,) of logistic regression by maximum likelihood on the rows that the mechanism used."""
         from dpbench.models.logistic import logistic_rows  # its imports are slow

@@ -40,6 +40,20 @@ def r2(evaluation: Evaluation) -> Score:
     return Score("r2", float("nan") if constant else 1 - _mse(evaluation) / float(np.var(y)), "", "higher")
 
 
+def gain_kept(evaluation: Evaluation) -> Score:
+    """(m - MSE) / (m - e) on the test rows: how much is kept of the gain of least squares over the mean of the target.
+
+    m is the MSE of the mean of the target, and e that of least squares, both on the rows that the mechanism used and
+    without noise: the same for all methods on a split. 1 is as good as least squares, 0 as the mean; below 0 the mean
+    is better. NaN where least squares gains nothing, or the target is constant there.
+    """
+    X, y = evaluation.reference.test
+    of_mean = float(np.mean((y - evaluation.reference.target_mean) ** 2))
+    gain = of_mean - float(np.mean((y - X @ evaluation.reference.coefficients) ** 2))
+    none = gain <= 0 or np.ptp(y) == 0  # the gain may come out as a rounding error
+    return Score("gain_kept", float("nan") if none else (of_mean - _mse(evaluation)) / gain, "", "higher")
+
+
 def rel_mse(evaluation: Evaluation) -> Score:
     """||y - prediction||^2 / ||y||^2 on the test rows (BinAgg, section 5.2.1)."""
     return Score("rel_mse", _relative(evaluation, *evaluation.reference.test), "", "lower")

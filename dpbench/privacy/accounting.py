@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dpbench.errors import check_known
-from dpbench.privacy.events import Claimed, Event, Gaussian, Laplace, ObjectivePerturbation
+from dpbench.privacy.events import (
+    Claimed,
+    DepthExponential,
+    Event,
+    Gaussian,
+    Laplace,
+    ObjectivePerturbation,
+    PermuteAndFlip,
+)
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
 from dpbench.privacy.projections import Projection, projection_epsilon
@@ -139,7 +147,8 @@ def spent(ledger: Ledger, delta: float) -> Spent:
     (`Event.rho`), both for a sampled Gaussian as if all rows took part, and a privacy loss distribution (see
     `pld.composed_epsilon`). With a curve of Renyi DP it is the Renyi DP of all events (`renyi.renyi_epsilon`). An
     objective (`objective_epsilon`), a random search (`renyi.random_search_epsilon`) and a claim compose with nothing
-    else, but a projection may be combined with Laplace events, and an objective with Gaussian ones.
+    else, but a projection may be combined with Laplace and Gaussian events, a point of some depth with Laplace events,
+    and an objective with Gaussian ones.
 
     Raises `ValueError` for one of these among other events: their composition is not supported.
     """
@@ -172,11 +181,12 @@ def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
 
 
 def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
-    """eps of one random search or claim, of one projection with Laplace events, or of one objective with Gaussian ones.
+    """eps of one random search or claim, of one projection with Laplace or Gaussian events, of one point of some depth
+    with Laplace events, or of one objective with Gaussian ones.
 
     By basic composition. A projection whose condition fails with probability at most its delta costs the eps of the
-    Laplace events and its own at the rest of delta; an objective costs the eps of the Gaussian events at `SOLVER_DELTA`
-    of delta and its own at the rest.
+    Laplace events and its own, together with the Gaussian events (`projection_delta`), at the rest of delta; an
+    objective costs the eps of the Gaussian events at `SOLVER_DELTA` of delta and its own at the rest.
     """
     if not all(isinstance(other, event.composes_with or ()) and other.rate == 1 for other in rest):
         raise ValueError("an objective, a random search, a claim or a projection cannot be composed with other events")
@@ -187,11 +197,15 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
             part = SOLVER_DELTA * delta if rest else 0.0
             own = objective_epsilon(event.multiplier, event.offset, delta - part)
             return own + spent(Ledger(rest), part).epsilon
+        case DepthExponential() if event.delta <= delta:
+            pure = (other.scale for other in rest if isinstance(other, (Laplace, PermuteAndFlip)))
+            return event.epsilon + math.fsum(other.count / scale for other, scale in zip(rest, pure, strict=True))
         case Claimed():
             return event.epsilon if event.delta <= delta else math.inf
         case Projection() if event.delta < delta:
             tested = math.fsum(other.count / other.multiplier for other in rest if isinstance(other, Laplace))
-            return tested + projection_epsilon(event.multiplier, event.projections, delta - event.delta)
+            mu = math.sqrt(math.fsum(other.count * other.mu**2 for other in rest if isinstance(other, Gaussian)))
+            return tested + projection_epsilon(event.multiplier, event.projections, delta - event.delta, mu)
     return math.inf
 
 

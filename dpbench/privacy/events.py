@@ -289,6 +289,20 @@ class ObjectivePerturbation(Event):
 
 
 @dataclass(frozen=True)
+class DepthExponential(Event):
+    """One point by an exponential mechanism on a region that depends on the rows: (eps, delta)-DP where it is stable.
+
+    A private test, Laplace noise on a distance, must have said so before; where it does so falsely, with probability
+    delta, nothing is promised. With the test, and selections before it, it costs the sum of all eps at this delta
+    (`mechanisms.tukey_em`).
+    """
+
+    kind, composes_with = "depth_exponential", (Laplace, PermuteAndFlip)
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
 class Claimed(Event):
     """(eps, delta)-DP as claimed by third-party code for its own noise, which we cannot verify."""
 

@@ -265,6 +265,55 @@ def permute_and_flip(
     return _answer(rng, ledger, event, scores, lambda x: int(np.argmax(x * scale + rng.exponential(size=x.shape))))
 
 
+def depth_exponential(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    boxes: Floats,
+    *,
+    epsilon: float,
+    delta: float,
+    label: str,
+) -> Floats:
+    """A point (d,) of nested boxes (k, 2, d), the largest first, each with its lower and its upper corner.
+
+    Its density is in proportion to exp(epsilon i / 2) between box i and box i + 1, and 0 outside of the largest: i is
+    drawn in log space, and then a point, uniformly.
+    """
+    event = events.DepthExponential(label, epsilon, delta)
+
+    def draw(x: Floats) -> Floats:
+        with np.errstate(divide="ignore"):  # no width, or none more than the next box
+            logs = np.log(x[:, 1] - x[:, 0])
+            volumes = logs.sum(axis=1)
+            shells = np.append(np.log(-np.expm1(np.diff(volumes))), 0.0) + volumes
+            i = int(np.argmax(shells + epsilon / 2 * np.arange(len(x)) + rng.gumbel(size=len(x))))
+            return _uniform(rng, *x[i]) if i == len(x) - 1 else _between(rng, x[i], x[i + 1])
+
+    return _answer(rng, ledger, event, boxes, draw)
+
+
+def _uniform(rng: np.random.Generator, low: Floats, high: Floats) -> Floats:
+    """A point (d,) of the box between two corners."""
+    return low + (high - low) * rng.random(len(low))
+
+
+def _between(rng: np.random.Generator, outer: Floats, inner: Floats) -> Floats:
+    """A point (d,) of the outer box (2, d) that is not in the inner one, uniformly.
+
+    j, its first coordinate outside of the inner box, has a probability in proportion to the volume of such points.
+    """
+    large, small = outer[1] - outer[0], inner[1] - inner[0]
+    logs = np.log(large - small)
+    logs[1:] += np.cumsum(np.log(small))[:-1]
+    logs[:-1] += np.cumsum(np.log(large)[::-1])[::-1][1:]
+    j = int(np.argmax(logs + rng.gumbel(size=len(logs))))
+    point = _uniform(rng, *np.where(np.arange(len(logs)) < j, inner, outer))
+    below = inner[0, j] - outer[0, j]
+    step = rng.uniform(0.0, large[j] - small[j])
+    point[j] = outer[0, j] + step if step < below else inner[1, j] + (step - below)
+    return point
+
+
 def perturbed_minimiser(
     rng: np.random.Generator,
     ledger: Ledger,

@@ -59,6 +59,27 @@ def laplace(table, rng, ledger):
     noise.laplace(rng, ledger, [len(table), 2.0 * len(table)], sensitivity=3.0, multiplier=1.0, label="counts")
 
 
+def rows(sensitivity, failure=0.0):
+    """Projections of rows of [a, 1], a in [-3, 1], with noise on their sum."""
+
+    def answer(table, rng, ledger):
+        x = np.column_stack([table.numbers["a"], np.ones(len(table))])
+        gram = x.T @ x + 100.0 * np.eye(2)
+        noise.projection(
+            rng,
+            ledger,
+            gram,
+            sensitivity=sensitivity,
+            multiplier=10.0 / sensitivity,
+            count=200,
+            failure=failure,
+            label="rows",
+        )
+        noise.gaussian(rng, ledger, x.sum(axis=0), sensitivity=sensitivity, multiplier=2.0, label="sum")
+
+    return answer
+
+
 @pytest.mark.parametrize(
     ("answer", "relation", "least", "most"),
     [
@@ -80,6 +101,24 @@ def test_a_sensitivity_that_is_too_small_exceeds_the_ledger(sensitivity, relatio
     exact = found(total(sensitivity), relation)
     assert exact.epsilon > 1.01 * exact.spent.epsilon
     assert exact.mu == pytest.approx((3.0 if relation == "add_remove" else 4.0) / sensitivity / 0.5)
+
+
+def test_projections_with_noise_cost_what_the_ledger_says_but_for_the_other_rows_of_the_table():
+    """They add to the Gram matrix, in units of which the record is then shorter."""
+    exact = found(rows(10**0.5))
+    assert 0.97 < exact.epsilon / exact.spent.epsilon <= 1.0
+    assert exact.short == {"rows": pytest.approx(1.0, abs=0.01)}
+
+
+def test_a_record_longer_than_declared_in_a_projection_exceeds_the_ledger():
+    exact = found(rows(2.0))
+    assert exact.epsilon > 1.3 * exact.spent.epsilon
+
+
+def test_a_condition_that_may_fail_takes_its_probability_off_the_bound():
+    """The paths agree but where it fails, and what happens then is not known."""
+    sure, unsure = found(rows(10**0.5)), found(rows(10**0.5, failure=DELTA / 2))
+    assert unsure.epsilon < sure.epsilon and unsure.spent.epsilon > sure.spent.epsilon
 
 
 def test_a_value_that_does_not_move_as_far_as_is_paid_for_is_named():

@@ -11,6 +11,7 @@ from mechanisms.helpers import DELTA, DESIGNS, PARTS, counts, maker, rows
 from dpbench.audit.neighbours import odd_tables
 from dpbench.audit.replay import check_replay, exemption
 from dpbench.data.table import Table
+from dpbench.errors import NoEstimateError
 from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert, privtree, query_search, snsynth, ssp
 from dpbench.mechanisms.dpsgd import dpsgd
 from dpbench.mechanisms.pep import pep
@@ -45,6 +46,14 @@ def cases():
                 yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}", marks=marks)
 
 
+def reason_of(make, table):
+    """Why it is exempt; it is not where its noise says that there is no estimate."""
+    try:
+        return exemption(make(table))
+    except NoEstimateError:
+        return None
+
+
 @pytest.fixture
 def without_worker(monkeypatch):
     """The networks of smartnoise-synth give back their training rows: only their ledger is wanted here."""
@@ -58,8 +67,7 @@ def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part,
     for change in calibrations:
         for epsilon in (0.5, 20.0):
             make = maker(part, kind, epsilon, relation=relation, **change)
-            reason = exemption(make(rows(kind, 1000)))
-            if reason:
+            if reason := reason_of(make, rows(kind, 1000)):
                 pytest.skip(f"{part.name} is not replayed: {reason}")
             assert check_replay(make, rows(kind, 1000), relation=relation) == []
 
@@ -93,7 +101,7 @@ def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worke
     reasons = {}
     for name, part in PARTS.items():
         kind = "both" if counts(part) else "categorical"
-        reasons[name] = exemption(maker(part, kind, 1.0)(rows(kind, 1000)))
+        reasons[name] = reason_of(maker(part, kind, 1.0), rows(kind, 1000))
         assert (reasons[name] == "it is not private") == (not part.private and name != "zero")  # zero reads no row
         assert (reasons[name] == "its noise is the claim of a third party") == part.target.endswith(".snsynth")
     assert sum(reason is None for reason in reasons.values()) > len(reasons) / 2
@@ -110,10 +118,11 @@ def test_another_generator_draws_another_noise(name, without_worker):
         pytest.skip("it is not private")
     kind = "both" if counts(part) else "categorical"
     for seed in (3, 4):
+        make = maker(part, kind, 1.0, seed=seed)
         with record() as tape:
-            release = maker(part, kind, 1.0, seed=seed)(rows(kind, 1000))
-        if exemption(release):
-            pytest.skip(exemption(release))
+            reason = reason_of(make, rows(kind, 1000))
+        if reason:
+            pytest.skip(reason)
         kinds = ("gaussian", "gaussian_batch", "laplace", "projection", "objective")
         told.append([e.answer for e in tape if e.event and e.event.to_dict()["kind"] in kinds])
         selected.append(str([e.answer for e in tape if isinstance(e.event, ExponentialMechanism)]))

@@ -13,6 +13,7 @@ from dpbench.privacy.accounting import gaussian_epsilon
 from dpbench.privacy.events import Laplace
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon
+from dpbench.privacy.projections import projection_epsilon
 from dpbench.privacy.tape import ReplayError
 
 DELTA = 1e-5
@@ -43,18 +44,33 @@ def selections(rng, ledger, move):
         noise.exponential_mechanism(rng, ledger, [move, -move], sensitivity=1.0, epsilon=1.0, label="pick")
 
 
+def rows(rng, ledger, move):
+    """Of an empty table and of one with a record of norm 1, among noise that the record moves too."""
+    gram = 16 * np.eye(2) + move * np.array([[0.36, 0.48], [0.48, 0.64]])
+    noise.projection(rng, ledger, gram, sensitivity=1.0, multiplier=4.0, count=60, label="rows")
+    noise.gaussian(rng, ledger, [move], sensitivity=1.0, multiplier=2.0, label="sum")
+
+
 KNOWN = {
-    "gaussian": (gaussian, gaussian_epsilon(2.0, DELTA)),
-    "laplace": (laplace, composed_epsilon([Laplace("", 1.0, 1.0, 4)], DELTA)),
+    "gaussian": (gaussian, gaussian_epsilon(2.0, DELTA), 2.0),
+    "rows": (rows, projection_epsilon(4.0, 60, DELTA, 0.5), 6.0),
+    "laplace": (laplace, composed_epsilon([Laplace("", 1.0, 1.0, 4)], DELTA), 2.0),
 }
 
 
 @pytest.mark.parametrize("name", KNOWN)
 def test_the_bound_is_near_what_is_known_and_not_above(name):
     """Confidence 1 - 1e-4, 1,000 runs at a fixed seed; the distribution of Laplace noise is on a grid (0.1%)."""
-    asked, epsilon = KNOWN[name]
-    bound = tilted_bound(*losses(asked, 2.0, 1000), 2.0, DELTA, 0.9999)
+    asked, epsilon, tilt = KNOWN[name]
+    bound = tilted_bound(*losses(asked, tilt, 1000), tilt, DELTA, 0.9999)
     assert 0.93 * epsilon < bound <= epsilon * 1.001
+
+
+def test_a_tilt_at_which_the_cumulant_is_infinite_is_said_so():
+    """Of rows of 1 + t against 1 it is from a tilt of 1 / t on."""
+    assert np.isfinite(losses(rows, 15.9, 1)).all()
+    with pytest.raises(ValueError, match="cumulant of the projections is infinite"):
+        losses(rows, 16.1, 1)
 
 
 @pytest.mark.slow

@@ -49,6 +49,11 @@ def test_a_ledger_that_says_too_little_makes_the_code_1(tmp_path, capsys):
     assert "more than its ledger says" in capsys.readouterr().out
 
 
+def test_what_has_no_estimate_on_a_tiny_table_is_not_audited_and_the_code_is_0(capsys):
+    assert main(["audit", "mechanism=[tukey_em]", "relation=replace", "epsilon=0.1"]) == 0
+    assert "not audited: it has no estimate on a tiny table" in capsys.readouterr().out
+
+
 def test_releases_are_audited_and_the_result_is_stored(tmp_path, capsys):
     """At eps = 1 and a fixed seed; confidence .95."""
     line = ["audit", "mechanism=[dpsgd_minibatch]", "calibration=[paper]", "relation=replace", f"results={tmp_path}"]

@@ -50,3 +50,8 @@ def test_a_mechanism_that_ends_the_program_or_leaves_out_a_feature_is_found(tmp_
     (tmp_path / "mechanism" / "bad.yaml").write_text("bad:\n  _target_: bad.bad\n  _offers_: [statistics]\n")
     assert main(["check", "mechanism=bad", "--config-dir", str(tmp_path)]) == 1
     assert message in capsys.readouterr().out
+
+
+def test_a_mechanism_that_says_by_its_noise_that_there_is_no_estimate_passes(capsys):
+    assert main(["check", "mechanism=tukey_em"]) == 0
+    assert "it says where there is no estimate (epsilon=1, add_remove: no point" in capsys.readouterr().out

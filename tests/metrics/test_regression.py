@@ -57,6 +57,23 @@ def test_a_constant_target_has_no_r2_even_where_its_variance_is_a_rounding_error
     assert 0 < np.var(made.test[1]) < 1e-30  # the case at hand
     assert np.isnan(regression.r2(evaluation(made, rows)).value)
     assert np.isnan(regression.mse_of_variance(evaluation(made, rows)).value)
+    assert np.isnan(regression.gain_kept(evaluation(made, rows)).value)
+
+
+def of_coefficients(reference: Reference, theta) -> Evaluation:
+    domain = reference.design.domain
+    return Evaluation(Fit(theta), Release(domain, Budget(1.0), Ledger()), reference)
+
+
+def test_least_squares_keeps_all_of_its_gain_the_mean_none_and_half_the_error_between_them_half(reference):
+    exact, mean = reference.coefficients, np.zeros(len(reference.design.columns))
+    mean[-1] = reference.design.encode(reference.split.train)[1].mean()
+    assert regression.gain_kept(of_coefficients(reference, exact)).value == pytest.approx(1)
+    assert regression.gain_kept(of_coefficients(reference, mean)).value == pytest.approx(0, abs=1e-12)
+    far = regression.mse(of_coefficients(reference, 5 * mean)).value
+    of_mean, of_exact = (regression.mse(of_coefficients(reference, theta)).value for theta in (mean, exact))
+    kept = regression.gain_kept(of_coefficients(reference, 5 * mean)).value
+    assert kept == pytest.approx((of_mean - far) / (of_mean - of_exact)) and kept < 0
 
 
 @pytest.mark.parametrize("metric", [regression.coefficient_error, regression.coefficient_distance])

@@ -12,6 +12,7 @@ from dpbench.privacy.discrete_values import DiscreteGaussian
 from dpbench.privacy.events import (
     ZCDP,
     Claimed,
+    DepthExponential,
     Exact,
     ExponentialMechanism,
     Gaussian,
@@ -34,6 +35,7 @@ EVERY = [
     ZCDP("z", 0.02),
     ObjectivePerturbation("o", 1.0, 2.0, 0.1),
     Projection("r", 1.0, 2.0, 30, 1e-6),
+    DepthExponential("d", 0.5, 1e-5),
     Claimed("c", 1.5, 1e-5),
     Exact("x"),
     RandomSearch("s", 1.0, 0.1, ((Gaussian("a", 1.0, 5.0), Gaussian("b", 1.0, 9.0)), (ZCDP("c", 0.01),))),
