@@ -85,6 +85,13 @@ def test_distances_and_levels_by_hand():
     assert found["correlation", ()] == pytest.approx(abs(r)), "the other's a does not vary: 0"
 
 
+def test_a_rare_level_has_one_row_in_a_hundred_at_most():
+    real = of_codes([[0]] * 960 + [[1]] * 35 + [[2]] * 5, {"a": 3})
+    for present, kept in (([0, 1], 0), ([0, 2], 1)):
+        other = of_codes([[code] for code in present], {"a": 3})
+        assert similarity(real, other, (), ())["rare_levels_kept", ()] == kept
+
+
 def test_numbers_are_correlated_by_the_values_of_their_bins(small_table):
     other = shuffled(small_table)
     found = similarity(small_table, other, (), ())
