@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, groupby
 
 import numpy as np
 
-from dpbench.data.domain import Floats
+from dpbench.data.domain import Clique, Floats
+from dpbench.data.table import Table
+
+AT_ONCE = 2**22  # cells of marginals that are counted together
 
 
 def from_independence(h: Floats) -> float:
@@ -99,3 +103,10 @@ SCORES: Mapping[str, Score] = {
     "I": Score(information, lambda relation, n, binary: of_information(n, binary) if relation == "replace" else None),
     "F": Score(closeness, lambda relation, n, binary: 1.0 if binary else None),
 }
+
+
+def marginals_in_parts(train: Table, cliques: Sequence[Clique]) -> Iterator[tuple[Clique, Floats]]:
+    """Each marginal in the order given; about `AT_ONCE` cells of them are in memory at a time."""
+    ends = accumulate(math.prod(train.domain.shape(clique)) for clique in cliques)
+    for _, part in groupby(zip(ends, cliques, strict=True), lambda end: end[0] // AT_ONCE):
+        yield from train.marginals([clique for _, clique in part]).items()

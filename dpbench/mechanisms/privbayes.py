@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, groupby, islice
+from itertools import islice
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, check_part, check_positive
 from dpbench.inference import Measurement, candidate_mb
 from dpbench.inference.sampling import rounded_column
-from dpbench.mechanisms.dependence import SCORES
+from dpbench.mechanisms.dependence import SCORES, marginals_in_parts
 from dpbench.mechanisms.fitting import (
     ENGINES,
     LARGEST_EPSILON,
@@ -38,7 +38,6 @@ from dpbench.releases import Distribution, Marginals, Part, Release, SyntheticRo
 
 COUNT_SHARE = 0.01  # of the budget for n, where it is private
 MOST_CANDIDATES = 2000  # of a selection
-AT_ONCE = 2**22  # cells of marginals that are counted together
 
 Pair = tuple[str, Clique]  # an attribute and its parents
 
@@ -262,17 +261,9 @@ def _score(train: Table, pairs: Sequence[Pair], score: str, found: dict[Pair, fl
     families: dict[Clique, list[Pair]] = {}
     for pair in pairs:
         families.setdefault(_family(names, *pair), []).append(pair)
-    for some in _batches(list(families), lambda clique: math.prod(train.domain.shape(clique))):
-        for clique, table in train.marginals(some).items():
-            for name, parents in families[clique]:
-                found[name, parents] = of(_conditional(table, clique, name))
-
-
-def _batches(cliques: Sequence[Clique], cells: Callable[[Clique], int]) -> Iterator[list[Clique]]:
-    """The cliques in their order, in parts of about `AT_ONCE` cells."""
-    ends = zip(accumulate(map(cells, cliques)), cliques, strict=True)
-    for _, part in groupby(ends, lambda end: end[0] // AT_ONCE):
-        yield [clique for _, clique in part]
+    for clique, table in marginals_in_parts(train, list(families)):
+        for name, parents in families[clique]:
+            found[name, parents] = of(_conditional(table, clique, name))
 
 
 def _conditional(table: Floats, family: Clique, name: str) -> Floats:
