@@ -124,6 +124,7 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     "runs that diverge, unpaid": ("gem_small_best", "categorical", {"grid": RATES, "shared": {"cosine": False}}),
     "listed cliques": ("aim", "categorical", {"workload": [["a", "b"], ["y"]]}),
     "parents by information": ("privbayes", "both", {"score": "I"}),
+    "information of two levels": ("privbayes", "binary", {"score": "I"}),
     "parents that determine": ("privbayes", "binary", {"score": "F"}),
     "drawn cliques": ("mst", "categorical", {"workload": {"degree": 2, "up_to": True, "marginals": 4}}),
 }
