@@ -41,7 +41,7 @@ def privsyn(
     """Measure all attributes and the pairs whose dependence is larger than their noise, and make rows that fit them.
 
     **Source** Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang 2021, "PrivSyn: Differentially private data
-    synthesis", USENIX Security (arXiv 2012.15128): InDif, DenseMarg (Algorithm 1), the combination of marginals
+    synthesis", USENIX Security (sec21fall-zhang-zhikun.pdf): InDif, DenseMarg (Algorithm 1), the combination of marginals
     (Algorithm 2), weighted Gaussian noise and GUM; settings that are not in the text are those of the public
     code that its authors and others share (privsyn in KaiChen9909/tab_bench).
     **Privacy** Add/remove, or replace one. InDif of a pair, in counts, changes by 4 at most, or 6 + 4 / n
