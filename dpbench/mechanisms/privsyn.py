@@ -42,8 +42,8 @@ def privsyn(
 
     **Source** Zhang, Wang, Li, Honorio, Backes, He, Chen and Zhang 2021, "PrivSyn: Differentially private data
     synthesis", USENIX Security (sec21fall-zhang-zhikun.pdf): InDif, DenseMarg (Algorithm 1), the combination of
-    marginals (Algorithm 2), weighted Gaussian noise and GUM; settings that are not in the text are those of the authors'
-    code (privsyn in KaiChen9909/tab_bench).
+    marginals (Algorithm 2), weighted Gaussian noise and GUM; settings that are not in the text are those of the
+    authors' code (privsyn in KaiChen9909/tab_bench).
     **Privacy** Add/remove, or replace one. InDif of a pair, in counts, changes by 4 at most, or 6 + 4 / n
     (`dependence.of_independence`), so all m of them by sqrt(m) times that in l2. A marginal has l2 sensitivity 1, or
     sqrt 2. InDif has a tenth of the budget, the d single attributes a tenth, and the selected marginals the rest, by
