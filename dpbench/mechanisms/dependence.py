@@ -11,6 +11,7 @@ import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
+from dpbench.privacy.discrete_values import OnGrid, is_discrete, nearest
 
 AT_ONCE = 2**22  # cells of marginals that are counted together
 
@@ -110,3 +111,10 @@ def marginals_in_parts(train: Table, cliques: Sequence[Clique]) -> Iterator[tupl
     ends = accumulate(math.prod(train.domain.shape(clique)) for clique in cliques)
     for _, part in groupby(zip(ends, cliques, strict=True), lambda end: end[0] // AT_ONCE):
         yield from train.marginals([clique for _, clique in part]).items()
+
+
+def real_numbers(values: Floats, noise: str) -> Floats | OnGrid:
+    """Numbers (m,) that are no sums over the rows, in the form to which this kind of noise is added."""
+    if not is_discrete(noise):
+        return values
+    return OnGrid(values.shape, lambda spacing: nearest(values / spacing), values.size)

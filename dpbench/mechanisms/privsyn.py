@@ -15,10 +15,10 @@ from dpbench.inference import Measurement
 from dpbench.inference.gum import gradual_update
 from dpbench.inference.nonnegative import nonnegative
 from dpbench.inference.residuals import Residuals
-from dpbench.mechanisms.dependence import from_independence, marginals_in_parts, of_independence
+from dpbench.mechanisms.dependence import from_independence, marginals_in_parts, of_independence, real_numbers
 from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_sigma, rows_if_public
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import OnGrid, is_discrete, nearest, whole
+from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.releases import Release, SyntheticRows
@@ -81,10 +81,9 @@ def privsyn(
         exact = np.array([from_independence(table) for _, table in marginals_in_parts(train, pairs)])
         sensitivity = of_independence(budget.relation, len(train) if n is None else n) * math.sqrt(len(pairs))
         multiplier = costs.sigma(selection) / costs.l2  # of any Gaussian noise at this cost
-        value = (
-            OnGrid(exact.shape, lambda spacing: nearest(exact / spacing), len(pairs)) if is_discrete(noise) else exact
+        indif = gaussian(
+            noise_rng, ledger, real_numbers(exact, noise), sensitivity=sensitivity, multiplier=multiplier, label="InDif"
         )
-        indif = gaussian(noise_rng, ledger, value, sensitivity=sensitivity, multiplier=multiplier, label="InDif")
         chosen = dense_marginals(sizes, pairs, indif, costs.l2 / math.sqrt(math.pi * joint))
     joined = joined_marginals(sizes, chosen, max_cells)
     weights = {r: math.prod(domain.shape(r)) ** (2 / 3) for r in joined}

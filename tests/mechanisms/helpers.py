@@ -126,5 +126,6 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     "parents by information": ("privbayes", "both", {"score": "I"}),
     "information of two levels": ("privbayes", "binary", {"score": "I"}),
     "parents that determine": ("privbayes", "binary", {"score": "F"}),
+    "drawn candidates": ("privmrf", "both", {"candidates": 2, "theta": 0.1}),
     "drawn cliques": ("mst", "categorical", {"workload": {"degree": 2, "up_to": True, "marginals": 4}}),
 }
