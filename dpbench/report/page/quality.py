@@ -21,7 +21,7 @@ def write_quality(quality: Quality, title: str, command: str, folder: Path) -> l
         command=command,
         quality=quality,
         unprotected=UNPROTECTED,
-        groups=_groups(quality),
+        whole=_whole(quality),
         attributes=_attributes(quality),
         pairs=[[", ".join(one.of), *map(_text, _both(one))] for one in _farthest(quality, "two_way")[:PAIRS]],
     )
@@ -31,15 +31,15 @@ def write_quality(quality: Quality, title: str, command: str, folder: Path) -> l
     ]
 
 
-def _groups(quality: Quality) -> dict[str, list[list[str]]]:
-    """The scores of the whole table, a table of texts for each group."""
-    found: dict[str, list[list[str]]] = {}
+def _whole(quality: Quality) -> list[list[str]]:
+    """The scores of the whole table, each with its group."""
+    rows = []
     for one in quality.scores:
         if not one.of:
             about = SCORES[one.score]
-            row = [one.score, _text(one.value), _text(one.bootstrap), _text(about.best), about.text]
-            found.setdefault(about.group, []).append(row)
-    return found
+            best = "" if math.isnan(about.best) else f"{about.best:g}"
+            rows.append([one.score, about.group, *map(_text, _both(one)), best, about.text])
+    return rows
 
 
 def _attributes(quality: Quality) -> list[list[str]]:
