@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,7 @@ from .measurements import Array, Clique
 from .sampling import rounded_column
 
 Codes = npt.NDArray[np.int64]
+Columns = npt.NDArray[np.integer[Any]]
 DECAY, EVERY = 0.84, 20  # alpha is 0.84^(t // 20) in round t (authors' code)
 
 
@@ -34,7 +36,8 @@ def gradual_update(
     """
     names = list(sizes)
     none = np.zeros(rows, dtype=np.int64)
-    columns = np.stack([rounded_column(table[None], none, rng) for table in singles])
+    small = np.min_scalar_type(max(sizes.values()) - 1)  # so that the rows fit a processor's cache
+    columns = np.stack([rounded_column(table[None], none, rng).astype(small) for table in singles])
     places = {clique: [names.index(name) for name in clique] for clique in targets}
     wanted = {clique: table.ravel() * (rows / max(float(table.sum()), 1e-300)) for clique, table in targets.items()}
     shapes = {clique: table.shape for clique, table in targets.items()}
@@ -47,12 +50,12 @@ def gradual_update(
         copies = 0.5 if t % 2 == 0 else 1.0
         for clique in sorted(targets, key=error, reverse=True):
             _update(columns, places[clique], shapes[clique], wanted[clique], DECAY ** (t // EVERY), copies, rng)
-    return np.ascontiguousarray(columns.T)
+    return np.ascontiguousarray(columns.T, dtype=np.int64)
 
 
-def _cells(columns: Codes, places: Sequence[int], shape: Sequence[int]) -> Codes:
+def _cells(columns: Columns, places: Sequence[int], shape: Sequence[int]) -> Codes:
     """The cell (rows,) of each row in a marginal."""
-    cells: Codes = columns[places[0]].copy()
+    cells: Codes = columns[places[0]].astype(np.int64)
     for place, size in zip(places[1:], shape[1:], strict=True):
         cells *= size
         cells += columns[place]
@@ -60,7 +63,7 @@ def _cells(columns: Codes, places: Sequence[int], shape: Sequence[int]) -> Codes
 
 
 def _update(
-    columns: Codes,
+    columns: Columns,
     places: Sequence[int],
     shape: tuple[int, ...],
     wanted: Array,
@@ -84,9 +87,11 @@ def _update(
     if copied.any():
         to = np.sort(new[copied])
         rank = np.arange(len(to)) - np.searchsorted(to, to)  # different rows of a cell are copied
-        order = np.argsort(cells.astype(np.min_scalar_type(wanted.size)), kind="stable")
+        held = np.where(np.bincount(to, minlength=len(counts)) > 0, counts, 0)
+        among = np.flatnonzero(held[cells])
+        order = among[np.argsort(cells[among].astype(np.min_scalar_type(wanted.size)), kind="stable")]
         place = (rank + (rng.random(len(counts)) * counts).astype(np.int64)[to]) % counts[to]
-        source, target = order[(np.cumsum(counts) - counts)[to] + place], gone[copied]
+        source, target = order[(np.cumsum(held) - held)[to] + place], gone[copied]
         for column in columns:
             column[target] = column[source]
     values = np.unravel_index(new[~copied], shape)
