@@ -81,8 +81,9 @@ def privmrf(
     """
     domain, sizes, d = train.domain, train.domain.sizes, len(train.domain.names)
     cliques, pairs = cliques_of(domain, workload), list(combinations(domain.names, 2))
-    check_positive("privmrf", theta=theta, candidates=candidates, max_attributes=max_attributes, extra=extra)
+    check_positive("privmrf", theta=theta, extra=extra)
     check_settings("privmrf", tolerance=tolerance, iterations=iterations, rows=rows, rounds=rounds)
+    check_settings("privmrf", tolerance=None, candidates=candidates, max_attributes=max_attributes)
     fitting = engine_of(engine, iterations=iterations, tolerance=tolerance)
     check_model("privmrf", "the model of the one-way marginals", fitting.smallest_mb(sizes), max_model_mb)
     check_answers("privmrf", sizes, cliques)

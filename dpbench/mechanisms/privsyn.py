@@ -10,7 +10,6 @@ import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
-from dpbench.errors import check_positive
 from dpbench.inference import Measurement
 from dpbench.inference.gum import gradual_update
 from dpbench.inference.nonnegative import nonnegative
@@ -58,8 +57,7 @@ def privsyn(
     `max_cells`: of a marginal that joins several pairs. `rounds`: of GUM.
     """
     domain, sizes, d = train.domain, train.domain.sizes, len(train.domain.names)
-    check_positive("privsyn", max_cells=max_cells)
-    check_settings("privsyn", tolerance=None, rows=rows, rounds=rounds)
+    check_settings("privsyn", tolerance=None, rows=rows, rounds=rounds, max_cells=max_cells)
     pairs = list(combinations(domain.names, 2))
     check_answers("privsyn", sizes, sorted(pairs, key=lambda r: math.prod(domain.shape(r)))[-1:])
     n = rows_if_public("privsyn", train, budget, None)
