@@ -54,6 +54,7 @@ from dpbench.files import usual_mode
 from dpbench.grid.own_checks import NOT_CHECKED
 from dpbench.grid.records import PartKey, ReleaseKey
 from dpbench.grid.spending import check_cost, cost_of
+from dpbench.metrics.quality import quality
 from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.budget import RELATIONS, Budget
 from dpbench.privacy.ledger import Ledger
@@ -65,7 +66,7 @@ from dpbench.report.kinds import is_table
 from dpbench.report.paper import figure_of
 from dpbench.targets import is_shipped, own_folder, use_folder
 
-__all__ = ["Fitted", "Run", "UserError", "figure", "fit", "mechanisms", "release", "results", "run"]
+__all__ = ["Fitted", "Run", "UserError", "evaluate", "figure", "fit", "mechanisms", "release", "results", "run"]
 
 Settings = Sequence[str] | Mapping[str, Any]
 Declaration = Domain | Mapping[str, Any] | str | Path  # a domain, as a mapping, or in a YAML or JSON file
@@ -363,6 +364,36 @@ def fit(
             parameters = dict(part.parameters)
         made = part.function(source, design=design, **parameters)
         return Fitted(model, check_fit(made, len(design.columns)), design)
+
+
+# --- the quality of synthetic rows ---------------------------------------------------------------------------------
+
+
+def evaluate(
+    real: pd.DataFrame, synthetic: pd.DataFrame, domain: Declaration, target: str | None = None
+) -> pd.DataFrame:
+    """How good synthetic rows are: a row for each score, with the same score of a bootstrap of the real rows.
+
+    Columns: `group`, `score`, `of` (an attribute, a pair, or "" for the whole table), `value`, `bootstrap` (what as
+    many rows drawn from the real ones reach), `best` (NaN where that is the bootstrap's) and `definition`. `domain`: as
+    for `release`; `target`: the attribute that models predict, without which there are no scores of analyses.
+
+    Scores read the real rows exactly: no budget protects them.
+
+    Raises `UserError` for rows that do not fit the domain.
+
+    >>> table = pd.DataFrame({"sex": ["F", "M"] * 500, "hours": [30, 45] * 500})
+    >>> domain = {"sex": {"levels": ["F", "M"]}, "hours": {"bounds": [0, 100], "bins": 10, "unit": "hours/week"}}
+    >>> scores = evaluate(table, table.assign(hours=30), domain)
+    >>> scores.query("of == ''").set_index("score").loc[["one_way", "two_way"], "value"].to_dict()
+    {'one_way': 0.25, 'two_way': 0.5}
+    """
+    declared = _domain(domain)
+    if target is not None:
+        declared.index(target)
+    return quality(
+        code_frame(real, declared, where="real rows"), code_frame(synthetic, declared, where="synthetic rows"), target
+    ).frame()
 
 
 # --- what they share -----------------------------------------------------------------------------------------------

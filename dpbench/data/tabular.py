@@ -48,7 +48,7 @@ def code_csv(config: Dataset) -> Coded:
     path = csv_path(config)
     file = _given(config, "domain", "my.yaml, a file that declares its attributes")
     domain = read_domain_file(file, config.get("numeric") or ())
-    return code_counted(_read_csv(path), domain, config.outside, str(path), config.drop)
+    return code_counted(read_csv(path), domain, config.outside, str(path), config.drop)
 
 
 def csv_path(config: Dataset) -> Path:
@@ -99,7 +99,7 @@ def _read_through(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def read_csv(path: Path) -> pd.DataFrame:
     """Every field as text; an empty one is empty text."""
     import pandas as pd
 

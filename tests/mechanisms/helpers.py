@@ -51,6 +51,7 @@ DOMAINS = {
         (Attribute.binned("a", -1, 7, 4), Attribute.categorical("b", "stu"), Attribute.discrete("y", [0, 1, 5]))
     ),
 }
+DOMAINS["binary"] = Domain(tuple(Attribute.categorical(name, "uv") for name in "aby"))  # for options alone
 DESIGNS = {
     "numeric": Design(DOMAINS["numeric"], "y", scaled=False, exact=True),
     "categorical": Design(DOMAINS["categorical"], "y"),
@@ -127,5 +128,9 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     "a private score of labels": ("dpsgd_random", "categorical", {}),
     "runs that diverge, unpaid": ("gem_small_best", "categorical", {"grid": RATES, "shared": {"cosine": False}}),
     "listed cliques": ("aim", "categorical", {"workload": [["a", "b"], ["y"]]}),
+    "parents by information": ("privbayes", "both", {"score": "I"}),
+    "information of two levels": ("privbayes", "binary", {"score": "I"}),
+    "parents that determine": ("privbayes", "binary", {"score": "F"}),
+    "drawn candidates": ("privmrf", "both", {"candidates": 2, "theta": 0.1}),
     "drawn cliques": ("mst", "categorical", {"workload": {"degree": 2, "up_to": True, "marginals": 4}}),
 }

@@ -22,6 +22,10 @@ APART = {  # files that are no mechanism, or whose noise nobody here can replay
 NOT_RUN = {  # no row is read there
     "gen": ["return sum(math.comb(features + 1, k) for k in range(1, degree + 1))"],  # what the paper counts
     "objpert": ["size /= 2"],  # a step of Newton's method that went too far
+    "privbayes": ["cells /= 2"],  # too many sets of parents
+    "privsyn": [  # marginals that join noisy pairs
+        *("(*clique, name)", "if len(covered & set(clique)) <= 2:", "joined.append(clique)", "covered |= set(clique)"),
+    ],
     "query_search": [
         'where = "a parameter of the search" if name == "workload" else "in the grid"',  # a setting that is refused
         "continue",  # a run that diverged, of which its noisy answers tell

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-import jinja2
 import pandas as pd
 
 from dpbench.config import Paper
@@ -32,6 +31,7 @@ from dpbench.report.page.filters import Filters
 from dpbench.report.page.ledgers import Ledgers
 from dpbench.report.page.links import add_links, save_trials
 from dpbench.report.page.parts import Part, read_part, save_part
+from dpbench.report.page.templates import template
 from dpbench.report.paper import build_paper
 
 NAME = "report.html"
@@ -127,7 +127,7 @@ def _write(
     drawn = {one.name for one in figures} | {one.name for one in tables}
     path = made / "manifest.json"
     manifest = json.loads(path.read_text())["experiments"] if path.exists() else {}
-    text = _template().render(
+    text = template("page.html.j2").render(
         title=title,
         settings=settings,
         library=packed(_bundle()),
@@ -225,15 +225,3 @@ def _bundle() -> str:
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-
-
-def _template() -> jinja2.Template:
-    """The template, style and script of this folder."""
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-    )
-    return made.get_template("page.html.j2")

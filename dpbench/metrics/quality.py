@@ -1,0 +1,165 @@
+"""The quality of a synthetic table: every score of it, with the score of a table as good as the real one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpbench.data.domain import Clique
+from dpbench.data.encode import Design
+from dpbench.data.table import Table, split
+from dpbench.errors import UserError
+from dpbench.metrics.distinguish import distinguish
+from dpbench.metrics.efficacy import conclusions, efficacy
+from dpbench.metrics.similarity import MOST_FOR_TRIPLES, Values, similarity
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TEST = 0.2  # of the real rows are for testing models
+UNPROTECTED = (
+    "The scores compare the synthetic rows with the real ones exactly: no privacy budget protects them. Before they "
+    "are published, ask whether they may be."
+)
+
+
+@dataclass(frozen=True)
+class Definition:
+    """What a score is, and its value for a table that could not be better (NaN: see the bootstrap)."""
+
+    group: str
+    text: str
+    best: float
+
+
+LIKE_REAL = math.nan  # what the bootstrap reaches is the best
+_TV = "total variation distance, half of the l1 distance, of the shares of the rows"
+SCORES = {
+    "one_way": Definition("marginals", f"{_TV}, of one attribute's levels or bins; the mean over attributes", 0),
+    "two_way": Definition("marginals", f"{_TV}, of a pair's cells; the mean over all pairs", 0),
+    "two_way_max": Definition("marginals", "the largest of a pair", 0),
+    "two_way_measured": Definition("marginals", "the mean over the pairs in a marginal that was measured", 0),
+    "two_way_unmeasured": Definition("marginals", "the mean over the other pairs", 0),
+    "three_way": Definition("marginals", "the same of triples; the mean over all of them", 0),
+    "three_way_max": Definition("marginals", "the largest of a triple", 0),
+    "correlation": Definition(
+        "dependence", "mean |r - r'| of Pearson's correlations, over pairs of numeric or two-level attributes", 0
+    ),
+    "association": Definition("dependence", "mean |V - V'| of Cramér's V, over all pairs", 0),
+    "levels_covered": Definition(
+        "coverage", "the share of the levels and bins of the real rows that occur; the mean over attributes", 1
+    ),
+    "rare_levels_kept": Definition(
+        "coverage", "the same of those that have at most 1 % of the real rows, of all attributes together", 1
+    ),
+    "auc_logistic": Definition(
+        "distinguishability", "area under the ROC curve of logistic regression, real against synthetic rows", 0.5
+    ),
+    "auc_trees": Definition("distinguishability", "the same of boosted trees (XGBoost), which see interactions", 0.5),
+    "pmse": Definition(
+        "distinguishability", "mean squared difference of a logistic propensity score from the synthetic share", 0
+    ),
+    "efficacy_linear": Definition(
+        "analysis", "a linear model trained on synthetic, tested on real rows: area under the ROC curve of two levels, "
+        "R² of a number, accuracy of several levels", LIKE_REAL,
+    ),
+    "efficacy_trees": Definition("analysis", "the same of boosted trees (XGBoost)", LIKE_REAL),
+    "findings": Definition(
+        "analysis", "the share of a regression's coefficients with the same conclusion: above 0, below 0, or neither", 1
+    ),
+    "findings_significant": Definition("analysis", "the same of those significant on the real rows", 1),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QualityScore:
+    """A score of the synthetic table: its `value`, and that of a `bootstrap` of the real rows.
+
+    `of`: the attribute or the pair that it is of; empty for the whole table.
+    """
+
+    score: str
+    of: Clique
+    value: float
+    bootstrap: float
+
+
+@dataclass(frozen=True)
+class Quality:
+    """All scores of a synthetic table of m rows against n real ones, in the order of `SCORES`.
+
+    `target`: what the models of the analysis predict, "" for none. `notes`: what is left out, and why.
+    """
+
+    rows: int
+    real_rows: int
+    target: str
+    scores: tuple[QualityScore, ...]
+    notes: tuple[str, ...]
+
+    def frame(self) -> pd.DataFrame:
+        """A row for each score, with its `group`, `best` value and `definition`."""
+        import pandas as pd
+
+        rows = []
+        for one in self.scores:
+            about = SCORES[one.score]
+            numbers = {"value": one.value, "bootstrap": one.bootstrap, "best": about.best}
+            rows.append(
+                {"group": about.group, "score": one.score, "of": ", ".join(one.of), **numbers, "definition": about.text}
+            )
+        return pd.DataFrame(rows)
+
+
+def quality(
+    real: Table, synthetic: Table, target: str | None = None, *, measured: Collection[Clique] = (), seed: int = 0
+) -> Quality:
+    """Score a synthetic table against the real rows, which must be over the same domain.
+
+    The bootstrap has as many rows as the synthetic table, drawn from the real ones with replacement: what it scores is
+    the real rows' own sampling error, the scale of each score. Models are tested on a random fifth of the real rows;
+    the bootstrap's are trained on draws from the other four fifths. Whether the synthesizer saw the rows for testing
+    is not known here. `measured`: the marginals that it measured, if known.
+
+    Raises `UserError` for tables over other domains, and for fewer than two rows in one of them.
+    """
+    if real.domain != synthetic.domain:
+        raise UserError("the real and the synthetic rows must be over the same domain")
+    for what, table in (("real", real), ("synthetic", synthetic)):
+        if len(table) < 2:
+            raise UserError(f"the {what} table has {len(table)} rows; a comparison needs two or more")
+    choice, draws, folds, models = np.random.default_rng(seed).spawn(4)
+    names, notes = list(real.domain.names), []
+    triples_of = names
+    if len(names) > MOST_FOR_TRIPLES:
+        triples_of = sorted(choice.choice(names, MOST_FOR_TRIPLES, replace=False).tolist(), key=names.index)
+        notes.append(f"Triples are those of {MOST_FOR_TRIPLES} of the {len(names)} attributes, chosen at random.")
+    tables = (synthetic, real.take(draws.integers(len(real), size=len(synthetic))))
+    found = [similarity(real, table, measured, triples_of) for table in tables]
+    for values, table, rng in zip(found, tables, folds.spawn(2), strict=True):
+        values.update(distinguish(real, table, rng))
+    if target is None:
+        notes.append("No target is declared, so that there are no scores of the analysis.")
+    else:
+        design = Design(real.domain, target, classes=True)
+        for values, more in zip(found, _analysis(real, synthetic, tables[1], design, models), strict=True):
+            values.update(more)
+        if ("findings", ()) not in found[0]:
+            why = "it has several levels" if design.several else "the other attributes determine it"
+            notes.append(f"No findings on {target} are compared: {why}.")
+    scores = (QualityScore(name, of, value, found[1][name, of]) for (name, of), value in found[0].items())
+    order = list(SCORES)
+    ordered = sorted(scores, key=lambda one: (one.of != (), order.index(one.score)))
+    return Quality(len(synthetic), len(real), target or "", tuple(ordered), tuple(notes))
+
+
+def _analysis(real: Table, synthetic: Table, drawn: Table, design: Design, rng: np.random.Generator) -> list[Values]:
+    """The scores of models and conclusions, of the synthetic rows and of real ones."""
+    parts = split(real, rng, train_rows=len(real), test_rows=TEST)
+    again = parts.train.take(rng.integers(len(parts.train), size=len(synthetic)))
+    tables = zip((synthetic, again), conclusions(real, (synthetic, drawn), design), rng.spawn(2), strict=True)
+    return [efficacy(table, parts.test, design, own) | agreed for table, agreed, own in tables]
