@@ -152,6 +152,7 @@ def _parser() -> argparse.ArgumentParser:
     figures.add_argument("--pdf", action="store_true", help="draw each figure as PDF too, for print")
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
+    _add_release(add)
     page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
     recommend = add("recommend", "recommend:recommend", "Say which methods did best on tables that are near to yours.")
     recommend.add_argument("--rows", type=int, metavar="N", help="in place of a table: its training rows")
@@ -181,6 +182,18 @@ def _parser() -> argparse.ArgumentParser:
 def _add_settings(parser: argparse.ArgumentParser, text: str, metavar: str = "setting=value") -> None:
     given = parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=text)
     given.completer = _offered  # type: ignore[attr-defined]
+
+
+def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """The command that makes one release of a table."""
+    text = "Make one private release of a table of your own: synthetic rows, coefficients, a statement, the ledger."
+    release = add("release", "release:release", text)
+    release.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder for what is released")
+    text = "numbers in the synthetic rows: drawn within their bin (default), or its middle"
+    release.add_argument("--numbers", choices=["drawn", "middle"], default="drawn", help=text)
+    text = "the most that all releases of this table may spend together, from now on"
+    release.add_argument("--limit", type=float, metavar="EPSILON", help=text)
+    release.add_argument("--history", action="store_true", help="list the releases of this table, and their sum")
 
 
 def _add_parts(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:

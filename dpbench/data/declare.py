@@ -7,6 +7,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ FORMS = """allowed forms:
   {edges: [e0, e1, ..., ek]}                   numeric, bins with these edges
   {values: [v1, v2, ...]} or {values: {from: 1, to: 16}}   numeric, only these values
   k                                            integer codes 0 .. k-1 (categorical)
-numeric forms may also have unit: text"""
+numeric forms may also have unit: text, and decimals: 0 (whole numbers) or more"""
 # Far above the size of any usable marginal; keeps a typing error from filling the memory.
 SIZE_LIMIT = 1_000_000
+MOST_DECIMALS = 12
+NUMERIC = {"unit", "decimals"}  # keys of numeric forms alone
 
 
 def domain_from_config(attributes: Mapping[str, Any]) -> Domain:
@@ -78,11 +81,21 @@ def _attribute(name: str, given: Any) -> Attribute:
     if not isinstance(given, Mapping):
         raise _wrong(name, f"cannot be declared as {given!r}")
     keys = set(given)
-    unit = given.get("unit") or ""
+    unit, decimals = given.get("unit") or "", given.get("decimals")
     if not isinstance(unit, str):
         raise _wrong(name, f"unit must be text, not {unit!r}")
-    match sorted(keys - {"unit"}):
-        case ["levels"] if "unit" not in keys:
+    if decimals is not None and (type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS):
+        raise _wrong(name, f"decimals must be a whole number from 0 to {MOST_DECIMALS}, not {decimals!r}")
+    made = _declared(name, given, keys - NUMERIC, unit)
+    if made is None or not (made.numeric or keys.isdisjoint(NUMERIC)):
+        raise _wrong(name, f"cannot be declared with {', '.join(sorted(map(str, keys))) or 'nothing'}")
+    return replace(made, decimals=decimals)
+
+
+def _declared(name: str, given: Mapping[Any, Any], form: set[Any], unit: str) -> Attribute | None:
+    """The attribute in the form that these keys name; None if that is none."""
+    match sorted(map(str, form)):
+        case ["levels"]:
             return Attribute.categorical(name, _levels(name, given["levels"]))
         case ["bins", "bounds"]:
             bounds = _numbers(name, "bounds", given["bounds"])
@@ -94,7 +107,7 @@ def _attribute(name: str, given: Any) -> Attribute:
         case ["values"]:
             return Attribute.discrete(name, _values(name, given["values"]), unit)
         case _:
-            raise _wrong(name, f"cannot be declared with {', '.join(sorted(map(str, keys))) or 'nothing'}")
+            return None
 
 
 def _levels(name: str, given: Any) -> list[str]:

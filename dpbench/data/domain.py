@@ -27,7 +27,8 @@ class Attribute:
 
     Made by `categorical`, `binned`, `from_edges` or `discrete`. A code is an integer in [0, size): the index of a
     level, or of a bin [edges[k], edges[k + 1]) represented by the number values[k]. `bounds` is the public range
-    of a numeric attribute; a number outside it is outside the domain.
+    of a numeric attribute; a number outside it is outside the domain. `decimals`: that its numbers have at most, 0 for
+    whole ones; None if that is not declared.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Attribute:
     values: tuple[float, ...] = ()
     bounds: tuple[float, float] | None = None
     unit: str = ""
+    decimals: int | None = None
 
     def __post_init__(self) -> None:
         if bool(self.levels) == bool(self.edges):
@@ -111,7 +113,8 @@ class Attribute:
         """The declaration as plain data (JSON-ready); `from_dict` reads it back."""
         full: dict[str, Any] = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}
         full |= {"values": list(self.values), "bounds": list(self.bounds or ()), "unit": self.unit}
-        return {key: value for key, value in full.items() if value}
+        declared = {} if self.decimals is None else {"decimals": self.decimals}
+        return {key: value for key, value in full.items() if value} | declared
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Attribute:

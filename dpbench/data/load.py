@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from dpbench.data.bounds import observed_bounds
@@ -49,6 +50,21 @@ def load_dataset(dataset: Dataset) -> Table | Simulation:
     table = rows.project(declared.names)
     _check_domain(dataset, table.domain, declared)
     return observed_bounds(table) if dataset.bounds == "data" else table
+
+
+def load_coded(dataset: Dataset) -> Coded:
+    """The rows of `load_dataset`, and how many of a user's file were dropped or clipped to fit.
+
+    Raises `UserError` as it does, and for a data set that draws its rows.
+    """
+    if dataset.load is not load_csv:
+        rows = load_dataset(dataset)
+        if isinstance(rows, Simulation):
+            raise UserError(f"dataset={dataset.name} draws its rows, so that they are nobody's: use dpbench run")
+        return Coded(rows, 0, {})
+    coded = code_csv(dataset)
+    table = coded.table.project(dataset.domain.names)
+    return replace(coded, table=observed_bounds(table) if dataset.bounds == "data" else table)
 
 
 def declared_domain(dataset: Dataset) -> Domain:
