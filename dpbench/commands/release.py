@@ -19,11 +19,13 @@ from dpbench.commands.run_settings import guard
 from dpbench.config import Part, choices, composed, every_part
 from dpbench.config.catalogue import headline
 from dpbench.config.single import Single, single
+from dpbench.data.coding import Coded
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
 from dpbench.data.encode import Design
-from dpbench.data.load import load_coded
+from dpbench.data.load import left_out, load_counted
 from dpbench.data.public import public_part, shared_rows
+from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
 from dpbench.data.typed import typed_rows
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
@@ -56,14 +58,14 @@ WHAT = {
 
 @dataclass(frozen=True)
 class Made:
-    """A release as it was asked for, what it cost, and all releases of its table. `left_out`: the share of its rows."""
+    """A release as it was asked for, what it cost, all releases of its table, and what to say of rows left out."""
 
     asked: Single
     release: Release
     cost: Spent
     table: TableKey
     odometer: Sum
-    left_out: float
+    left_out: str
 
 
 def release(arguments: argparse.Namespace) -> int:
@@ -78,6 +80,8 @@ def release(arguments: argparse.Namespace) -> int:
     for path in _write(folder, made, fits, drawn=arguments.numbers == "drawn", config_dir=arguments.config_dir):
         print(path)
     spent, total = number(made.cost.epsilon), made.odometer.total
+    if made.left_out:
+        print(made.left_out)
     print(f"epsilon = {spent} at delta = {number(made.cost.delta)} spent")
     releases = f"all {len(made.odometer.entries)} releases of {made.table.label} together"
     print(f"{releases}: epsilon = {number(total.epsilon)} at delta = {number(total.delta)}")
@@ -121,11 +125,19 @@ def _checked_design(asked: Single, part: Part, domain: Domain, config_dir: Path 
     return design_of(part, domain, asked.design) if part.takes("design") else None
 
 
+def _rows(dataset: Dataset) -> Coded:
+    """The rows of a table. Raises `UserError` for a data set that draws its rows."""
+    found = load_counted(dataset)
+    if isinstance(found, Simulation):
+        raise UserError(f"dataset={dataset.name} draws its rows, so that they are nobody's: use dpbench run")
+    return found
+
+
 def _public_rows(asked: Single, table: Table) -> tuple[Table | None, tuple[str, ...]]:
     """The rows of dataset.public_data, which need no privacy, and what is to be said of them."""
     if asked.dataset.public_data is None:
         return None, ()
-    rows = public_part(table.domain, load_coded(asked.dataset.public_data).table)
+    rows = public_part(table.domain, _rows(asked.dataset.public_data).table)
     return rows, shared_rows(table, rows, counted=asked.dataset.public)
 
 
@@ -140,9 +152,9 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
     budget = asked.budget
     part = private_part(asked.mechanism, budget.relation, budget.epsilon, asked.parameters, config_dir)
     design = _checked_design(asked, part, asked.dataset.domain, config_dir)
-    coded, key, odometer = load_coded(asked.dataset), TableKey.of(asked.dataset), Odometer()
+    coded, key, odometer = _rows(asked.dataset), TableKey.of(asked.dataset), Odometer()
     public, inputs = _public_rows(asked, coded.table) if part.takes("public") else (None, ())
-    inputs += tuple(inputs_of(asked.dataset, asked.delta_power, part))
+    inputs += (*inputs_of(asked.dataset, asked.delta_power, part), *left_out(coded))
     if design is not None:
         design = replace(design, domain=coded.table.domain)
     begun = odometer.begin(key, part.name, budget, limit)
@@ -150,8 +162,7 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
         found = make_release(part, coded.table, budget, rng, design, public, inputs)
         cost = found.spent
         total = odometer.end(key, begun, found.ledger, cost)
-    left_out = coded.dropped / (coded.dropped + len(coded.table))
-    return Made(replace(asked, mechanism=part), found, cost, key, total, left_out)
+    return Made(replace(asked, mechanism=part), found, cost, key, total, " ".join(left_out(coded)))
 
 
 @contextmanager

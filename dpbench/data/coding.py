@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 SHOWN = 8  # names that a message lists
 OUTSIDE = ("error", "clip", "drop")
 Mask = NDArray[np.bool_]
+# Texts that mean no value, in any case, where an attribute may be missing: those of pandas.
+MISSING = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "nat"})
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,8 @@ def code_counted(
 ) -> Coded:
     """The frame's rows over the domain, and how many were changed to fit.
 
-    Columns are found by name and may be text or numbers; the level "3" is also written 3 or 3.0. `outside` says
+    Columns are found by name and may be text or numbers; the level "3" is also written 3 or 3.0. An empty cell or NA
+    is a missing value, where an attribute may have some (`missing`). `outside` says
     what happens to a value outside its domain: `error`; `clip`, which moves a number to the nearest allowed one (an
     unknown level, an empty value or text instead of a number has none: still an error); or `drop`
     its row. `where` names the data in messages. Columns named in `ignore` need not be declared.
@@ -83,14 +86,15 @@ def code_some(
 def decoded(table: Table) -> pd.DataFrame:
     """The rows (n, d) of a table, as `code_frame` reads them: levels by name, numbers in their own unit.
 
-    A number that is not known is the value that its bin stands for.
+    A number that is not known is the value that its bin stands for; a missing one is NaN, a missing level empty.
     """
     import pandas as pd
 
     columns: dict[str, Any] = {}
     for attribute in table.domain.attributes:
         codes, known = table.column(attribute.name), table.numbers.get(attribute.name)
-        names = pd.Series(attribute.values if attribute.numeric else attribute.levels)
+        values = (*attribute.values, math.nan) if attribute.missing else attribute.values
+        names = pd.Series(values if attribute.numeric else attribute.levels)
         columns[attribute.name] = names.iloc[codes].to_numpy() if known is None else known
     return pd.DataFrame(columns)
 
@@ -115,15 +119,18 @@ def _code_levels(column: pd.Series[Any], attribute: Attribute) -> _Column:
     exact = {level.strip(): code for code, level in enumerate(attribute.levels)}
     loose = {_whole(level): code for level, code in exact.items()}
     which, distinct = pd.factorize(column)  # -1 for a missing value
-    found = [*(_level(value, exact, loose) for value in distinct), exact.get("", -1)]
+    absent = exact[""] if attribute.missing else -1
+    found = [*(_level(value, exact, loose, absent) for value in distinct), exact.get("", -1)]
     codes = np.array(found, dtype=np.int64)[which]
     return _Column(np.maximum(codes, 0), None, codes < 0, codes < 0)
 
 
-def _level(value: Any, exact: dict[str, int], loose: dict[str, int]) -> int:
+def _level(value: Any, exact: dict[str, int], loose: dict[str, int], absent: int) -> int:
     text = str(value).strip()
     code = exact.get(text)
-    return loose.get(_whole(text), -1) if code is None else code
+    if code is None:
+        code = loose.get(_whole(text), -1)
+    return absent if code < 0 and text.lower() in MISSING else code
 
 
 def _whole(text: str) -> str:
@@ -140,10 +147,18 @@ def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
     values = np.array(attribute.values)
     no_number = np.isnan(raw)
     numbers = np.clip(np.where(no_number, values[0], raw), *attribute.bounds)
-    codes = attribute.code(numbers)
     if attribute.discrete_values:
-        numbers = values[codes]
-    return _Column(codes, numbers, numbers != raw, no_number)  # no number differs from every number
+        numbers = values[attribute.code(numbers)]
+    outside = numbers != raw  # no number differs from every number
+    if attribute.missing:
+        missing = np.zeros(len(raw), dtype=bool)
+        missing[no_number] = column[no_number].map(_is_missing).to_numpy(dtype=bool)
+        numbers, outside, no_number = np.where(missing, np.nan, numbers), outside & ~missing, no_number & ~missing
+    return _Column(attribute.code(numbers), numbers, outside, no_number)
+
+
+def _is_missing(value: Any) -> bool:
+    return str(value).strip().lower() in MISSING
 
 
 # --- messages --------------------------------------------------------------------------------------------

@@ -20,7 +20,8 @@ FORMS = """allowed forms:
   {edges: [e0, e1, ..., ek]}                   numeric, bins with these edges
   {values: [v1, v2, ...]} or {values: {from: 1, to: 16}}   numeric, only these values
   k                                            integer codes 0 .. k-1 (categorical)
-numeric forms may also have unit: text, and decimals: 0 (whole numbers) or more"""
+numeric forms may also have unit: text, and decimals: 0 (whole numbers) or more;
+all but k may have missing: true, for values that are missing"""
 # Far above the size of any usable marginal; keeps a typing error from filling the memory.
 SIZE_LIMIT = 1_000_000
 MOST_DECIMALS = 12
@@ -86,10 +87,14 @@ def _attribute(name: str, given: Any) -> Attribute:
         raise _wrong(name, f"unit must be text, not {unit!r}")
     if decimals is not None and (type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS):
         raise _wrong(name, f"decimals must be a whole number from 0 to {MOST_DECIMALS}, not {decimals!r}")
-    made = _declared(name, given, keys - NUMERIC, unit)
+    missing = given.get("missing", False)
+    if not isinstance(missing, bool):
+        raise _wrong(name, f"missing must be true or false, not {missing!r}")
+    made = _declared(name, given, keys - NUMERIC - {"missing"}, unit)
     if made is None or not (made.numeric or keys.isdisjoint(NUMERIC)):
         raise _wrong(name, f"cannot be declared with {', '.join(sorted(map(str, keys))) or 'nothing'}")
-    return replace(made, decimals=decimals)
+    made = replace(made, decimals=decimals)
+    return made.with_missing() if missing else made
 
 
 def _declared(name: str, given: Mapping[Any, Any], form: set[Any], unit: str) -> Attribute | None:

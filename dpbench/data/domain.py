@@ -6,7 +6,7 @@ Nothing here is computed from rows. DD-SSP, Definition 2.8.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -29,6 +29,9 @@ class Attribute:
     level, or of a bin [edges[k], edges[k + 1]) represented by the number values[k]. `bounds` is the public range
     of a numeric attribute; a number outside it is outside the domain. `decimals`: that its numbers have at most, 0 for
     whole ones; None if that is not declared.
+
+    With `missing`, a value may be missing: that is a level of its own, the last one, whose name is empty, or a bin of
+    its own after the others, code len(values), which no number represents.
     """
 
     name: str
@@ -38,12 +41,15 @@ class Attribute:
     bounds: tuple[float, float] | None = None
     unit: str = ""
     decimals: int | None = None
+    missing: bool = False
 
     def __post_init__(self) -> None:
         if bool(self.levels) == bool(self.edges):
             raise UserError(f"attribute {self.name!r}: declare levels (categorical), or bounds and bins (numeric)")
         if len(set(self.levels)) != len(self.levels):
             raise UserError(f"attribute {self.name!r}: a level is listed twice")
+        if self.missing and self.levels and self.levels[-1]:
+            raise UserError(f"attribute {self.name!r}: of levels with missing ones the last has an empty name")
         if self.edges:
             self._check_bins(np.asarray(self.edges, float), np.asarray(self.values, float))
 
@@ -101,20 +107,28 @@ class Attribute:
 
     @property
     def size(self) -> int:
-        """m_j, the number of levels or bins."""
-        return len(self.levels) or len(self.values)
+        """m_j, the number of levels or bins, that of missing values among them."""
+        return len(self.levels) or len(self.values) + self.missing
 
     def code(self, numbers: Floats) -> Codes:
-        """The codes (n,) of numbers (n,) within `bounds`; the upper bound belongs to the last bin."""
+        """The codes (n,) of numbers (n,) within `bounds`, or NaN where they are missing; the upper bound belongs to the
+        last bin.
+        """
         places = np.searchsorted(self.edges, numbers, side="right") - 1
-        return np.clip(places, 0, self.size - 1).astype(np.int64)
+        codes = np.clip(places, 0, len(self.values) - 1).astype(np.int64)
+        return np.where(np.isnan(numbers), len(self.values), codes) if self.missing else codes
+
+    def with_missing(self) -> Attribute:
+        """The attribute whose values may be missing."""
+        return replace(self, missing=True, levels=(*self.levels, "") if self.levels else ())
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain data (JSON-ready); `from_dict` reads it back."""
         full: dict[str, Any] = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}
         full |= {"values": list(self.values), "bounds": list(self.bounds or ()), "unit": self.unit}
-        declared = {} if self.decimals is None else {"decimals": self.decimals}
-        return {key: value for key, value in full.items() if value} | declared
+        full["missing"] = self.missing
+        decimals = {} if self.decimals is None else {"decimals": self.decimals}
+        return {key: value for key, value in full.items() if value} | decimals
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Attribute:

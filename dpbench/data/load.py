@@ -38,8 +38,14 @@ def load_dataset(dataset: Dataset) -> Table | Simulation:
 
     Raises `UserError` if the data are missing or do not fit their declaration.
     """
+    found = load_counted(dataset)
+    return found if isinstance(found, Simulation) else found.table
+
+
+def load_counted(dataset: Dataset) -> Coded | Simulation:
+    """`load_dataset`, with the numbers of rows dropped and of values clipped, where a user's file is read."""
     declared = dataset.domain
-    rows = _loaded(dataset)
+    rows = code_csv(dataset) if dataset.load is load_csv else _loaded(dataset)
     if isinstance(rows, Simulation):
         if dataset.drop:
             raise UserError(f"dataset={dataset.name} draws its rows, so dataset.drop cannot be used")
@@ -47,24 +53,21 @@ def load_dataset(dataset: Dataset) -> Table | Simulation:
             raise UserError(f"dataset={dataset.name} draws its rows, so dataset.bounds=data cannot be used")
         _check_domain(dataset, rows.domain, declared)
         return rows
-    table = rows.project(declared.names)
+    coded = rows if isinstance(rows, Coded) else Coded(rows, 0, {})
+    table = coded.table.project(declared.names)
     _check_domain(dataset, table.domain, declared)
-    return observed_bounds(table) if dataset.bounds == "data" else table
-
-
-def load_coded(dataset: Dataset) -> Coded:
-    """The rows of `load_dataset`, and how many of a user's file were dropped or clipped to fit.
-
-    Raises `UserError` as it does, and for a data set that draws its rows.
-    """
-    if dataset.load is not load_csv:
-        rows = load_dataset(dataset)
-        if isinstance(rows, Simulation):
-            raise UserError(f"dataset={dataset.name} draws its rows, so that they are nobody's: use dpbench run")
-        return Coded(rows, 0, {})
-    coded = code_csv(dataset)
-    table = coded.table.project(dataset.domain.names)
     return replace(coded, table=observed_bounds(table) if dataset.bounds == "data" else table)
+
+
+def left_out(coded: Coded) -> tuple[str, ...]:
+    """The note on rows that were left out; empty if none was. To a whole percent: their exact number is private."""
+    if not coded.dropped:
+        return ()
+    part = coded.dropped / (coded.dropped + len(coded.table))
+    share = f"about {100 * part:.0f} %" if part >= 0.005 else "less than 1 %"
+    return (
+        f"{share} of the rows, left out for a value outside its domain (dataset.outside=drop): counted without noise",
+    )
 
 
 def declared_domain(dataset: Dataset) -> Domain:
@@ -123,7 +126,8 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
     label = dataset.path or dataset.name
     lines = [f"{label}: {len(coded.table):,} rows x {len(domain.names)} attributes fit their declaration"]
     if coded.dropped:
-        lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,}")
+        share = 100 * coded.dropped / (coded.dropped + len(coded.table))
+        lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,} ({share:.3g} %)")
     lines += [f"  values of {name} moved into its bounds: {count:,}" for name, count in coded.clipped.items()]
     if rows is None and test_rows is not None:
         total = len(coded.table)
@@ -206,10 +210,13 @@ def _described(attribute: Attribute) -> str:
 
 def _domain_row(attribute: Attribute) -> tuple[str, str, str, str]:
     if attribute.bounds is None:
-        shown = ", ".join(attribute.levels[:6]) + (", ..." if attribute.size > 6 else "")
+        shown = ", ".join(level or "(missing)" for level in attribute.levels[:6]) + (
+            ", ..." if attribute.size > 6 else ""
+        )
         return attribute.name, str(attribute.size), "levels", shown
     lower, upper = attribute.bounds
     shown = f"[{lower:.12g}, {upper:.12g}]" + (f" {attribute.unit}" if attribute.unit else "")
+    shown += " or missing" if attribute.missing else ""
     return attribute.name, str(attribute.size), "bins", shown
 
 

@@ -17,15 +17,21 @@ def typed_rows(table: Table, rng: np.random.Generator | None = None) -> pd.DataF
     """The rows (n, d): levels by name, and each number drawn uniformly within its bin, or without `rng` its middle.
 
     A number has the declared decimals, if its bin holds such a number, and is an integer where 0 are declared or all
-    `values` are whole. Only the codes are read, so that this is post-processing of released ones.
+    `values` are whole. A missing value is an empty cell. Only the codes are read, so that this is post-processing of
+    released ones.
     """
     columns: dict[str, Any] = {}
     for attribute in table.domain.attributes:
         codes = table.column(attribute.name)
         if attribute.numeric:
-            columns[attribute.name] = _numbers(attribute, codes, rng)
+            there = codes < len(attribute.values)
+            numbers = pd.Series(_numbers(attribute, codes[there], rng), index=np.flatnonzero(there))
+            if is_whole(attribute) and attribute.missing:
+                numbers = numbers.astype("Int64")  # which has missing values
+            columns[attribute.name] = numbers.reindex(range(len(codes)))
         else:
-            columns[attribute.name] = pd.Series(attribute.levels, dtype=object).iloc[codes].to_numpy()
+            levels = [None if attribute.missing and not level else level for level in attribute.levels]
+            columns[attribute.name] = pd.Series(levels, dtype=object).iloc[codes].to_numpy()
     return pd.DataFrame(columns)
 
 

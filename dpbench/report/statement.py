@@ -42,7 +42,7 @@ class Facts:
     """What a statement says beside the release itself. Nothing of it is computed from rows, but `left_out`.
 
     `table`: the name of the file, and `table_hash` its keyed checksum. `declared`: whether bounds, bins and levels were
-    declared, not computed from the rows. `left_out`: the share of its rows that a value
+    declared, not computed from the rows. `left_out`: what to say of rows that a value
     outside the domain left out. `odometer`: all releases of the table, this one the last. `about`: a sentence on the
     mechanism. `files`: what was written, and what each file is.
     """
@@ -52,7 +52,7 @@ class Facts:
     declared: bool
     outside: str
     drop: Sequence[str]
-    left_out: float
+    left_out: str
     mechanism: str
     about: str
     when: str
@@ -237,36 +237,31 @@ def _bounds(release: Release, facts: Facts) -> list[str]:
     rows = [[one.name, *_declared(one)] for one in release.domain.attributes]
     dropped = f" Columns left out: {', '.join(facts.drop)}." if facts.drop else ""
     origin = "were declared, not computed from the rows" if facts.declared else "are in part computed from the rows"
-    share = f" That was {_share(facts.left_out)} of the rows." if facts.left_out else ""
+    share = f" This left out {facts.left_out}." if facts.left_out else ""
     return [
         f"Bounds, bins and levels {origin}. {OUTSIDE[facts.outside]}{share}{markdown(dropped)}",
         markdown_table(["column", "kind", "declared"], rows),
     ]
 
 
-def _share(part: float) -> str:
-    """To a whole percent: the exact number of rows is private."""
-    return "less than 1 %" if part < 0.005 else f"about {part:.0%}".replace("%", " %")
-
-
 def _declared(one: Attribute) -> tuple[str, str]:
     """The kind of an attribute, and all that is declared of it."""
     unit = f" {one.unit}" if one.unit else ""
+    absent = ", or missing" if one.missing else ""
     if not one.numeric:
-        return f"{one.size} levels", ", ".join(one.levels)
+        levels = one.levels[:-1] if one.missing else one.levels
+        return f"{len(levels)} levels{absent}", ", ".join(levels)
     if one.discrete_values:
-        return f"{len(one.values)} values", ", ".join(f"{value:.12g}" for value in one.values) + unit
+        return f"{len(one.values)} values{absent}", ", ".join(f"{value:.12g}" for value in one.values) + unit
     assert one.bounds is not None
     widths = [b - a for a, b in pairwise(one.edges)]
     equal = all(math.isclose(width, widths[0], rel_tol=1e-6) for width in widths)
     cut = f"bins of {widths[0]:.6g}" if equal else f"edges {', '.join(f'{edge:.12g}' for edge in one.edges)}"
-    return f"{len(one.values)} bins", f"[{one.bounds[0]:.12g}, {one.bounds[1]:.12g}]{unit}, {cut}"
+    return f"{len(one.values)} bins{absent}", f"[{one.bounds[0]:.12g}, {one.bounds[1]:.12g}]{unit}, {cut}"
 
 
 def _unpaid(release: Release, facts: Facts) -> list[str]:
     found = list(release.nonprivate_inputs)
-    if facts.left_out:
-        found.append("the share of rows that were left out, as this statement gives it, to a whole percent")
     if not found:
         return ["Nothing: all that depends on the rows was paid for with the noise in the ledger."]
     return ["These were taken from the rows, or could not be checked, and no ε covers them:", _list(found)]

@@ -1,8 +1,10 @@
 """Synthetic rows have the types of the table, and stay in the bins that were released."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
 from dpbench.data.table import Table
 from dpbench.data.typed import typed_rows
@@ -61,3 +63,16 @@ def test_decimals_are_part_of_the_declaration_and_of_nothing_else(table):
     for wrong in ({"levels": ["a"], "decimals": 0}, {"bounds": [0, 1], "bins": 2, "decimals": -1}):
         with pytest.raises(UserError, match="decimals"):
             domain_from_config({"x": wrong})
+
+
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(1)], ids=["middle", "drawn"])
+def test_missing_values_are_empty_cells_and_read_back_as_those_of_the_table(rng, tmp_path):
+    domain = domain_from_config({name: {**DECLARED[name], "missing": True} for name in ("age", "weight", "code")})
+    codes = np.array([[0, 0, 0], [32, 4, 2], [31, 3, 1]])
+    rows = typed_rows(Table(domain, codes), rng)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    assert (tmp_path / "rows.csv").read_text().splitlines()[2] == ",,"
+    back = pd.read_csv(tmp_path / "rows.csv", dtype={"code": str})
+    assert {name: dtype.kind for name, dtype in back.dtypes.items() if name != "code"} == {"age": "f", "weight": "f"}
+    assert back.isna().sum().tolist() == [1, 1, 1] and (back["age"].dropna() % 1 == 0).all()
+    assert np.array_equal(code_frame(back, domain).codes, codes)
