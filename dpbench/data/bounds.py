@@ -41,6 +41,8 @@ def _observed(declared: Attribute, numbers: Floats | None) -> tuple[Attribute, C
             f"dataset.bounds=data: attribute {name!r} is {lower:g} in every row, so it has no bounds; "
             f"leave it out with dataset.drop=[{name}], or use dataset.bounds=declared"
         )
+    if declared.dates:
+        raise UserError(f"dataset.bounds=data: attribute {name!r} has dates, whose ends are declared")
     if declared.discrete_values:
         attribute = Attribute.discrete(name, [value for value in declared.values if lower <= value <= upper], unit)
     else:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import shlex
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpbench.data.domain import Attribute, Codes, Domain, Floats
+from dpbench.data.domain import ISO, Attribute, Codes, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, unknown
 
@@ -21,6 +23,17 @@ if TYPE_CHECKING:
 
 SHOWN = 8  # names that a message lists
 OUTSIDE = ("error", "clip", "drop")
+UNIT_SIGNS = "$€£¥%"  # that a number may have with it, where its declared unit has them
+TOTALS = re.compile(r"\s*(grand\s+)?(total|sum|summe|gesamt|average|mean|overall)\b", re.IGNORECASE)
+DATE = re.compile(r"(?:\d{4}-\d{2}-\d{2}|\d{1,2}([./])\d{1,2}[./]\d{4})\b")
+WRITTEN = {  # numbers as they are written elsewhere, and the setting that reads them
+    r"-?\d{1,3}(,\d{3})+(\.\d+)?": "dataset.thousands=comma (or dataset.decimal=comma, if that is its decimal sign)",
+    r"-?\d{1,3}(\.\d{3})+,\d+": "dataset.decimal=comma dataset.thousands=point",
+    r"-?\d{1,3}([ \u00a0\u202f\u2009]\d{3})+,\d+": "dataset.decimal=comma dataset.thousands=space",
+    r"-?\d{1,3}([ \u00a0\u202f\u2009]\d{3})+(\.\d+)?": "dataset.thousands=space",
+    r"-?\d{1,3}('\d{3})+(\.\d+)?": "dataset.thousands=apostrophe",
+    r"-?\d+,\d+": "dataset.decimal=comma",
+}
 Mask = NDArray[np.bool_]
 # Texts that mean no value, in any case, where an attribute may be missing: those of pandas.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "nat"})
@@ -72,7 +85,7 @@ def code_some(
     columns = [(_code_numbers if a.numeric else _code_levels)(frame[a.name], a) for a in domain.attributes]
     faults = [column.beyond_repair if outside == "clip" else column.outside for column in columns]
     if outside != "drop":
-        _raise_faults(frame, domain, faults, prefix, outside)
+        _raise_faults(frame, domain, columns, faults, prefix)
     drop = np.any(faults, axis=0)
     numbers = {name: c.numbers for name, c in zip(domain.names, columns, strict=True) if c.numbers is not None}
     table = Table(domain, np.column_stack([column.codes for column in columns]), numbers)
@@ -95,8 +108,16 @@ def decoded(table: Table) -> pd.DataFrame:
         codes, known = table.column(attribute.name), table.numbers.get(attribute.name)
         values = (*attribute.values, math.nan) if attribute.missing else attribute.values
         names = pd.Series(values if attribute.numeric else attribute.levels)
-        columns[attribute.name] = names.iloc[codes].to_numpy() if known is None else known
+        found = names.iloc[codes].to_numpy() if known is None else known
+        columns[attribute.name] = written_dates(found, attribute.dates) if attribute.dates else found
     return pd.DataFrame(columns)
+
+
+def written_dates(days: Any, form: str) -> Any:
+    """Days since 1970 as dates in this format; None for NaN."""
+    import pandas as pd
+
+    return pd.Series(pd.to_datetime(days, unit="D")).dt.strftime(form).to_numpy()
 
 
 # --- one column ------------------------------------------------------------------------------------------
@@ -140,10 +161,8 @@ def _whole(text: str) -> str:
 
 
 def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
-    import pandas as pd
-
     assert attribute.bounds is not None
-    raw = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    raw = _days(column, attribute) if attribute.dates else _raw_numbers(column, attribute.unit)
     values = np.array(attribute.values)
     no_number = np.isnan(raw)
     numbers = np.clip(np.where(no_number, values[0], raw), *attribute.bounds)
@@ -155,6 +174,44 @@ def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
         missing[no_number] = column[no_number].map(_is_missing).to_numpy(dtype=bool)
         numbers, outside, no_number = np.where(missing, np.nan, numbers), outside & ~missing, no_number & ~missing
     return _Column(attribute.code(numbers), numbers, outside, no_number)
+
+
+def _raw_numbers(column: pd.Series[Any], unit: str) -> Floats:
+    """The numbers (n,), NaN for what is none; with the unit, where some have it."""
+    import pandas as pd
+
+    raw = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    if unit and np.isnan(raw).any():
+        plain = pd.to_numeric(column.map(lambda value: without_unit(value, unit)), errors="coerce")
+        raw = plain.to_numpy(dtype=np.float64, na_value=np.nan)
+    return raw
+
+
+def _days(column: pd.Series[Any], attribute: Attribute) -> Floats:
+    """The days since 1970 (n,) of dates, or of such numbers; NaN for what is none. A time of the day is left out."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        column = column.map(str).str.strip()
+    form = "ISO8601" if attribute.dates == ISO else attribute.dates
+    parsed = pd.to_datetime(column, format=form, errors="coerce", utc=True)
+    days = (parsed - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return np.floor(days.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
+def without_unit(value: Any, unit: str) -> Any:
+    """A text without the unit, or a sign of it, at its ends; anything else as it is.
+
+    >>> without_unit("$35.81", "$ a month"), without_unit("35.8 %", "%"), without_unit("-7 kg", "kg")
+    ('35.81', '35.8', '-7')
+    """
+    if not isinstance(value, str):
+        return value
+    marks = "|".join(map(re.escape, [unit, *(sign for sign in UNIT_SIGNS if sign in unit)]))
+    found = re.fullmatch(rf"\s*(-?)\s*(?:{marks})?\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*(?:{marks})?\s*", value, re.IGNORECASE)
+    return value if found is None else found[1] + found[2]
 
 
 def _is_missing(value: Any) -> bool:
@@ -178,7 +235,7 @@ def _check_columns(columns: list[str], domain: Domain, prefix: str, ignore: set[
             "Add the column, or take its attribute out of the domain"
         )
     if extra:
-        drop = f"dataset.drop=[{','.join(extra)}]" if len(extra) <= SHOWN else "dataset.drop"
+        drop = drop_setting(extra) if len(extra) <= SHOWN else "dataset.drop"
         raise UserError(
             f"{prefix}in the data but not declared: {_some(extra)}. "
             f"Declare each in the domain, or leave it out with {drop}"
@@ -187,18 +244,59 @@ def _check_columns(columns: list[str], domain: Domain, prefix: str, ignore: set[
         raise unknown("column in dataset.drop:", stray[0], [*domain.names, *columns])
 
 
-def _raise_faults(frame: pd.DataFrame, domain: Domain, faults: list[Mask], prefix: str, outside: str) -> None:
-    found = [(a, rows) for a, rows in zip(domain.attributes, faults, strict=True) if rows.any()]
+def drop_setting(names: Sequence[str]) -> str:
+    """The setting that leaves these columns out, as it can be pasted into a shell.
+
+    >>> print(drop_setting(["age", "zip"]), drop_setting(["Income, gross €"]))
+    dataset.drop=[age,zip] 'dataset.drop=["Income, gross €"]'
+    """
+    plain = all(re.fullmatch(r"[A-Za-z_][\w.-]*", name, re.ASCII) for name in names)
+    listed = names if plain else [json.dumps(name, ensure_ascii=False) for name in names]
+    setting = f"dataset.drop=[{','.join(listed)}]"
+    return setting if plain else shlex.quote(setting)
+
+
+def _raise_faults(
+    frame: pd.DataFrame, domain: Domain, columns: Sequence[_Column], faults: list[Mask], prefix: str
+) -> None:
+    found = [(a, c, rows) for a, c, rows in zip(domain.attributes, columns, faults, strict=True) if rows.any()]
     if not found:
         return
     clip = "dataset.outside=clip moves numbers to the nearest allowed value"
-    if outside == "clip" or not any(attribute.numeric for attribute, _ in found):
+    if any(column.beyond_repair.any() for _, column, _ in found):
         clip = "dataset.outside=clip has no nearest value for an unknown level, an empty value or text for a number"
+    last = len(frame) - 1
+    if all(rows.sum() == 1 and rows[last] for _, _, rows in found) and any(
+        map(TOTALS.match, frame.iloc[last].map(str))
+    ):
+        raise UserError(f"{prefix}the last row, {last + 1}, looks like a total of the others: take it out of the file")
+    hints = dict.fromkeys(hint for a, _, rows in found if (hint := _hint(a, frame[a.name].iloc[int(rows.argmax())])))
     raise UserError(
         f"{prefix}values outside the declared domain\n  "
-        + "\n  ".join(_fault(frame[attribute.name], attribute, rows) for attribute, rows in found)
+        + "\n  ".join(_fault(frame[attribute.name], attribute, rows) for attribute, _, rows in found)
+        + "".join(f"\n{hint}" for hint in hints)
         + f"\nCorrect the data or the domain, or leave out such rows with dataset.outside=drop; {clip}."
     )
+
+
+def _hint(attribute: Attribute, value: Any) -> str:
+    """What reads a value that is outside of its domain for the way it is written; empty if nothing is known to."""
+    text = "" if value is None else str(value).strip()
+    name, kind = f"attribute {attribute.name!r}", "bin" if attribute.numeric else "level"
+    if text.lower() in MISSING:
+        return f"{name}: with `missing: true` in its declaration, missing values have a {kind} of their own."
+    if found := DATE.match(text):
+        form = f", format: '%d{found[1]}%m{found[1]}%Y'" if found[1] else ""
+        return f"{name}: dates are declared as {{dates: [2020-01-01, 2024-12-31], by: month{form}}}."
+    if not attribute.numeric:
+        return ""
+    for sign in UNIT_SIGNS:
+        if sign in text:
+            return f"{name}: declare its unit with the sign, such as unit: '{sign}', and it is read as a number."
+    for pattern, setting in WRITTEN.items():
+        if re.fullmatch(pattern, text):
+            return f"{name}: {setting} reads {text!r} as a number."
+    return ""
 
 
 def _fault(column: pd.Series[Any], attribute: Attribute, rows: Mask) -> str:
@@ -222,6 +320,9 @@ def _allowed(attribute: Attribute) -> str:
     if not attribute.numeric:
         return f"one of its levels {_some(attribute.levels)}"
     assert attribute.bounds is not None
+    if attribute.dates:
+        first, last = map(attribute.text, attribute.bounds)
+        return f"a date from {first} to {last}"
     if attribute.discrete_values:
         return f"one of its values {_some([f'{value:g}' for value in attribute.values])}"
     return f"a number in [{attribute.bounds[0]:g}, {attribute.bounds[1]:g}]"

@@ -17,6 +17,8 @@ from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
 
+FEW = 10  # rows of a level of the target, below which a split may well lack it
+
 
 class Fingerprint(TypedDict):
     """What identifies the rows of a data set, JSON-ready; `_target_` is its loader, whose own keys are `parameters`."""
@@ -141,6 +143,7 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
         takers = "DP-SGD, PATE, JLT and the intervals of SSP"
         lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n,")
         lines.append("  if n is public: this count is not private, and is in no ledger")
+    lines += _rare(coded.table, dataset.target)
     lines += [
         f"  {one.name} has {one.size:,} levels: more than {MOST_LEVELS:,} cannot be one-hot, as regression and "
         f"classification have them; put levels together, or dataset.drop=[{one.name}]"
@@ -148,6 +151,23 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
         if not one.numeric and one.size > MOST_LEVELS and one.name != dataset.target
     ]
     return "\n".join([*lines, *_domain_lines(domain)])
+
+
+def _rare(table: Table, target: str | None) -> list[str]:
+    """What is to be said of a target some of whose levels are in no row, or in so few that a split may lack them."""
+    if target is None or table.domain[target].numeric:
+        return []
+    attribute, counts = table.domain[target], table.marginal((target,))
+    if (counts > 0).sum() == 1:
+        return [
+            f"  {target} (the target) is {attribute.levels[int(counts.argmax())]!r} in every row: nothing to predict"
+        ]
+    return [
+        f"  {target} (the target) is {level!r} in {count:.0f} row{'' if count == 1 else 's'}: the rows for training or "
+        "testing may have none, and a metric then no value"
+        for level, count in zip(attribute.levels, counts, strict=True)
+        if count < FEW
+    ]
 
 
 def _about(n: int) -> int:
@@ -215,7 +235,7 @@ def _domain_row(attribute: Attribute) -> tuple[str, str, str, str]:
         )
         return attribute.name, str(attribute.size), "levels", shown
     lower, upper = attribute.bounds
-    shown = f"[{lower:.12g}, {upper:.12g}]" + (f" {attribute.unit}" if attribute.unit else "")
+    shown = f"[{attribute.text(lower)}, {attribute.text(upper)}]" + (f" {attribute.unit}" if attribute.unit else "")
     shown += " or missing" if attribute.missing else ""
     return attribute.name, str(attribute.size), "bins", shown
 

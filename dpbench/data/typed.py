@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dpbench.data.coding import written_dates
 from dpbench.data.domain import Attribute, Codes, Floats
 from dpbench.data.table import Table
 
@@ -29,6 +30,9 @@ def typed_rows(table: Table, rng: np.random.Generator | None = None) -> pd.DataF
             if is_whole(attribute) and attribute.missing:
                 numbers = numbers.astype("Int64")  # which has missing values
             columns[attribute.name] = numbers.reindex(range(len(codes)))
+            if attribute.dates:
+                days = columns[attribute.name].to_numpy(dtype=np.float64, na_value=np.nan)
+                columns[attribute.name] = written_dates(days, attribute.dates)
         else:
             levels = [None if attribute.missing and not level else level for level in attribute.levels]
             columns[attribute.name] = pd.Series(levels, dtype=object).iloc[codes].to_numpy()

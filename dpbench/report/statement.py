@@ -252,12 +252,12 @@ def _declared(one: Attribute) -> tuple[str, str]:
         levels = one.levels[:-1] if one.missing else one.levels
         return f"{len(levels)} levels{absent}", ", ".join(levels)
     if one.discrete_values:
-        return f"{len(one.values)} values{absent}", ", ".join(f"{value:.12g}" for value in one.values) + unit
+        return f"{len(one.values)} values{absent}", ", ".join(map(one.text, one.values)) + unit
     assert one.bounds is not None
     widths = [b - a for a, b in pairwise(one.edges)]
     equal = all(math.isclose(width, widths[0], rel_tol=1e-6) for width in widths)
-    cut = f"bins of {widths[0]:.6g}" if equal else f"edges {', '.join(f'{edge:.12g}' for edge in one.edges)}"
-    return f"{len(one.values)} bins{absent}", f"[{one.bounds[0]:.12g}, {one.bounds[1]:.12g}]{unit}, {cut}"
+    cut = f"bins of {widths[0]:.6g}" if equal else f"edges {', '.join(map(one.text, one.edges))}"
+    return f"{len(one.values)} bins{absent}", f"[{one.text(one.bounds[0])}, {one.text(one.bounds[1])}]{unit}, {cut}"
 
 
 def _unpaid(release: Release, facts: Facts) -> list[str]:
