@@ -256,6 +256,14 @@ def drop_setting(names: Sequence[str]) -> str:
     return setting if plain else shlex.quote(setting)
 
 
+def check_total(frame: pd.DataFrame, prefix: str = "") -> None:
+    """Raises `UserError` if a cell of the last row says that it is a total."""
+    if len(frame) and any(map(TOTALS.match, frame.iloc[-1].map(str))):
+        raise UserError(
+            f"{prefix}the last row, {len(frame)}, looks like a total of the others: take it out of the file"
+        )
+
+
 def _raise_faults(
     frame: pd.DataFrame, domain: Domain, columns: Sequence[_Column], faults: list[Mask], prefix: str
 ) -> None:
@@ -265,11 +273,8 @@ def _raise_faults(
     clip = "dataset.outside=clip moves numbers to the nearest allowed value"
     if any(column.beyond_repair.any() for _, column, _ in found):
         clip = "dataset.outside=clip has no nearest value for an unknown level, an empty value or text for a number"
-    last = len(frame) - 1
-    if all(rows.sum() == 1 and rows[last] for _, _, rows in found) and any(
-        map(TOTALS.match, frame.iloc[last].map(str))
-    ):
-        raise UserError(f"{prefix}the last row, {last + 1}, looks like a total of the others: take it out of the file")
+    if all(rows.sum() == 1 and rows[-1] for _, _, rows in found):
+        check_total(frame, prefix)
     hints = dict.fromkeys(hint for a, _, rows in found if (hint := _hint(a, frame[a.name].iloc[int(rows.argmax())])))
     raise UserError(
         f"{prefix}values outside the declared domain\n  "

@@ -124,7 +124,7 @@ def _declared(name: str, given: Mapping[Any, Any], form: set[Any], unit: str) ->
 
 def _levels(name: str, given: Any) -> list[str]:
     if not _listed(given) or not given:
-        raise _wrong(name, f"levels must be a list, not {given!r}")
+        raise _wrong(name, f"levels must be a list of one or more, not {given!r}")
     for level in given:
         if isinstance(level, date):
             raise _wrong(name, f"level {level} is a date: put it in quotes, or declare dates")
