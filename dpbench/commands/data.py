@@ -64,8 +64,8 @@ def _declare(arguments: argparse.Namespace) -> int:
         check_total(frame, f"{path}: ")
         if unnamed := [name for name in frame.columns if name.startswith("Unnamed: ")]:
             raise UserError(
-                f"{path}: {len(unnamed)} of {len(frame.columns)} columns have no name in line {style.header}; if that is "
-                f"a title above the names, dataset.header={style.header + 1} reads it"
+                f"{path}: {len(unnamed)} of {len(frame.columns)} columns have no name in line {style.header}; if that "
+                f"is a title above the names, dataset.header={style.header + 1} reads it"
             )
         return frame.drop(columns=[name for name in node["drop"] if name in frame.columns]), style
 
