@@ -35,7 +35,7 @@ def coefficient_table(fits: Sequence[Fitted], about: Mapping[str, str]) -> TextT
     ]
     notes = ["Scaled: numbers from -1 to 1 over their declared bounds"]
     notes += [text for one in fits for text in _notes(one, about.get(one.model, ""))]
-    return TextTable(list(HEADER), rows, notes, tidy)
+    return TextTable(list(HEADER), rows, list(dict.fromkeys(notes)), tidy)
 
 
 def _estimate(value: float, error: float) -> str:
@@ -55,8 +55,11 @@ def _notes(one: Fitted, about: str) -> list[str]:
     elif target.numeric:
         what = f"{target.name}{unit} for one unit of a feature, or of a level against the first one"
     else:
-        what = f"effects on the score of {target.name}, {target.levels[-1]} against {target.levels[0]}"
+        levels = f"{target.levels[-1]} against {target.levels[0]}"
+        what = f"effects on the score of {target.name}, {levels} (its log-odds, if the model is logistic)"
     notes = [f"{one.model}: {about}. Own units: {what}"]
+    if any(one.design.domain[name].dates for name in one.design.features):
+        notes.append("Dates count in days since 1970-01-01")
     if (level := one.fit.notes.get("level")) is not None and one.fit.intervals is not None:
         notes.append(f"Intervals of {one.model}: {level:.0%}")
     elif one.fit.covariance is None and one.fit.draws is None:

@@ -1,5 +1,6 @@
 """The odometer adds up what all releases of a table spent, forgets none, and keeps to a limit."""
 
+import fcntl
 import json
 import math
 import stat
@@ -115,6 +116,19 @@ def test_a_line_that_a_process_died_in_is_cut_off_and_a_damaged_one_refused():
     odometer.path.write_text("\n".join([lines[0][:20], *lines[1:]]) + "\n")
     with pytest.raises(UserError, match=r"line 1 of .* is damaged"):
         spend(table)
+
+
+def test_a_release_waits_while_another_process_is_in_the_log():
+    table, odometer = key(), Odometer()
+    spend(table)
+    with odometer.path.open("r+b") as file, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        waiting = pool.submit(odometer.begin, table, "any", BUDGET)
+        with pytest.raises(TimeoutError):
+            waiting.result(timeout=0.3)
+        fcntl.flock(file, fcntl.LOCK_UN)
+        assert waiting.result(timeout=10)
+    assert len(odometer.of(table).entries) == 2
 
 
 def test_releases_that_begin_together_keep_to_the_limit():
