@@ -35,7 +35,7 @@ from dpbench.grid.odometer import Odometer, Sum, TableKey
 from dpbench.grid.plan import inputs_of
 from dpbench.grid.provenance import provenance
 from dpbench.grid.records import PartKey, spent_to_dict
-from dpbench.grid.single import check_reads, design_of, fit_release, make_release, private_part
+from dpbench.grid.single import Watched, check_reads, design_of, fit_release, make_release, private_part
 from dpbench.grid.spending import OverspentError
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
@@ -75,7 +75,11 @@ def release(arguments: argparse.Namespace) -> int:
     asked = single(arguments.overrides, arguments.config_dir)
     guard([asked.dataset])
     folder = _new_folder(arguments.out)
-    made = _made(asked, arguments.limit, arguments.config_dir)
+    try:
+        made = _made(asked, arguments.limit, arguments.config_dir)
+    except BaseException:
+        folder.rmdir()  # it is empty
+        raise
     fits, failures = _fits(asked, made.release, arguments.config_dir)
     for path in _write(folder, made, fits, drawn=arguments.numbers == "drawn", config_dir=arguments.config_dir):
         print(path)
@@ -168,12 +172,11 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
 @contextmanager
 def _counting(odometer: Odometer, begun: str) -> Iterator[np.random.Generator]:
     """The generator of the noise, from the operating system's entropy. What fails before it is used does not count."""
-    rng = np.random.default_rng()
-    state = rng.bit_generator.state
+    rng = Watched(np.random.PCG64())
     try:
         yield rng
     except BaseException as error:
-        drawn = rng.bit_generator.state != state
+        drawn = rng.drawn
         if not drawn:
             odometer.take_back(begun)
         if isinstance(error, (UserError, *FAILED)):

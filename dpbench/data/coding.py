@@ -290,9 +290,9 @@ def _hint(attribute: Attribute, value: Any) -> str:
     name, kind = f"attribute {attribute.name!r}", "bin" if attribute.numeric else "level"
     if text.lower() in MISSING:
         return f"{name}: with `missing: true` in its declaration, missing values have a {kind} of their own."
-    if found := DATE.match(text):
-        form = f", format: '%d{found[1]}%m{found[1]}%Y'" if found[1] else ""
-        return f"{name}: dates are declared as {{dates: [2020-01-01, 2024-12-31], by: month{form}}}."
+    if (found := DATE.match(text)) and attribute.dates != (form := date_format(found)):
+        written = "" if form == ISO else f", format: '{form}'"
+        return f"{name}: dates are declared as {{dates: [2020-01-01, 2024-12-31], by: month{written}}}."
     if not attribute.numeric:
         return ""
     for sign in UNIT_SIGNS:
@@ -302,6 +302,15 @@ def _hint(attribute: Attribute, value: Any) -> str:
         if re.fullmatch(pattern, text):
             return f"{name}: {setting} reads {text!r} as a number."
     return ""
+
+
+def date_format(found: re.Match[str]) -> str:
+    """The format of a text that `DATE` matches.
+
+    >>> [date_format(DATE.match(day)) for day in ("2024-01-31", "31.1.2024")]
+    ['%Y-%m-%d', '%d.%m.%Y']
+    """
+    return f"%d{found[1]}%m{found[1]}%Y" if found[1] else ISO
 
 
 def _fault(column: pd.Series[Any], attribute: Attribute, rows: Mask) -> str:
@@ -323,7 +332,7 @@ def _shown(value: Any) -> str:
 
 def _allowed(attribute: Attribute) -> str:
     if not attribute.numeric:
-        return f"one of its levels {_some(attribute.levels)}"
+        return f"one of its levels {_some([level for level in attribute.levels if level or not attribute.missing])}"
     assert attribute.bounds is not None
     if attribute.dates:
         first, last = map(attribute.text, attribute.bounds)

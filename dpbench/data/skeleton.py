@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.data.coding import DATE, MISSING, UNIT_SIGNS, WRITTEN, drop_setting, without_unit
+from dpbench.data.coding import DATE, MISSING, UNIT_SIGNS, WRITTEN, date_format, drop_setting, without_unit
 from dpbench.data.csv_format import CsvFormat
 from dpbench.data.domain import ISO
 from dpbench.errors import UserError
@@ -99,9 +99,9 @@ def kind_of(column: pd.Series[Any], style: CsvFormat) -> Kind:
     settings = (setting for pattern, setting in WRITTEN.items() if there.str.fullmatch(f"{pattern}|\\d+").all())
     if (setting := next(settings, "")) != "":
         return Kind("text", setting=setting)
-    if all(found := [DATE.match(text) for text in there]):
-        sign = found[0][1] if found[0] is not None else None
-        return Kind("date", form=f"%d{sign}%m{sign}%Y" if sign else ISO)
+    forms = {date_format(found) if (found := DATE.match(text)) else None for text in there}
+    if len(forms) == 1 and (form := forms.pop()) is not None:
+        return Kind("date", form=form)
     free = there.str.contains("\n", regex=False).any() or there.str.len().max() > LONG
     return Kind("free text" if free else "text")
 

@@ -29,6 +29,25 @@ from dpbench.releases import Release, check_release
 from dpbench.targets import is_shipped
 
 
+class Watched(np.random.Generator):
+    """A generator that knows whether anything was drawn from it, or from those that it spawned."""
+
+    def __init__(self, bit_generator: np.random.BitGenerator) -> None:
+        super().__init__(bit_generator)
+        self._unused = bit_generator.state
+        self._spawned: list[Watched] = []
+
+    def spawn(self, n_children: int) -> list[np.random.Generator]:
+        """As many of its own kind."""
+        self._spawned += [Watched(one) for one in self.bit_generator.spawn(n_children)]
+        return list(self._spawned[-n_children:])
+
+    @property
+    def drawn(self) -> bool:
+        """Whether anything was."""
+        return self.bit_generator.state != self._unused or any(one.drawn for one in self._spawned)
+
+
 def private_part(
     part: Part, relation: str, epsilon: float, parameters: Parameters, config_dir: Path | None = None
 ) -> Part:

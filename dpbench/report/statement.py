@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -93,10 +94,12 @@ def statement_page(text: str) -> str:
         else:
             tag = "li" if block.kind == "item" else "p"
             body.append(f"<{tag}>{html.escape(block.text)}</{tag}>")
+    text = "\n".join(body)
+    text = re.sub(r"(?:<li>.*</li>\n?)+", lambda items: f"<ul>\n{items[0]}</ul>\n", text)
     style = "body{max-width:50em;margin:2em auto;font:16px/1.5 sans-serif}table{border-collapse:collapse}"
     style += "td,th{border:1px solid #999;padding:.2em .6em;text-align:left;vertical-align:top}"
     head = f'<meta charset="utf-8"><title>Privacy statement</title><style>{style}</style>'
-    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n' + "\n".join(body) + "\n</body></html>\n"
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{text}\n</body></html>\n'
 
 
 # --- what it means, in numbers ---------------------------------------------------------------------------------------

@@ -216,12 +216,22 @@ def test_what_stops_before_its_noise_does_not_count_and_after_it_counts_in_full(
 
         return mechanism
 
+    def spawns(part, table, budget, rng, *rest):
+        for one in rng.spawn(2)[1].spawn(2):
+            one.random(int(part.name == "mst"))
+        raise NoEstimateError("nothing to estimate from")
+
+    monkeypatch.setattr(command, "make_release", spawns)
+    assert made(mechanism="aim", out="spawned") == 2
+    assert "nothing was drawn" in refused(capsys) and entries(capsys) == 0
+    assert made(mechanism="mst", out="spawned") == 2
+    assert "counts for what was asked" in refused(capsys) and entries(capsys) == 1
     monkeypatch.setattr(command, "make_release", stops(0))
     assert made(out="none") == 2 and "nothing to estimate from" in refused(capsys)
-    assert entries(capsys) == 0
+    assert entries(capsys) == 1
     monkeypatch.setattr(command, "make_release", stops(1))
     assert made(out="some") == 2 and "counts for what was asked" in refused(capsys)
-    assert entries(capsys) == 1
+    assert entries(capsys) == 2
 
 
 def entries(capsys):
