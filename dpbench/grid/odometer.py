@@ -27,6 +27,7 @@ from typing import IO, Any
 
 from dpbench.data.dataset import Dataset
 from dpbench.data.load import fingerprint
+from dpbench.data.tabular import csv_sha256, load_csv
 from dpbench.errors import UserError
 from dpbench.grid.records import spent_from_dict, spent_to_dict
 from dpbench.grid.seeds import canonical, keyed, salt_file, signature
@@ -50,8 +51,11 @@ class TableKey:
     def of(cls, dataset: Dataset) -> TableKey:
         """The key of a data set whose rows are read from a file, or made by a loader."""
         path = "" if dataset.path is None else str(Path(dataset.path).resolve())
-        found = fingerprint(dataset)
-        content = found["sources"].get("csv") or canonical([found["_target_"], found["sources"], found["parameters"]])
+        if dataset.load is load_csv:
+            content = csv_sha256(dataset)
+        else:
+            found = fingerprint(dataset)
+            content = canonical([found["_target_"], found["sources"], found["parameters"]])
         place = signature("odometer", canonical([path, dataset.name]))
         return cls(place, keyed(content), Path(path).name or dataset.name)
 
@@ -113,10 +117,11 @@ class Odometer:
             found = _limited(self._limit(file, table, limit), budget)
             spent, asked = found.total.epsilon if found.entries else 0.0, budget.epsilon
             if found.limit is not None and spent + asked > found.limit * (1 + ROUNDING):
+                left = found.limit - spent
                 raise UserError(
-                    f"{table.label}: {len(found.entries)} earlier releases spent epsilon = {spent:.6g} together; with "
-                    f"{asked:.6g} more they would exceed the limit of {found.limit:.6g}. Nothing was released; ask for "
-                    f"{max(found.limit - spent, 0):.6g} at most, or set another limit with --limit"
+                    f"{table.label}: earlier releases ({len(found.entries)}) spent epsilon = {spent:.6g}; with "
+                    f"{asked:.6g} more they would exceed the limit of {found.limit:.6g}. Nothing was released; "
+                    f"{f'ask for {left:.6g} at most' if left > 0 else 'nothing is left'}, or set another --limit"
                 )
             _append(file, {**entry, **_of(table)})
         return str(entry["id"])

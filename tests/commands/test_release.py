@@ -236,7 +236,7 @@ def test_what_stops_before_its_noise_does_not_count_and_after_it_counts_in_full(
 
 def entries(capsys):
     capsys.readouterr()
-    assert main(["release", "--history", "dataset=csv", "dataset.path=my.csv", "dataset.domain=my.yaml"]) == 0
+    assert main(["release", "--history", "dataset=csv", "dataset.path=my.csv"]) == 0
     return int(re.search(r"(\d+) releases", capsys.readouterr().out)[1])
 
 
