@@ -28,6 +28,7 @@ OUTSIDE = {
     "clip": "A number outside of its bounds counts as the nearest allowed one; any other value outside is refused.",
     "drop": "A row with a value outside of them is left out.",
 }
+ABSENT = " A missing value is a level or a bin of its own where that is declared, and else a value outside."
 NOT_COVERED = (
     "What is inferred of a person from patterns of the whole population, which the release is meant to show.",
     "A person with several rows, or rows of several people that depend on each other: the unit of privacy is one row.",
@@ -240,9 +241,10 @@ def _bounds(release: Release, facts: Facts) -> list[str]:
     rows = [[one.name, *_declared(one)] for one in release.domain.attributes]
     dropped = f" Columns left out: {', '.join(facts.drop)}." if facts.drop else ""
     origin = "were declared, not computed from the rows" if facts.declared else "are in part computed from the rows"
+    absent = ABSENT if any(one.missing for one in release.domain.attributes) else ""
     share = f" This left out {facts.left_out}." if facts.left_out else ""
     return [
-        f"Bounds, bins and levels {origin}. {OUTSIDE[facts.outside]}{share}{markdown(dropped)}",
+        f"Bounds, bins and levels {origin}. {OUTSIDE[facts.outside]}{share}{absent}{markdown(dropped)}",
         markdown_table(["column", "kind", "declared"], rows),
     ]
 
