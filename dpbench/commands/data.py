@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench.config import choices, composed
 from dpbench.config.registry import read_yaml
-from dpbench.data.coding import check_total
 from dpbench.data.dataset import Dataset
+from dpbench.data.faults import check_total
 from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check
 from dpbench.data.skeleton import from_public, skeleton

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.data.coding import DATE, MISSING, UNIT_SIGNS, WRITTEN, date_format, drop_setting, without_unit
+from dpbench.data.coding import without_unit
 from dpbench.data.csv_format import CsvFormat
 from dpbench.data.domain import ISO
+from dpbench.data.faults import DATE, MISSING, UNIT_SIGNS, WRITTEN, date_format, drop_setting
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 
 from dpbench.cli import main
-from dpbench.data.coding import code_frame, decoded, drop_setting
+from dpbench.data.coding import code_frame, decoded
 from dpbench.data.dataset import Dataset
 from dpbench.data.declare import domain_from_config
+from dpbench.data.faults import drop_setting
 from dpbench.data.load import check, fingerprint
 from dpbench.data.tabular import load_csv
 from dpbench.data.typed import typed_rows
