@@ -23,7 +23,7 @@ import argparse
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -36,35 +36,29 @@ from dpbench.commands.report import no_trial, notes_of, papers_of, results_of
 from dpbench.commands.run import run_missing
 from dpbench.commands.run_settings import recall
 from dpbench.commands.stored_trials import stored_trials
-from dpbench.config import Paper, Part, choices, compose, every_part, hydra_text, paper_of, part_of
+from dpbench.config import Paper, choices, compose, hydra_text, paper_of, part_of
 from dpbench.config.catalogue import catalogue
 from dpbench.config.parts import with_parameters
-from dpbench.config.schema import Parameters
 from dpbench.config.specs import Report, Spec
-from dpbench.config.validation import check_relation
-from dpbench.contracts import check_columns
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Domain
-from dpbench.data.encode import Design
 from dpbench.data.public import shared_rows
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, unknown
 from dpbench.files import usual_mode
-from dpbench.grid.own_checks import NOT_CHECKED
-from dpbench.grid.records import PartKey, ReleaseKey
-from dpbench.grid.spending import check_cost, cost_of
+from dpbench.grid.single import design_of, fit_release, make_release, private_part
 from dpbench.metrics.quality import quality
-from dpbench.models.fit import Fit, check_fit
-from dpbench.privacy.budget import RELATIONS, Budget
+from dpbench.models.fitted import Fitted
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
-from dpbench.releases import Release, SyntheticRows, check_release
+from dpbench.releases import Release, SyntheticRows
 from dpbench.report.build import made_figure
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.tidy import tidy_frame
 from dpbench.report.kinds import is_table
 from dpbench.report.paper import figure_of
-from dpbench.targets import is_shipped, own_folder, use_folder
+from dpbench.targets import own_folder, use_folder
 
 __all__ = ["Fitted", "Run", "UserError", "evaluate", "figure", "fit", "mechanisms", "release", "results", "run"]
 
@@ -247,72 +241,17 @@ def release(
     (['sex', 'hours'], (2, 10), 1.0)
     """
     with _folder(config_dir) as folder:
-        part = _mechanism(mechanism, relation, epsilon, parameters, folder)
+        part = private_part(part_of("mechanism", mechanism, folder), relation, epsilon, parameters, folder)
         table = code_frame(df, _domain(domain), outside_domain)
-        supplied: dict[str, Any] = {"design": _design(part, table.domain, target)} if part.takes("design") else {}
-        inputs: tuple[str, ...] = () if is_shipped(part.target) else (NOT_CHECKED,)
-        if part.takes("public"):
-            supplied["public"] = other = None if public is None else _public(public, table.domain, outside_domain)
-            inputs += () if other is None else shared_rows(table, other, counted=False)
-        elif public is not None:
+        design = design_of(part, table.domain, {"target": target}) if part.takes("design") else None
+        other, inputs = None, tuple[str, ...]()
+        if public is not None and not part.takes("public"):
             raise UserError(f"{mechanism} takes no public rows: leave public out")
+        if public is not None:
+            other = _public(public, table.domain, outside_domain)
+            inputs = shared_rows(table, other, counted=False)
         budget = Budget(epsilon, delta, relation)
-        made = part.function(table, budget, np.random.default_rng(seed), **supplied, **part.parameters)
-        found = check_release(made, part.offers, budget, table.domain)
-        if "design" in supplied:
-            check_columns(found, supplied["design"])
-    key = ReleaseKey({}, {}, 0, 0, PartKey(part.name, part.target, part.parameters), budget)
-    check_cost(cost_of(found, key), key)
-    return replace(found, nonprivate_inputs=(*found.nonprivate_inputs, *inputs))
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """What a model made of a release, in the terms of its attributes.
-
-    `fit`: its numbers (`dpbench.models.fit.Fit`). `design`: how attributes become features; numbers are scaled to
-    [-1, 1] over their declared bounds, and so is the target (`dpbench.data.encode.Design`).
-    """
-
-    model: str
-    fit: Fit
-    design: Design
-
-    @property
-    def coefficients(self) -> pd.Series[float]:
-        """The coefficients (p,) by feature, of scaled features and target; empty for a model that has none."""
-        columns = self.design.columns if len(self.fit.coefficients) else ()
-        return pd.Series(self.fit.coefficients, index=columns, name=self.design.target)
-
-    @property
-    def intervals(self) -> pd.DataFrame:
-        """The lower and upper end of each coefficient's confidence interval (p, 2).
-
-        Raises `UserError` for a model that has none.
-        """
-        if self.fit.intervals is None:
-            raise UserError(f"{self.model} gives no intervals; dpbench list models says which do")
-        return pd.DataFrame(self.fit.intervals, index=self.design.columns, columns=["lower", "upper"])
-
-    def predict(self, df: pd.DataFrame, outside_domain: str = "error") -> pd.Series[float]:
-        """The predicted targets (m,) of rows with the features of the design; other columns are not looked at.
-
-        A numeric target is in its own unit. Of one of two levels it is the score: the second level where it is above 0.
-
-        Raises `UserError` for values outside the domain (see `release`).
-        """
-        domain, target, features = self.design.domain, self.design.target, self.design.features
-        check_known("outside_domain", outside_domain, ("error", "clip"))  # each row has a prediction
-        rows = code_frame(df.filter(features), domain.project(features), outside_domain)
-        codes = np.insert(rows.codes, domain.index(target), 0, axis=1)
-        predicted = self.fit.predict(self.design.encode(Table(domain, codes, rows.numbers))[0])
-        if (bounds := domain[target].bounds) is not None:
-            predicted = bounds[0] + (predicted + 1) * self.design.target_scale
-        return pd.Series(predicted, index=df.index, name=target)
-
-    def __repr__(self) -> str:
-        size = f"{len(self.design.columns)} features"
-        return f"<{self.model} of {self.design.target} on {size}>"
+        return make_release(part, table, budget, np.random.default_rng(seed), design, other, inputs)
 
 
 def fit(
@@ -351,19 +290,7 @@ def fit(
                 raise UserError("a data frame needs its domain, what it may contain: give domain (see dpbench.release)")
             table = code_frame(source, _domain(domain))
             source = Release(table.domain, Budget(math.inf), Ledger(), (SyntheticRows(table),))
-        if not part.reads(source.offers):
-            reading = [one.name for one in every_part("model", folder).values() if one.reads(source.offers)]
-            raise UserError(
-                f"{model} reads {' or '.join(part.needs)}, and here are {', '.join(source.offers)}; models that read "
-                f"what there is: {', '.join(reading)}"
-            )
-        design = _design(part, source.domain, target)
-        if part.takes("rng"):
-            parameters = {**part.parameters, "rng": np.random.default_rng(seed)}
-        else:
-            parameters = dict(part.parameters)
-        made = part.function(source, design=design, **parameters)
-        return Fitted(model, check_fit(made, len(design.columns)), design)
+        return fit_release(part, source, {"target": target}, np.random.default_rng(seed), folder)
 
 
 # --- the quality of synthetic rows ---------------------------------------------------------------------------------
@@ -452,34 +379,6 @@ def _domain(given: Declaration) -> Domain:
     if isinstance(given, Domain):
         return given
     return domain_from_config(given) if isinstance(given, Mapping) else read_domain_file(given)
-
-
-def _mechanism(name: str, relation: str, epsilon: float, parameters: Parameters, config_dir: Path | None) -> Part:
-    """The mechanism with these parameters, if it is private under the relation."""
-    part = part_of("mechanism", name, config_dir)
-    check_known("relation", relation, RELATIONS)
-    check_relation(part, relation, config_dir)
-    if part.private == math.isinf(epsilon):
-        reason = (
-            "epsilon must be finite" if part.private else "it releases the rows as they are: that is epsilon=math.inf"
-        )
-        raise UserError(f"mechanism {name}: {reason}")
-    if part.takes("test"):
-        raise UserError(f"mechanism {name} looks at test rows, which are not private: only dpbench.run has them")
-    if part.takes("calibration"):
-        parameters = {"calibration": part.parameters.get("calibration", part.calibrations[0]), **parameters}
-        check_known("calibration", parameters["calibration"], part.calibrations)
-    return with_parameters(part, parameters)
-
-
-def _design(part: Part, domain: Domain, target: str | None) -> Design:
-    """How the rows become features and the target, if the part can predict it."""
-    if target is None:
-        raise UserError(f"{part.name} regresses: give the target, one of {', '.join(domain.names)}")
-    design = Design(domain, target)
-    if part.labels and not design.binary:
-        raise UserError(f"{part.name} is for a target of two levels, which {target!r} is not")
-    return design
 
 
 def _public(df: pd.DataFrame, domain: Domain, outside: str) -> Table:

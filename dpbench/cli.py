@@ -158,6 +158,7 @@ def _parser() -> argparse.ArgumentParser:
     figures.add_argument("--pdf", action="store_true", help="draw each figure as PDF too, for print")
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
+    _add_release(add)
     page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
     recommend = add("recommend", "recommend:recommend", "Say which methods did best on tables that are near to yours.")
     recommend.add_argument("--rows", type=int, metavar="N", help="in place of a table: its training rows")
@@ -194,6 +195,18 @@ def _add_settings(parser: argparse.ArgumentParser, text: str, metavar: str = "se
     given.completer = _offered  # type: ignore[attr-defined]
 
 
+def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """The command that makes one release of a table."""
+    text = "Make one private release of a table of your own: synthetic rows, coefficients, a statement, the ledger."
+    release = add("release", "release:release", text)
+    release.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder for what is released")
+    text = "numbers in the synthetic rows: drawn within their bin (default), or its middle"
+    release.add_argument("--numbers", choices=["drawn", "middle"], default="drawn", help=text)
+    text = "the most that all releases of this table may spend together, from now on"
+    release.add_argument("--limit", type=float, metavar="EPSILON", help=text)
+    release.add_argument("--history", action="store_true", help="list the releases of this table, and their sum")
+
+
 def _add_parts(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
     """The commands on what there is to choose from."""
     add("list", "list_and_show:listing", "List the names of a config group.", common).add_argument(
@@ -224,7 +237,10 @@ def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argpar
     text = "with --releases: one-hot levels (default), or corners of 200 numeric attributes"
     audit.add_argument("--canaries", choices=["levels", "corners"], default="levels", help=text)
     audit.add_argument("--store", action="store_true", help="keep what was measured in RESULTS/audit, for the tables")
-    data = add("data", "data:data", "Fetch, verify, describe and check data sets.", common)
-    data.add_argument("action", choices=["fetch", "verify", "card", "list", "check"])
+    data = add("data", "data:data", "Fetch, verify, describe, declare and check data sets.", common)
+    data.add_argument("action", choices=["fetch", "verify", "card", "list", "check", "declare"])
+    text = "declare: take bounds and levels from this table, which may be looked at"
+    data.add_argument("--from-public", type=Path, metavar="CSV", help=text)
+    data.add_argument("--out", type=Path, metavar="FILE", help="declare: the new file (by default it is printed)")
     _add_settings(data, DATA_OVERRIDES, "NAME|setting=value")
     data.add_argument("--offline", action="store_true", help="download nothing")

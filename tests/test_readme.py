@@ -37,6 +37,7 @@ def commands(*words):
 def outside(tmp_path, monkeypatch):
     """A folder with the README's files and a table that fits their declaration."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DPBENCH_SALT", str(tmp_path / "state" / "salt"))
     for name, text in files():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -63,6 +64,7 @@ def test_a_table_of_ones_own(outside, capsys):
     done = trials(outside / "results" / "grid")
     assert {trial["key"]["release"]["mechanism"]["name"] for trial in done} == {"exact", "adassp", "aim"}
     assert {trial["status"] for trial in done} == {"done"}
+    assert {"synthetic.csv", "statement.md", "ledger.json"} <= {path.name for path in (outside / "folder").iterdir()}
 
 
 def test_the_python_interface(outside, capsys):

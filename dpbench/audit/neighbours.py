@@ -105,6 +105,8 @@ def _corner(table: Table, bits: Sequence[int]) -> Table:
     codes = [bit * (attribute.size - 1) for bit, attribute in zip(bits, table.domain.attributes, strict=True)]
     at = {a.name: np.array([float(bit)]) for bit, a in zip(bits, table.domain.attributes, strict=True)}
     numbers = {name: _number(table.domain[name], at[name]) for name in table.numbers}
+    known = {a.name: code < len(a.values) for a, code in zip(table.domain.attributes, codes, strict=True)}
+    numbers = {name: column if known[name] else np.array([np.nan]) for name, column in numbers.items()}
     return Table(table.domain, np.array([codes], dtype=np.int64), numbers)
 
 
@@ -130,7 +132,7 @@ def _changed(record: Table) -> Table:
     attribute, codes, numbers = record.domain.attributes[-1], record.codes.copy(), dict(record.numbers)
     codes[:, -1] = (codes[:, -1] + 1) % attribute.size
     if attribute.name in numbers:
-        numbers[attribute.name] = np.array(attribute.values)[codes[:, -1]]
+        numbers[attribute.name] = np.array([*attribute.values, np.nan])[codes[:, -1]]
     return Table(record.domain, codes, numbers)
 
 

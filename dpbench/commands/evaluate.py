@@ -10,6 +10,7 @@ from pathlib import Path
 from dpbench.commands.run_settings import guard
 from dpbench.config import composed
 from dpbench.data.coding import code_frame
+from dpbench.data.csv_format import CsvFormat
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Clique, Domain
 from dpbench.data.load import load_dataset
@@ -57,7 +58,7 @@ def _synthetic(path: Path, domain: Domain, dataset: Dataset) -> Table:
     """The synthetic rows. Raises `UserError` for a file that cannot be read or does not fit the domain."""
     if not path.is_file():
         raise UserError(f"{path}: {'it is a folder, not a file' if path.is_dir() else 'no such file'}")
-    frame = read_csv(path)
+    frame = read_csv(path, CsvFormat())
     return code_frame(frame, domain, dataset.outside, str(path), [name for name in dataset.drop if name in frame])
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from dpbench.data.domain import Attribute, Codes, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -30,14 +34,18 @@ def _observed(declared: Attribute, numbers: Floats | None) -> tuple[Attribute, C
             f"dataset.bounds=data: attribute {name!r} has only codes, and no numbers from which to compute bounds; "
             "use dataset.bounds=declared"
         )
-    lower, upper = float(numbers.min()), float(numbers.max())
+    known = numbers[~np.isnan(numbers)] if declared.missing else numbers
+    lower, upper = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
     if lower == upper:
         raise UserError(
             f"dataset.bounds=data: attribute {name!r} is {lower:g} in every row, so it has no bounds; "
             f"leave it out with dataset.drop=[{name}], or use dataset.bounds=declared"
         )
+    if declared.dates:
+        raise UserError(f"dataset.bounds=data: attribute {name!r} has dates, whose ends are declared")
     if declared.discrete_values:
         attribute = Attribute.discrete(name, [value for value in declared.values if lower <= value <= upper], unit)
     else:
-        attribute = Attribute.binned(name, lower, upper, declared.size, unit)
+        attribute = Attribute.binned(name, lower, upper, len(declared.values), unit)
+    attribute = replace(attribute, decimals=declared.decimals, missing=declared.missing)
     return attribute, attribute.code(numbers)

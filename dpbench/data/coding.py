@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpbench.data.domain import Attribute, Codes, Domain, Floats
+from dpbench.data.domain import ISO, Attribute, Codes, Domain, Floats
+from dpbench.data.faults import MISSING, UNIT_SIGNS, Mask, check_columns, raise_faults
 from dpbench.data.table import Table
-from dpbench.errors import UserError, check_known, unknown
+from dpbench.errors import UserError, check_known
 
 if TYPE_CHECKING:
     import pandas as pd
 
-SHOWN = 8  # names that a message lists
 OUTSIDE = ("error", "clip", "drop")
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -45,7 +42,8 @@ def code_counted(
 ) -> Coded:
     """The frame's rows over the domain, and how many were changed to fit.
 
-    Columns are found by name and may be text or numbers; the level "3" is also written 3 or 3.0. `outside` says
+    Columns are found by name and may be text or numbers; the level "3" is also written 3 or 3.0. An empty cell or NA
+    is a missing value, where an attribute may have some (`missing`). `outside` says
     what happens to a value outside its domain: `error`; `clip`, which moves a number to the nearest allowed one (an
     unknown level, an empty value or text instead of a number has none: still an error); or `drop`
     its row. `where` names the data in messages. Columns named in `ignore` need not be declared.
@@ -65,11 +63,11 @@ def code_some(
     """`code_counted` of some of the rows; it may keep none of them."""
     check_known("dataset.outside", outside, OUTSIDE)
     prefix = f"{where}: " if where else ""
-    _check_columns([str(name) for name in frame.columns], domain, prefix, set(ignore))
+    check_columns([str(name) for name in frame.columns], domain, prefix, set(ignore))
     columns = [(_code_numbers if a.numeric else _code_levels)(frame[a.name], a) for a in domain.attributes]
     faults = [column.beyond_repair if outside == "clip" else column.outside for column in columns]
     if outside != "drop":
-        _raise_faults(frame, domain, faults, prefix, outside)
+        raise_faults(frame, domain, faults, [column.beyond_repair for column in columns], prefix)
     drop = np.any(faults, axis=0)
     numbers = {name: c.numbers for name, c in zip(domain.names, columns, strict=True) if c.numbers is not None}
     table = Table(domain, np.column_stack([column.codes for column in columns]), numbers)
@@ -83,16 +81,25 @@ def code_some(
 def decoded(table: Table) -> pd.DataFrame:
     """The rows (n, d) of a table, as `code_frame` reads them: levels by name, numbers in their own unit.
 
-    A number that is not known is the value that its bin stands for.
+    A number that is not known is the value that its bin stands for; a missing one is NaN, a missing level empty.
     """
     import pandas as pd
 
     columns: dict[str, Any] = {}
     for attribute in table.domain.attributes:
         codes, known = table.column(attribute.name), table.numbers.get(attribute.name)
-        names = pd.Series(attribute.values if attribute.numeric else attribute.levels)
-        columns[attribute.name] = names.iloc[codes].to_numpy() if known is None else known
+        values = (*attribute.values, math.nan) if attribute.missing else attribute.values
+        names = pd.Series(values if attribute.numeric else attribute.levels)
+        found = names.iloc[codes].to_numpy() if known is None else known
+        columns[attribute.name] = written_dates(found, attribute.dates) if attribute.dates else found
     return pd.DataFrame(columns)
+
+
+def written_dates(days: Any, form: str) -> Any:
+    """Days since 1970 as dates in this format; None for NaN."""
+    import pandas as pd
+
+    return pd.Series(pd.to_datetime(days, unit="D")).dt.strftime(form).to_numpy()
 
 
 # --- one column ------------------------------------------------------------------------------------------
@@ -115,15 +122,18 @@ def _code_levels(column: pd.Series[Any], attribute: Attribute) -> _Column:
     exact = {level.strip(): code for code, level in enumerate(attribute.levels)}
     loose = {_whole(level): code for level, code in exact.items()}
     which, distinct = pd.factorize(column)  # -1 for a missing value
-    found = [*(_level(value, exact, loose) for value in distinct), exact.get("", -1)]
+    absent = exact[""] if attribute.missing else -1
+    found = [*(_level(value, exact, loose, absent) for value in distinct), exact.get("", -1)]
     codes = np.array(found, dtype=np.int64)[which]
     return _Column(np.maximum(codes, 0), None, codes < 0, codes < 0)
 
 
-def _level(value: Any, exact: dict[str, int], loose: dict[str, int]) -> int:
+def _level(value: Any, exact: dict[str, int], loose: dict[str, int], absent: int) -> int:
     text = str(value).strip()
     code = exact.get(text)
-    return loose.get(_whole(text), -1) if code is None else code
+    if code is None:
+        code = loose.get(_whole(text), -1)
+    return absent if code < 0 and text.lower() in MISSING else code
 
 
 def _whole(text: str) -> str:
@@ -133,85 +143,58 @@ def _whole(text: str) -> str:
 
 
 def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
-    import pandas as pd
-
     assert attribute.bounds is not None
-    raw = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    raw = _days(column, attribute) if attribute.dates else _raw_numbers(column, attribute.unit)
     values = np.array(attribute.values)
     no_number = np.isnan(raw)
     numbers = np.clip(np.where(no_number, values[0], raw), *attribute.bounds)
-    codes = attribute.code(numbers)
     if attribute.discrete_values:
-        numbers = values[codes]
-    return _Column(codes, numbers, numbers != raw, no_number)  # no number differs from every number
+        numbers = values[attribute.code(numbers)]
+    outside = numbers != raw  # no number differs from every number
+    if attribute.missing:
+        missing = np.zeros(len(raw), dtype=bool)
+        missing[no_number] = column[no_number].map(_is_missing).to_numpy(dtype=bool)
+        numbers, outside, no_number = np.where(missing, np.nan, numbers), outside & ~missing, no_number & ~missing
+    return _Column(attribute.code(numbers), numbers, outside, no_number)
 
 
-# --- messages --------------------------------------------------------------------------------------------
+def _raw_numbers(column: pd.Series[Any], unit: str) -> Floats:
+    """The numbers (n,), NaN for what is none; with the unit, where some have it."""
+    import pandas as pd
+
+    raw = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    if unit and np.isnan(raw).any():
+        plain = pd.to_numeric(column.map(lambda value: without_unit(value, unit)), errors="coerce")
+        raw = plain.to_numpy(dtype=np.float64, na_value=np.nan)
+    return raw
 
 
-def _check_columns(columns: list[str], domain: Domain, prefix: str, ignore: set[str]) -> None:
-    counts = Counter(columns)
-    missing = [name for name in domain.names if name not in counts]
-    extra = [name for name in columns if name not in domain.sizes and name not in ignore]
-    stray = sorted(name for name in ignore if name not in counts and name not in domain.sizes)
-    twice = sorted(name for name, count in counts.items() if count > 1)
-    if twice:
-        raise UserError(f"{prefix}a column occurs twice: {_some(twice)}")
-    if missing:
-        raise UserError(
-            f"{prefix}declared but missing: {_some(missing)}. Columns found: {_some(columns)}. "
-            "Add the column, or take its attribute out of the domain"
-        )
-    if extra:
-        drop = f"dataset.drop=[{','.join(extra)}]" if len(extra) <= SHOWN else "dataset.drop"
-        raise UserError(
-            f"{prefix}in the data but not declared: {_some(extra)}. "
-            f"Declare each in the domain, or leave it out with {drop}"
-        )
-    if stray:
-        raise unknown("column in dataset.drop:", stray[0], [*domain.names, *columns])
+def _days(column: pd.Series[Any], attribute: Attribute) -> Floats:
+    """The days since 1970 (n,) of dates, or of such numbers; NaN for what is none. A time of the day is left out."""
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(column):
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    if not pd.api.types.is_datetime64_any_dtype(column):
+        column = column.map(str).str.strip()
+    form = "ISO8601" if attribute.dates == ISO else attribute.dates
+    parsed = pd.to_datetime(column, format=form, errors="coerce", utc=True)
+    days = (parsed - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return np.floor(days.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _raise_faults(frame: pd.DataFrame, domain: Domain, faults: list[Mask], prefix: str, outside: str) -> None:
-    found = [(a, rows) for a, rows in zip(domain.attributes, faults, strict=True) if rows.any()]
-    if not found:
-        return
-    clip = "dataset.outside=clip moves numbers to the nearest allowed value"
-    if outside == "clip" or not any(attribute.numeric for attribute, _ in found):
-        clip = "dataset.outside=clip has no nearest value for an unknown level, an empty value or text for a number"
-    raise UserError(
-        f"{prefix}values outside the declared domain\n  "
-        + "\n  ".join(_fault(frame[attribute.name], attribute, rows) for attribute, rows in found)
-        + f"\nCorrect the data or the domain, or leave out such rows with dataset.outside=drop; {clip}."
-    )
+def without_unit(value: Any, unit: str) -> Any:
+    """A text without the unit, or a sign of it, at its ends; anything else as it is.
+
+    >>> without_unit("$35.81", "$ a month"), without_unit("35.8 %", "%"), without_unit("-7 kg", "kg")
+    ('35.81', '35.8', '-7')
+    """
+    if not isinstance(value, str):
+        return value
+    marks = "|".join(map(re.escape, [unit, *(sign for sign in UNIT_SIGNS if sign in unit)]))
+    found = re.fullmatch(rf"\s*(-?)\s*(?:{marks})?\s*(-?[\d.]+(?:e[+-]?\d+)?)\s*(?:{marks})?\s*", value, re.IGNORECASE)
+    return value if found is None else found[1] + found[2]
 
 
-def _fault(column: pd.Series[Any], attribute: Attribute, rows: Mask) -> str:
-    first = int(np.flatnonzero(rows)[0])
-    value: Any = column.iloc[first]
-    count = int(rows.sum())
-    return (
-        f"attribute {attribute.name!r}, row {first + 1}: {_shown(value)} is not {_allowed(attribute)} "
-        f"({count} such {'value' if count == 1 else 'values'} of {len(rows)})"
-    )
-
-
-def _shown(value: Any) -> str:
-    text = str(value)
-    if value is None or text.strip() in ("", "<NA>") or (isinstance(value, float) and math.isnan(value)):
-        return "an empty value"
-    return repr(text if len(text) <= 60 else text[:57] + "...")
-
-
-def _allowed(attribute: Attribute) -> str:
-    if not attribute.numeric:
-        return f"one of its levels {_some(attribute.levels)}"
-    assert attribute.bounds is not None
-    if attribute.discrete_values:
-        return f"one of its values {_some([f'{value:g}' for value in attribute.values])}"
-    return f"a number in [{attribute.bounds[0]:g}, {attribute.bounds[1]:g}]"
-
-
-def _some(names: Iterable[str]) -> str:
-    names = [name if len(name) <= 60 else f"{name[:57]}..." for name in names]
-    return ", ".join(names[:SHOWN]) + (f", ... ({len(names)} in all)" if len(names) > SHOWN else "")
+def _is_missing(value: Any) -> bool:
+    return str(value).strip().lower() in MISSING

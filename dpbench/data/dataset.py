@@ -27,8 +27,11 @@ KEYS = {  # of a data set, and the types of those that every loader reads alike;
     "public": "bool",
     "public_data": "dict | None",
     "card": "dict | None",
+    **dict.fromkeys(("separator", "decimal", "thousands"), "str | None"),
+    "header": "int | None",
     **dict.fromkeys(("outside", "alternative", "offline", "unpaid", "test_rows"), "Any"),
 }
+FORMAT = ("separator", "decimal", "thousands", "header")  # how a user's file is written, where that is not the usual
 BOUNDS = ("declared", "data")
 Item = TypeVar("Item")
 
@@ -113,6 +116,7 @@ class Dataset:
     def parameters(self) -> dict[str, Any]:
         """What only the loader knows, and bounds that are those of the rows: part of what identifies them."""
         found = {key: value for key, value in self.config.items() if key not in (*KEYS, "bounds")}
+        found |= {key: self.config[key] for key in FORMAT if self.config.get(key) is not None}
         return found if self.bounds == "declared" else {**found, "bounds": self.bounds}
 
     @property

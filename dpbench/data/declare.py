@@ -7,21 +7,28 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from dpbench.data.domain import Attribute, Domain
-from dpbench.errors import UserError
+from dpbench.data.domain import ISO, STARTS, Attribute, Domain
+from dpbench.errors import UserError, check_known
 
 FORMS = """allowed forms:
   {levels: [a, b, c]}                          categorical
   {bounds: [lower, upper], bins: k}            numeric, k equal-width bins
   {edges: [e0, e1, ..., ek]}                   numeric, bins with these edges
   {values: [v1, v2, ...]} or {values: {from: 1, to: 16}}   numeric, only these values
+  {dates: [2020-01-01, 2024-12-31], by: month}   dates, in bins of a day, week, month, quarter or year; perhaps with
+                                               format: "%d.%m.%Y"
   k                                            integer codes 0 .. k-1 (categorical)
-numeric forms may also have unit: text"""
+numeric forms may also have unit: text, and decimals: 0 (whole numbers) or more;
+all but k may have missing: true, for values that are missing"""
 # Far above the size of any usable marginal; keeps a typing error from filling the memory.
 SIZE_LIMIT = 1_000_000
+MOST_DECIMALS = 12
+NUMERIC = {"unit", "decimals"}  # keys of numeric forms alone
 
 
 def domain_from_config(attributes: Mapping[str, Any]) -> Domain:
@@ -78,11 +85,27 @@ def _attribute(name: str, given: Any) -> Attribute:
     if not isinstance(given, Mapping):
         raise _wrong(name, f"cannot be declared as {given!r}")
     keys = set(given)
-    unit = given.get("unit") or ""
+    unit, decimals = given.get("unit") or "", given.get("decimals")
     if not isinstance(unit, str):
         raise _wrong(name, f"unit must be text, not {unit!r}")
-    match sorted(keys - {"unit"}):
-        case ["levels"] if "unit" not in keys:
+    if decimals is not None and (type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS):
+        raise _wrong(name, f"decimals must be a whole number from 0 to {MOST_DECIMALS}, not {decimals!r}")
+    missing = given.get("missing", False)
+    if not isinstance(missing, bool):
+        raise _wrong(name, f"missing must be true or false, not {missing!r}")
+    made = _declared(name, given, keys - NUMERIC - {"missing"}, unit)
+    if made is None or not (made.numeric or keys.isdisjoint(NUMERIC)):
+        raise _wrong(name, f"cannot be declared with {', '.join(sorted(map(str, keys))) or 'nothing'}")
+    if made.dates and not keys.isdisjoint(NUMERIC):
+        raise _wrong(name, "dates have no unit and no decimals")
+    made = made if decimals is None else replace(made, decimals=decimals)
+    return made.with_missing() if missing else made
+
+
+def _declared(name: str, given: Mapping[Any, Any], form: set[Any], unit: str) -> Attribute | None:
+    """The attribute in the form that these keys name; None if that is none."""
+    match sorted(map(str, form)):
+        case ["levels"]:
             return Attribute.categorical(name, _levels(name, given["levels"]))
         case ["bins", "bounds"]:
             bounds = _numbers(name, "bounds", given["bounds"])
@@ -91,19 +114,51 @@ def _attribute(name: str, given: Any) -> Attribute:
             return Attribute.binned(name, bounds[0], bounds[1], _size(name, "bins", given["bins"]), unit)
         case ["edges"]:
             return Attribute.from_edges(name, _numbers(name, "edges", given["edges"]), unit)
+        case ["by", "dates"] | ["by", "dates", "format"]:
+            return _dates(name, given["dates"], given["by"], given.get("format", ISO))
         case ["values"]:
             return Attribute.discrete(name, _values(name, given["values"]), unit)
         case _:
-            raise _wrong(name, f"cannot be declared with {', '.join(sorted(map(str, keys))) or 'nothing'}")
+            return None
 
 
 def _levels(name: str, given: Any) -> list[str]:
     if not _listed(given) or not given:
-        raise _wrong(name, f"levels must be a list, not {given!r}")
+        raise _wrong(name, f"levels must be a list of one or more, not {given!r}")
     for level in given:
+        if isinstance(level, date):
+            raise _wrong(name, f"level {level} is a date: put it in quotes, or declare dates")
         if level is None or isinstance(level, bool) or not isinstance(level, (str, int, float)):
             raise _wrong(name, f"level {level!r} is neither text nor a number; quote values such as no or null")
     return [str(level) for level in given]
+
+
+def _dates(name: str, given: Any, by: Any, form: Any) -> Attribute:
+    ends = [_date(name, one) for one in given] if _listed(given) else []
+    if len(ends) != 2:
+        raise _wrong(name, f"dates must be the first and the last one, not {given!r}")
+    check_known(f"attribute {name!r}: by", by, STARTS)
+    if not isinstance(form, str) or not form.isprintable() or "%" not in form:
+        raise _wrong(name, f"format must be such as %d.%m.%Y, not {form!r}")
+    _size(name, "the number of days", max((ends[1] - ends[0]).days + 1, 1))
+    made = Attribute.dated(name, ends[0], ends[1], by, form)
+    try:
+        same = datetime.strptime(made.text(made.edges[0]), form).date() == ends[0]
+    except ValueError:
+        same = False
+    if not same:
+        raise _wrong(name, f"the format {form!r} does not give the day, as %Y-%m-%d does")
+    return made
+
+
+def _date(name: str, given: Any) -> date:
+    """A day, which YAML reads as such if it is written so, and JSON as text."""
+    if isinstance(given, date) and not isinstance(given, datetime):
+        return given
+    try:
+        return date.fromisoformat(given)
+    except (TypeError, ValueError):
+        raise _wrong(name, f"dates are written as 2024-12-31, not {given!s}") from None
 
 
 def _values(name: str, given: Any) -> list[float]:

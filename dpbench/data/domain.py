@@ -5,8 +5,9 @@ Nothing here is computed from rows. DD-SSP, Definition 2.8.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import date
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -19,6 +20,15 @@ from dpbench.errors import UserError, unknown
 Clique = tuple[str, ...]
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
+ISO = "%Y-%m-%d"
+EPOCH = date(1970, 1, 1).toordinal()  # day 0 of dates
+STARTS: Mapping[str, Callable[[date], bool]] = {  # whether a bin begins on a day
+    "day": lambda day: True,
+    "week": lambda day: day.weekday() == 0,
+    "month": lambda day: day.day == 1,
+    "quarter": lambda day: day.day == 1 and day.month % 3 == 1,
+    "year": lambda day: day.day == day.month == 1,
+}
 
 
 @dataclass(frozen=True)
@@ -27,7 +37,13 @@ class Attribute:
 
     Made by `categorical`, `binned`, `from_edges` or `discrete`. A code is an integer in [0, size): the index of a
     level, or of a bin [edges[k], edges[k + 1]) represented by the number values[k]. `bounds` is the public range
-    of a numeric attribute; a number outside it is outside the domain.
+    of a numeric attribute; a number outside it is outside the domain. `decimals`: that its numbers have at most, 0 for
+    whole ones; None if that is not declared.
+
+    With `missing`, a value may be missing: that is a level of its own, the last one, whose name is empty, or a bin of
+    its own after the others, code len(values), which no number represents.
+
+    `dates`: how its values are written, if they are dates (made by `dated`); its numbers are then days since 1970.
     """
 
     name: str
@@ -36,12 +52,17 @@ class Attribute:
     values: tuple[float, ...] = ()
     bounds: tuple[float, float] | None = None
     unit: str = ""
+    decimals: int | None = None
+    missing: bool = False
+    dates: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.levels) == bool(self.edges):
             raise UserError(f"attribute {self.name!r}: declare levels (categorical), or bounds and bins (numeric)")
         if len(set(self.levels)) != len(self.levels):
             raise UserError(f"attribute {self.name!r}: a level is listed twice")
+        if self.missing and self.levels and self.levels[-1]:
+            raise UserError(f"attribute {self.name!r}: of levels with missing ones the last has an empty name")
         if self.edges:
             self._check_bins(np.asarray(self.edges, float), np.asarray(self.values, float))
 
@@ -87,6 +108,26 @@ class Attribute:
         edges = (2 * points[0] - middles[0], *middles, 2 * points[-1] - middles[-1])
         return cls(name, edges=edges, values=points, bounds=(points[0], points[-1]), unit=unit)
 
+    @classmethod
+    def dated(cls, name: str, first: date, last: date, by: str, form: str = ISO) -> Attribute:
+        """Days from `first` to `last`, both among them, in bins of a day, week (from Monday), month, quarter or year.
+
+        `form`: how they are written, as `strftime` takes it. A bin is represented by its middle day, rounded down.
+        """
+        if not first < last:
+            raise UserError(f"attribute {name!r}: dates must go from a day to a later one, not {first} to {last}")
+        days = range(first.toordinal(), last.toordinal() + 1)
+        starts = [day for day in days if day == days[0] or STARTS[by](date.fromordinal(day))]
+        edges = np.array([*starts, days[-1] + 1]) - EPOCH
+        values = (edges[:-1] + edges[1:] - 1) // 2
+        ends = float(days[0] - EPOCH), float(days[-1] - EPOCH)
+        bins, middles = tuple(map(float, edges)), tuple(map(float, values))
+        return cls(name, edges=bins, values=middles, bounds=ends, unit="days", decimals=0, dates=form)
+
+    def text(self, number: float) -> str:
+        """A number of the attribute as it is written."""
+        return date.fromordinal(int(number) + EPOCH).strftime(self.dates) if self.dates else f"{number:.12g}"
+
     @property
     def numeric(self) -> bool:
         """Whether the codes represent numbers."""
@@ -95,23 +136,33 @@ class Attribute:
     @property
     def discrete_values(self) -> bool:
         """Whether only `values` are in the domain (made by `discrete`), not all of `bounds`."""
-        return self.numeric and self.bounds == (self.values[0], self.values[-1])
+        listed = self.numeric and self.bounds == (self.values[0], self.values[-1])
+        return listed and not (self.dates and len(self.values) < self.edges[-1] - self.edges[0])
 
     @property
     def size(self) -> int:
-        """m_j, the number of levels or bins."""
-        return len(self.levels) or len(self.values)
+        """m_j, the number of levels or bins, that of missing values among them."""
+        return len(self.levels) or len(self.values) + self.missing
 
     def code(self, numbers: Floats) -> Codes:
-        """The codes (n,) of numbers (n,) within `bounds`; the upper bound belongs to the last bin."""
+        """The codes (n,) of numbers (n,) within `bounds`, or NaN where they are missing; the upper bound belongs to the
+        last bin.
+        """
         places = np.searchsorted(self.edges, numbers, side="right") - 1
-        return np.clip(places, 0, self.size - 1).astype(np.int64)
+        codes = np.clip(places, 0, len(self.values) - 1).astype(np.int64)
+        return np.where(np.isnan(numbers), len(self.values), codes) if self.missing else codes
+
+    def with_missing(self) -> Attribute:
+        """The attribute whose values may be missing."""
+        return replace(self, missing=True, levels=(*self.levels, "") if self.levels else ())
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain data (JSON-ready); `from_dict` reads it back."""
         full: dict[str, Any] = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}
         full |= {"values": list(self.values), "bounds": list(self.bounds or ()), "unit": self.unit}
-        return {key: value for key, value in full.items() if value}
+        full |= {"missing": self.missing, "dates": self.dates}
+        decimals = {} if self.decimals is None else {"decimals": self.decimals}
+        return {key: value for key, value in full.items() if value} | decimals
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Attribute:

@@ -28,6 +28,16 @@ def scalar(attribute: Attribute, numbers: ArrayLike | None = None, *, scaled: bo
     return (2 * (plain - lower) / (upper - lower) - 1 if scaled else plain)[None, :]
 
 
+def number(attribute: Attribute, *, scaled: bool = True) -> Floats:
+    """A_j of a numeric attribute: `scalar` (1, m). Where values may be missing (2, m): the number, 0 for a missing one
+    (the middle of the bounds, if `scaled`), and an indicator of a missing one. So one entry at most is not 0.
+    """
+    plain = scalar(attribute, scaled=scaled)
+    if not attribute.missing:
+        return plain
+    return np.block([[plain, np.zeros((1, 1))], [np.zeros_like(plain), np.ones((1, 1))]])
+
+
 MOST_LEVELS = 20_000  # of an attribute that is one-hot: its I has 3.2 GB
 
 
@@ -56,6 +66,8 @@ CATEGORICAL: Mapping[str, Callable[[Attribute], Floats]] = {
     "one_hot": one_hot,
     "ordinal": ordinal,
 }
+ABSENT = "(missing)"  # in the name of a feature
+NO_MISSING = ". Missing values cannot be predicted: declare it without, and leave their rows out (dataset.outside=drop)"
 SIGNS: Floats = np.array([[-1.0, 1.0]])  # A_j (1, 2) of a target of two levels (DD-SSP, section 3.3)
 
 
@@ -64,7 +76,8 @@ class Design:
     """How rows become features x (p,) and a target y: numeric attributes as scalars, categorical ones one-hot.
 
     Numbers are scaled to [-1, 1] over their declared bounds, or stay in their own unit if not `scaled`. A row's number
-    is that of its bin, or its exact one if `exact` and the table has it. A categorical target of two levels is -1 for
+    is that of its bin, or its exact one if `exact` and the table has it. A missing one is 0, and has an indicator
+    (`number`). A categorical target of two levels is -1 for
     the first and +1 for the second. The features are, in this order, the encoded attributes of `domain` without the
     target, and a constant 1 if `intercept`. `categorical` names the encoding of categorical features:
     `reduced_one_hot` or `one_hot`, or `ordinal`: the code as a number.
@@ -91,6 +104,7 @@ class Design:
                 "regression needs a numeric target of at least two bins or a categorical one of two levels; "
                 f"{self.target!r} is {'numeric' if attribute.numeric else 'categorical'} and has {attribute.size}; "
                 f"attributes that can be a target: {', '.join(usable) or 'none'}"
+                f"{NO_MISSING if attribute.missing else ''}"
             )
         check_known("encoding", self.categorical, CATEGORICAL)
 
@@ -104,7 +118,7 @@ class Design:
         """Attribute -> A_j (p_j, m_j), the target's included."""
         encode = CATEGORICAL[self.categorical]
         matrices = {
-            attribute.name: scalar(attribute, scaled=self.scaled) if attribute.numeric else encode(attribute)
+            attribute.name: number(attribute, scaled=self.scaled) if attribute.numeric else encode(attribute)
             for attribute in self.domain.attributes
         }
         if not self.domain[self.target].numeric:
@@ -120,13 +134,17 @@ class Design:
         for name in self.features:
             attribute = self.domain[name]
             first = attribute.size - len(self.matrices[name])
-            one = self._one_number(name)
-            names += [name] if one else [f"{name}={level}" for level in attribute.levels[first:]]
+            if attribute.numeric or self._one_number(name):
+                names += [name, f"{name}={ABSENT}"] if attribute.numeric and attribute.missing else [name]
+            else:
+                named = (ABSENT if attribute.missing and not level else level for level in attribute.levels[first:])
+                names += [f"{name}={level}" for level in named]
         return (*names, "(intercept)") if self.intercept else tuple(names)
 
     def _one_number(self, name: str) -> bool:
         """Whether an attribute is one feature, whose values have an order."""
-        return self.domain[name].numeric or self.categorical == "ordinal"
+        attribute = self.domain[name]
+        return not attribute.missing if attribute.numeric else self.categorical == "ordinal"
 
     @cached_property
     def _ranges(self) -> dict[str, tuple[Floats, Floats]]:
@@ -136,6 +154,8 @@ class Design:
             if self.exact and attribute.bounds is not None:
                 lower, upper = scalar(attribute, attribute.bounds, scaled=self.scaled)[0]
                 ends[attribute.name] = np.array([lower]), np.array([upper])
+                if attribute.missing:
+                    ends[attribute.name] = np.array([min(lower, 0.0), 0.0]), np.array([max(upper, 0.0), 1.0])
         return ends
 
     @property
@@ -150,13 +170,20 @@ class Design:
         """For each feature attribute its extreme encoded values (p_j, k), and 1 for an intercept.
 
         The two ends of a number or a code; for a one-hot attribute three levels, enough to represent all: 0 is among
-        them if encoded.
+        them if encoded. Of a number that may be missing the two ends, and a missing one.
         """
-        values = [
-            np.stack(self._ranges[name], axis=1) if self._one_number(name) else self.matrices[name][:, :3]
-            for name in self.features
-        ]
+        values = [self._corners(name) for name in self.features]
         return (*values, np.ones((1, 1))) if self.intercept else tuple(values)
+
+    def _corners(self, name: str) -> Floats:
+        if self._one_number(name):
+            return np.stack(self._ranges[name], axis=1)
+        attribute = self.domain[name]
+        if attribute.bounds is None:
+            return self.matrices[name][:, :3]
+        numbers = attribute.bounds if self.exact else attribute.values
+        ends = scalar(attribute, [min(numbers), max(numbers)], scaled=self.scaled)
+        return np.block([[ends, np.zeros((1, 1))], [np.zeros((1, 2)), np.ones((1, 1))]])
 
     @cached_property
     def peaks(self) -> Floats:
@@ -216,7 +243,10 @@ class Design:
     def _encoded(self, name: str, table: Table) -> Floats:
         """One attribute of the rows (n, p_j)."""
         if self.exact and name in table.numbers:
-            return scalar(self.domain[name], table.numbers[name], scaled=self.scaled).T
+            numbers = scalar(self.domain[name], table.numbers[name], scaled=self.scaled)
+            if not self.domain[name].missing:
+                return numbers.T
+            return np.vstack([np.nan_to_num(numbers), np.isnan(numbers)]).T
         encoded: Floats = self.matrices[name].T[table.column(name)]
         return encoded
 
@@ -255,7 +285,7 @@ class Design:
 
 
 def _predictable(attribute: Attribute) -> bool:
-    return attribute.size >= 2 if attribute.numeric else attribute.size == 2
+    return attribute.size >= 2 and not attribute.missing if attribute.numeric else attribute.size == 2
 
 
 def pairs(domain: Domain) -> tuple[Clique, ...]:

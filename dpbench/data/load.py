@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from dpbench.data.bounds import observed_bounds
@@ -15,6 +16,8 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
+
+FEW = 10  # rows of a level of the target, below which a split may well lack it
 
 
 class Fingerprint(TypedDict):
@@ -37,8 +40,14 @@ def load_dataset(dataset: Dataset) -> Table | Simulation:
 
     Raises `UserError` if the data are missing or do not fit their declaration.
     """
+    found = load_counted(dataset)
+    return found if isinstance(found, Simulation) else found.table
+
+
+def load_counted(dataset: Dataset) -> Coded | Simulation:
+    """`load_dataset`, with the numbers of rows dropped and of values clipped, where a user's file is read."""
     declared = dataset.domain
-    rows = _loaded(dataset)
+    rows = code_csv(dataset) if dataset.load is load_csv else _loaded(dataset)
     if isinstance(rows, Simulation):
         if dataset.drop:
             raise UserError(f"dataset={dataset.name} draws its rows, so dataset.drop cannot be used")
@@ -46,9 +55,21 @@ def load_dataset(dataset: Dataset) -> Table | Simulation:
             raise UserError(f"dataset={dataset.name} draws its rows, so dataset.bounds=data cannot be used")
         _check_domain(dataset, rows.domain, declared)
         return rows
-    table = rows.project(declared.names)
+    coded = rows if isinstance(rows, Coded) else Coded(rows, 0, {})
+    table = coded.table.project(declared.names)
     _check_domain(dataset, table.domain, declared)
-    return observed_bounds(table) if dataset.bounds == "data" else table
+    return replace(coded, table=observed_bounds(table) if dataset.bounds == "data" else table)
+
+
+def left_out(coded: Coded) -> tuple[str, ...]:
+    """The note on rows that were left out; empty if none was. To a whole percent: their exact number is private."""
+    if not coded.dropped:
+        return ()
+    part = coded.dropped / (coded.dropped + len(coded.table))
+    share = f"about {100 * part:.0f} %" if part >= 0.005 else "less than 1 %"
+    return (
+        f"{share} of the rows, left out for a value outside its domain (dataset.outside=drop): counted without noise",
+    )
 
 
 def declared_domain(dataset: Dataset) -> Domain:
@@ -107,7 +128,8 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
     label = dataset.path or dataset.name
     lines = [f"{label}: {len(coded.table):,} rows x {len(domain.names)} attributes fit their declaration"]
     if coded.dropped:
-        lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,}")
+        share = 100 * coded.dropped / (coded.dropped + len(coded.table))
+        lines.append(f"  rows left out for a value outside its domain: {coded.dropped:,} ({share:.3g} %)")
     lines += [f"  values of {name} moved into its bounds: {count:,}" for name, count in coded.clipped.items()]
     if rows is None and test_rows is not None:
         total = len(coded.table)
@@ -121,6 +143,7 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
         takers = "DP-SGD, PATE, JLT and the intervals of SSP"
         lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n,")
         lines.append("  if n is public: this count is not private, and is in no ledger")
+    lines += _rare(coded.table, dataset.target)
     lines += [
         f"  {one.name} has {one.size:,} levels: more than {MOST_LEVELS:,} cannot be one-hot, as regression and "
         f"classification have them; put levels together, or dataset.drop=[{one.name}]"
@@ -128,6 +151,23 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
         if not one.numeric and one.size > MOST_LEVELS and one.name != dataset.target
     ]
     return "\n".join([*lines, *_domain_lines(domain)])
+
+
+def _rare(table: Table, target: str | None) -> list[str]:
+    """What is to be said of a target some of whose levels are in no row, or in so few that a split may lack them."""
+    if target is None or table.domain[target].numeric:
+        return []
+    attribute, counts = table.domain[target], table.marginal((target,))
+    if (counts > 0).sum() == 1:
+        return [
+            f"  {target} (the target) is {attribute.levels[int(counts.argmax())]!r} in every row: nothing to predict"
+        ]
+    return [
+        f"  {target} (the target) is {level!r} in {count:.0f} row{'' if count == 1 else 's'}: the rows for training or "
+        "testing may have none, and a metric then no value"
+        for level, count in zip(attribute.levels, counts, strict=True)
+        if count < FEW
+    ]
 
 
 def _about(n: int) -> int:
@@ -190,10 +230,13 @@ def _described(attribute: Attribute) -> str:
 
 def _domain_row(attribute: Attribute) -> tuple[str, str, str, str]:
     if attribute.bounds is None:
-        shown = ", ".join(attribute.levels[:6]) + (", ..." if attribute.size > 6 else "")
+        shown = ", ".join(level or "(missing)" for level in attribute.levels[:6]) + (
+            ", ..." if attribute.size > 6 else ""
+        )
         return attribute.name, str(attribute.size), "levels", shown
     lower, upper = attribute.bounds
-    shown = f"[{lower:.12g}, {upper:.12g}]" + (f" {attribute.unit}" if attribute.unit else "")
+    shown = f"[{attribute.text(lower)}, {attribute.text(upper)}]" + (f" {attribute.unit}" if attribute.unit else "")
+    shown += " or missing" if attribute.missing else ""
     return attribute.name, str(attribute.size), "bins", shown
 
 

@@ -44,7 +44,8 @@ class Table:
     """n rows: `codes` (n, d) int64, one column an attribute of `domain`, each in [0, size).
 
     `numbers` holds the undiscretised values (n,) float64 of numeric attributes where they are known, each finite and
-    in the bin that its code names, and so within the declared bounds; synthetic rows have none. A table is read-only: a
+    in the bin that its code names, and so within the declared bounds, or NaN where the code is that of a missing one;
+    synthetic rows have none. A table is read-only: a
     change would affect every later use of the same rows.
 
     Raises `TableError` for rows that do not fit the domain.
@@ -124,6 +125,14 @@ def _numbers(given: Any, name: str, domain: Domain, codes: Codes) -> Floats:
 def _check_numbers(numbers: Floats, codes: Codes, attribute: Attribute) -> None:
     assert attribute.bounds is not None
     (lower, upper), edges = attribute.bounds, np.array(attribute.edges)
+    if attribute.missing:
+        there = codes < len(attribute.values)
+        if (wrong := there == np.isnan(numbers)).any():
+            row = int(wrong.argmax())
+            raise TableError(
+                f"attribute {attribute.name!r}, row {row + 1}: its code and its number differ in whether it is missing"
+            )
+        numbers, codes = numbers[there], codes[there]
     outside = ~((numbers >= lower) & (numbers <= upper))  # including NaN
     if outside.any():
         row = int(outside.argmax())

@@ -9,18 +9,19 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import numpy as np
 
 from dpbench.data.coding import Coded, code_counted
+from dpbench.data.csv_format import CsvFormat, check_separator, title_lines
 from dpbench.data.dataset import Dataset
 from dpbench.data.declare import read_domain_file
 from dpbench.data.fetch import open_binary
 from dpbench.data.table import Table
-from dpbench.errors import UserError, shown
+from dpbench.errors import UserError
 from dpbench.files import write_file
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ LONGEST_LINE = 10 << 20  # bytes; 50,000 columns are about 1 MB
 def load_csv(config: Dataset) -> Table:
     """The rows of the CSV file `config.path` over the domain declared in the file `config.domain`.
 
-    The file is UTF-8, separated by commas, with the attributes' names in its first line; it may end in .gz.
+    The file is UTF-8, separated by commas, with the attributes' names in its first line, if no setting says otherwise
+    (`csv_format.CsvFormat`); it may end in .gz.
 
     Raises `UserError` if it cannot be read or does not fit its declaration.
     """
@@ -48,7 +50,28 @@ def code_csv(config: Dataset) -> Coded:
     path = csv_path(config)
     file = _given(config, "domain", "my.yaml, a file that declares its attributes")
     domain = read_domain_file(file, config.get("numeric") or ())
-    return code_counted(read_csv(path), domain, config.outside, str(path), config.drop)
+    frame, style = read_frame(config, [name for name in domain.names if name not in config.drop])
+    for attribute in domain.attributes:
+        if attribute.numeric and attribute.name in frame.columns:
+            frame[attribute.name] = style.numbers(frame[attribute.name])
+    return code_counted(frame, domain, config.outside, str(path), config.drop)
+
+
+def read_frame(config: Dataset, wanted: Sequence[str] = ()) -> tuple[pd.DataFrame, CsvFormat]:
+    """The fields of a user's file as text, an empty one as empty text, and how the file is written.
+
+    Raises `UserError` if it cannot be read, or if the names that are `wanted` stand in a line below its first one.
+    """
+    path = csv_path(config)
+    _read_through(path)
+    style = CsvFormat.of(config)
+    above = title_lines(path, style, wanted) if wanted else None
+    if above is not None and above != style.header - 1:
+        raise UserError(
+            f"{path}: line {style.header} looks like a title, and the names are in line {above + 1}: "
+            f"dataset.header={above + 1} reads it"
+        )
+    return read_csv(path, style), style
 
 
 def csv_path(config: Dataset) -> Path:
@@ -99,19 +122,18 @@ def _read_through(path: Path) -> str:
     return digest.hexdigest()
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def read_csv(path: Path, style: CsvFormat) -> pd.DataFrame:
     """Every field as text; an empty one is empty text."""
     import pandas as pd
 
-    _read_through(path)
-    names: list[str] = []
+    names = list[str]()
+    signs: dict[str, Any] = {"dtype": str, "na_filter": False, "sep": style.separator, "skiprows": style.header - 1}
     try:
+        check_separator(path, style)
         with open_binary(path) as stream:
-            _check_separator(path, stream.readline(), stream.readline())
+            names = list(pd.read_csv(stream, header=None, nrows=1, **signs).iloc[0])
         with open_binary(path) as stream:
-            names = list(pd.read_csv(stream, dtype=str, na_filter=False, header=None, nrows=1).iloc[0])
-        with open_binary(path) as stream:
-            frame = pd.read_csv(stream, dtype=str, na_filter=False)
+            frame: pd.DataFrame = pd.read_csv(stream, **signs)
     except pd.errors.EmptyDataError as error:
         raise UserError(f"{path} is empty; its first line must name the columns") from error
     except UnicodeDecodeError as error:
@@ -148,17 +170,6 @@ def _line_of(path: Path, row: int) -> int:
                 return number
             quotes += line.count(b'"')
     return row
-
-
-def _check_separator(path: Path, names: bytes, row: bytes) -> None:
-    """Raises `UserError` if another character separates the names, and the first row (if any) into as many fields."""
-    for mark in (b";", b"\t", b"|"):
-        found = names.count(mark)
-        if found > names.count(b",") and (row.count(mark) == found or not row.strip()):
-            header = shown(names.decode(errors="replace").strip())
-            raise UserError(
-                f"{path}: columns must be separated by commas, and decimals by points; it begins with {header}"
-            )
 
 
 # --- tables that ship ------------------------------------------------------------------------------------

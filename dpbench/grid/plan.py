@@ -330,7 +330,7 @@ def _groups(experiment: Experiment, setting: int, versions: Versions) -> Iterato
         return PartKey(part.name, part.target, part.parameters, versions[part.group, part.name, part.target])
 
     for mechanism in experiment.mechanisms:
-        taken = tuple(_nonprivate_inputs(experiment, mechanism))
+        taken = tuple(inputs_of(experiment.dataset, experiment.delta_power, mechanism))
         design = experiment.design if mechanism.takes("design") else None
         split = {**private, **public} if mechanism.takes("public") else private
         fits = [(key_of(model), draw) for model, draw in _fits(experiment, mechanism)]
@@ -358,16 +358,16 @@ def _metrics(experiment: Experiment, mechanism: Part) -> list[Part]:
     return sorted((part for part in experiment.metrics if part.reads(mechanism.offers)), key=lambda part: part.name)
 
 
-def _nonprivate_inputs(experiment: Experiment, mechanism: Part) -> Iterator[str]:
+def inputs_of(dataset: Dataset, delta_power: str | None, mechanism: Part) -> Iterator[str]:
     """What the settings themselves took from the private rows without paying for it."""
-    if experiment.dataset.bounds == "data":
+    if dataset.bounds == "data":
         yield "the bounds of the attributes: the least and greatest value of all rows"
-    if (taken := experiment.dataset.unpaid) is not None:
+    if (taken := dataset.unpaid) is not None:
         yield str(taken)
-    if experiment.delta_power is not None:
-        yield f"delta: a power of the number of training rows, {experiment.delta_power}"
+    if delta_power is not None:
+        yield f"delta: a power of the number of training rows, {delta_power}"
     if mechanism.unpaid:
-        files = [source.file for source in experiment.dataset.sources]
+        files = [source.file for source in dataset.sources]
         yield from dict.fromkeys(mechanism.unpaid[file] for file in files if file in mechanism.unpaid)
 
 

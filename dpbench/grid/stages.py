@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbench.contracts import check_columns
+from dpbench.data.coding import Coded
 from dpbench.data.coins import coin_splitter
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.load import load_dataset
+from dpbench.data.load import left_out, load_counted
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
@@ -82,12 +83,12 @@ def make_release(request: Message, work: Work) -> None:
         train, (function, parameters) = rows.seen, _function("mechanism", key.mechanism, request)
         if key.design is not None:
             parameters["design"] = Design(train.domain, **key.design)
-        shared: tuple[str, ...] = ()
         open_data = _dataset(request["dataset"]).public
+        shared = () if open_data else _left_out(request["dataset"], canonical(key.dataset))
         if _takes(function, "public"):
             parameters["public"] = public = _public(request["dataset"], _axes(key))
             if public is not None and "public_data" in key.split:
-                shared = shared_rows(train, public, counted=open_data)
+                shared += shared_rows(train, public, counted=open_data)
         if _takes(function, "test"):
             parameters["test"] = rows.test
         code = None if open_data else str(request["codes"][key.mechanism.target])
@@ -252,15 +253,26 @@ def _axes(key: ReleaseKey) -> str:
 
 
 @lru_cache(maxsize=2)  # the private rows, and public ones of another data set
-def _table(dataset: str, key: str) -> Table | Simulation:
+def _counted(dataset: str, key: str) -> Coded | Simulation:
     """The rows, if they are those of the plan: the files are looked at before and after they are read.
 
     The columns stand in the alphabetical order of the attributes, as they did when the committed results were made.
     """
     verify_data(_dataset(dataset), json.loads(key))
-    table = load_dataset(_dataset(canonical(json.loads(dataset))))
+    found = load_counted(_dataset(canonical(json.loads(dataset))))
     verify_data(_dataset(dataset), json.loads(key))
-    return table
+    return found
+
+
+def _table(dataset: str, key: str) -> Table | Simulation:
+    found = _counted(dataset, key)
+    return found if isinstance(found, Simulation) else found.table
+
+
+def _left_out(dataset: str, key: str) -> tuple[str, ...]:
+    """What is to be said of rows of the table that were left out."""
+    found = _counted(dataset, key)
+    return () if isinstance(found, Simulation) else left_out(found)
 
 
 @lru_cache(maxsize=1)

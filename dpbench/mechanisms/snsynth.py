@@ -194,6 +194,10 @@ def _column(attribute: Attribute) -> dict[str, Any]:
     """What the worker must know of a column: the bounds of its numbers, or the number of its levels."""
     if attribute.bounds is None:
         return {"name": attribute.name, "levels": attribute.size}
+    if attribute.missing:
+        raise UserError(
+            f"attribute {attribute.name!r}: smartnoise-synth knows no missing numbers; drop it, or their rows"
+        )
     return {"name": attribute.name, "lower": attribute.bounds[0], "upper": attribute.bounds[1]}
 
 

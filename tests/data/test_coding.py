@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.data.coding import code_counted, code_frame
+from dpbench.data.coding import code_counted, code_frame, decoded
 from dpbench.data.domain import Attribute, Domain
 from dpbench.errors import UserError
 
@@ -148,3 +148,40 @@ def test_no_row_left():
 def test_unknown_option():
     with pytest.raises(UserError, match=r"unknown dataset\.outside 'clib'; did you mean 'clip'"):
         code_frame(frame(), DOMAIN, "clib")
+
+
+# --- missing values --------------------------------------------------------------------------------------------------
+
+MAY_MISS = Domain(tuple(attribute.with_missing() for attribute in DOMAIN.attributes))
+
+
+@pytest.mark.parametrize("absent", ["", "NA", " n/a ", "NaN", "null", None, float("nan"), pd.NA])
+def test_a_missing_value_is_a_level_or_a_bin_of_its_own(absent):
+    column = [absent, absent, absent]
+    table = code_frame(frame(age=[20, absent, 99], sex=["F", absent, "M"], rank=column), MAY_MISS)
+    assert table.codes.tolist() == [[0, 0, 3], [4, 2, 3], [3, 1, 3]]
+    assert np.array_equal(table.numbers["age"], [20, np.nan, 99], equal_nan=True)
+    back = decoded(table)
+    assert back["sex"].tolist() == ["F", "", "M"] and back["rank"].isna().all()
+    again = code_frame(back, MAY_MISS)
+    assert np.array_equal(again.codes, table.codes)
+
+
+def test_text_for_a_number_is_no_missing_one_and_clip_keeps_what_is_missing():
+    with pytest.raises(UserError, match="'old' is not a number in"):
+        code_frame(frame(age=["20", "old", "30"]), MAY_MISS)
+    coded = code_counted(frame(age=["200", "", "30"]), MAY_MISS, "clip")
+    assert coded.table.column("age").tolist() == [3, 4, 0] and coded.clipped == {"age": 1}
+    assert code_counted(frame(age=["200", "", "30"]), MAY_MISS, "drop").dropped == 1
+
+
+def test_a_declared_level_that_looks_missing_is_that_level():
+    domain = Domain((Attribute.categorical("country", ["DE", "NA"]).with_missing(),))
+    assert code_frame(pd.DataFrame({"country": ["NA", "DE", ""]}), domain).codes.ravel().tolist() == [1, 0, 2]
+
+
+def test_without_missing_declared_an_empty_cell_is_refused_as_before():
+    with pytest.raises(UserError, match="an empty value is not"):
+        code_frame(frame(age=[20, None, 30]), DOMAIN)
+    assert all("missing" not in attribute.to_dict() for attribute in DOMAIN.attributes)
+    assert Domain.from_list(MAY_MISS.to_list()) == MAY_MISS

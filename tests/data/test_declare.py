@@ -143,3 +143,14 @@ def test_codes_declared_by_a_size_can_be_read_as_numbers(tmp_path):
         path.write_text('{"age": 5, "sex": {"levels": ["f", "m"]}}')
         with pytest.raises(UserError, match=name):
             read_domain_file(path, [name])
+
+
+def test_missing_values_are_declared_in_any_form_but_a_size():
+    given = {"a": {"bounds": [0, 4], "bins": 2, "missing": True}, "b": {"levels": ["p", "q"], "missing": True}}
+    domain = domain_from_config(given)
+    assert domain.sizes == {"a": 3, "b": 3} and domain["b"].levels == ("p", "q", "")
+    assert domain_from_config({"a": {**given["a"], "missing": False}})["a"].size == 2
+    with pytest.raises(UserError, match="missing must be true or false"):
+        domain_from_config({"a": {**given["a"], "missing": "yes"}})
+    with pytest.raises(UserError, match="twice"):
+        domain_from_config({"b": {"levels": ["p", ""], "missing": True}})

@@ -34,6 +34,7 @@ def designs(draw):
         )
         for i in range(size)
     ]
+    features = [attribute.with_missing() if draw(st.booleans()) else attribute for attribute in features]
     two_levels = st.just(Attribute.categorical("y", ["no", "yes"]))
     features.insert(draw(st.integers(0, size)), draw(st.one_of(numeric("y", least=2), two_levels)))
     encoding = draw(st.sampled_from(["reduced_one_hot", "one_hot", "ordinal"]))
@@ -57,8 +58,10 @@ def by_hand(design, table):
             return 1.0
         name, _, level = column.partition("=")
         code, attribute = row[design.domain.index(name)], design.domain[name]
+        if level == "(missing)":
+            return float(code == attribute.size - 1)
         if attribute.numeric:
-            return scaled(attribute, code)
+            return 0.0 if attribute.missing and code == attribute.size - 1 else scaled(attribute, code)
         return float(attribute.levels[code] == level) if level else float(code)
 
     X = np.array([[entry(row, column) for column in design.columns] for row in table.codes])
@@ -119,6 +122,17 @@ def test_columns():
     assert full.columns == ("c=p", "c=q", "c=r", "one=only", "n")
     assert Design(domain, "y", categorical="ordinal").columns == ("c", "one", "n", "(intercept)")
     assert Design(domain, "n").columns == ("c=q", "c=r", "y", "(intercept)")
+
+
+def test_a_missing_number_has_an_indicator_and_is_no_target():
+    number, level = Attribute.binned("a", 0, 4, 2).with_missing(), Attribute.categorical("b", "pq").with_missing()
+    domain = Domain((number, level, Attribute.binned("y", 0, 1, 2)))
+    design = Design(domain, "y", exact=True)
+    assert design.columns == ("a", "a=(missing)", "b=q", "b=(missing)", "(intercept)")
+    table = Table(domain, np.array([[0, 0, 0], [2, 2, 1]]), {"a": np.array([0.5, np.nan])})
+    assert design.encode(table)[0].tolist() == [[-0.75, 0, 0, 0, 1], [0, 1, 0, 1, 1]]
+    with pytest.raises(UserError, match=r"Missing values cannot be predicted.*outside=drop"):
+        Design(domain, "a")
 
 
 def test_target_in_its_own_unit():

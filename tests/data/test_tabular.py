@@ -69,8 +69,8 @@ def test_csv_as_programs_write_it(own, text, name):
     [
         ("", "is empty"),
         ("age,sex,income\n", "there is no row"),
-        (CSV.replace(",", ";"), "separated by commas"),
-        ('"age, years";sex;income\n20,5;F;1,0\n', "separated by commas, and decimals by points"),
+        (CSV.replace(",", ";"), "not separated by commas"),
+        ('"age, years";sex;income\n20,5;F;1,0\n', "dataset.separator=semicolon dataset.decimal=comma reads it"),
         ("age,income\n20,1\n", "declared but missing: sex"),
         (CSV.replace("age,", "id,age,"), "not declared: id"),
         ("age,sex,income\n20,F,1,7\n30,F,1,8\n", "more fields than the first line has names"),

@@ -57,7 +57,7 @@ def desk(bench):
     for kept in (
         stages._store_in,
         stages._verified,
-        stages._table,
+        stages._counted,
         stages._splits,
         stages._references,
         spending._spent,
@@ -324,3 +324,11 @@ def test_programmes_that_were_ended_are_reported_of_a_new_release_and_of_a_store
     made = desk.ask(stages.make_release, item.key, place=None, **asked)
     assert made["reported"] == reported
     assert desk.ask(stages.make_release, item.key, place=made["place"], **asked)["reported"] == reported
+
+
+def test_a_release_names_the_share_of_the_rows_that_were_left_out(desk):
+    with (desk.bench.folder / "my.csv").open("a") as file:
+        file.write("200,f,1\n" * 100)  # beside 400
+    (item,) = desk.plan("mechanism=[adassp]", "dataset.outside=drop").releases
+    (said,) = desk.release(item).release.nonprivate_inputs
+    assert said.startswith("about 20 % of the rows, left out") and "without noise" in said

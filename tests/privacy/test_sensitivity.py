@@ -30,13 +30,17 @@ FEATURES = {
     "levels": ["pqr", "uv"],
     "both": [(-3.0, 1.0), "pqr", "o", (-2.0, 2.0)],
     "one": [(-1.0, 4.0)],
+    "missing": [(-3.0, 1.0, "missing"), (-0.2, 0.1, "missing"), "uv", (2.0, 5.0)],
 }
 
 
 def design_of(features, target, **settings):
     attributes = [
-        Attribute.categorical(f"x{i}", part) if isinstance(part, str) else Attribute.binned(f"x{i}", *part, 2)
+        Attribute.categorical(f"x{i}", part) if isinstance(part, str) else Attribute.binned(f"x{i}", *part[:2], 2)
         for i, part in enumerate(features)
+    ]
+    attributes = [
+        a.with_missing() if part[-1] == "missing" else a for a, part in zip(attributes, features, strict=True)
     ]
     domain = Domain((*attributes, Attribute.binned("y", *target, 2)))
     return Design(domain, "y", **{"scaled": False, "exact": True, **settings})
@@ -44,7 +48,8 @@ def design_of(features, target, **settings):
 
 def corners_of(design):
     """X and y of the corners of the domain: every combination of the ends of the numbers and of the levels."""
-    parts = [range(a.size) if a.bounds is None else a.bounds for a in design.domain.attributes]
+    ends = [range(a.size) if a.bounds is None else a.bounds for a in design.domain.attributes]
+    parts = [[*end, np.nan] if a.missing else end for a, end in zip(design.domain.attributes, ends, strict=True)]
     rows = np.array(list(product(*parts)), dtype=float)
     return design.encode(table_of(design, rows))
 

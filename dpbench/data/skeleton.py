@@ -1,0 +1,185 @@
+"""The skeleton of a domain file: what is known of a table from the names of its columns and their types alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpbench.data.coding import without_unit
+from dpbench.data.csv_format import CsvFormat
+from dpbench.data.domain import ISO
+from dpbench.data.faults import DATE, MISSING, UNIT_SIGNS, WRITTEN, date_format, drop_setting
+from dpbench.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+IDENTIFIES = re.compile(
+    r"(?:.*[\W_])?(?:id|uuid|guid|surname|e?-?mail|phone|tel|address|street|iban|ssn|passport)(?:[\W_].*)?"
+    r"|(?:first|last|family|full)?[\W_]?name",
+    re.IGNORECASE,
+)
+LONG = 40  # characters of a text from which on it counts as free
+BINS, MOST_LEVELS, MOST_VALUES, MOST_DECIMALS = 32, 50, 20, 4  # of what is taken from a public table
+HEAD = """\
+# What {file} may contain. Of it only the names of the columns and their types were read: whole numbers, numbers, dates,
+# text. Fill in bounds, days and levels from what is known of the field, not from the rows; with missing: true, as in
+# {{levels: [a, b], missing: true}}, values may be missing. `dpbench data check` then holds the table against this file.
+"""
+PUBLIC = """\
+# What {file} may contain. Bounds, days and levels are those of {public}, a table that may be looked at; of {file} only
+# the names of the columns were read. Round bounds outwards where it may go beyond them.
+"""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The type of a column: `whole`, `number`, `date`, `text` or `free text`; its unit, if each number has a sign of
+    one, and the format of its dates. `setting`: for a text, what would read it as a number.
+    """
+
+    type: str
+    unit: str = ""
+    form: str = ""
+    setting: str = ""
+
+
+def skeleton(frame: pd.DataFrame, style: CsvFormat, file: str) -> str:
+    """A domain file in which bounds, days and levels are to be filled in, for a table of texts.
+
+    Columns that look like an identifier, by their name, or like free text are left out, with the setting for that.
+    """
+    lines, dropped = list[str](), list[str]()
+    for name in map(str, frame.columns):
+        kind = kind_of(frame[name], style)
+        if IDENTIFIES.fullmatch(name) or kind.type == "free text":
+            dropped.append(name)
+        else:
+            lines.append(f"{_key(name)}: {_to_fill_in(kind)}")
+    return HEAD.format(file=file) + "".join(f"{line}\n" for line in [*lines, *_left_out(dropped)])
+
+
+def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, file: str, where: str) -> str:
+    """A domain file for the columns of a table of texts, with the bounds, days and levels of a public one.
+
+    Raises `UserError` for a column that the public table lacks.
+    """
+    names = [str(name) for name in frame.columns]
+    if missing := [name for name in names if name not in public.columns]:
+        raise UserError(
+            f"{where} has no column {', '.join(missing)}: leave it out with {drop_setting(missing)} and declare it by "
+            "hand, or name another public table"
+        )
+    lines, dropped = list[str](), list[str]()
+    for name in names:
+        kind, there = kind_of(public[name], style), _there(public[name])
+        form = None if IDENTIFIES.fullmatch(name) else _taken(kind, there, style)
+        if form is None:
+            dropped.append(name)
+        else:
+            absent = ", missing: true" if len(there) < len(public) else ""
+            lines.append(f"{_key(name)}: {{{form}{absent}}}")
+    head = PUBLIC.format(file=file, public=where)
+    return head + "".join(f"{line}\n" for line in [*lines, *_left_out(dropped)])
+
+
+def kind_of(column: pd.Series[Any], style: CsvFormat) -> Kind:
+    """The type of a column of texts; missing values have none, and a code such as 01 is a text."""
+    there = _there(column)
+    if not len(there):
+        return Kind("text")
+    signs = [sign for sign in UNIT_SIGNS if there.str.contains(sign, regex=False).all()]
+    unit = signs[0] if signs else ""
+    numbers = _numbers(there, style, unit)
+    if not np.isnan(numbers).any() and not there.str.match(r"[+-]?0\d").any():
+        return Kind("whole" if (numbers == np.round(numbers)).all() else "number", unit)
+    settings = (setting for pattern, setting in WRITTEN.items() if there.str.fullmatch(f"{pattern}|\\d+").all())
+    if (setting := next(settings, "")) != "":
+        return Kind("text", setting=setting)
+    forms = {date_format(found) if (found := DATE.match(text)) else None for text in there}
+    if len(forms) == 1 and (form := forms.pop()) is not None:
+        return Kind("date", form=form)
+    free = there.str.contains("\n", regex=False).any() or there.str.len().max() > LONG
+    return Kind("free text" if free else "text")
+
+
+def _there(column: pd.Series[Any]) -> pd.Series[Any]:
+    """The texts that are not missing."""
+    texts = column.str.strip()
+    return texts[~texts.str.lower().isin(MISSING)]
+
+
+def _numbers(there: pd.Series[Any], style: CsvFormat, unit: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    import pandas as pd
+
+    plain = style.numbers(there)
+    plain = plain.map(lambda text: without_unit(text, unit)) if unit else plain
+    return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+
+
+def _to_fill_in(kind: Kind) -> str:
+    unit = f", unit: {json.dumps(kind.unit)}" if kind.unit else ""
+    match kind.type:
+        case "whole":
+            others = "or {values: {from: 1, to: 5}}, or {levels: [0, 1]}"
+            return f"{{bounds: [LOWER, UPPER], bins: {BINS}, decimals: 0{unit}}}  # {others}"
+        case "number":
+            return f"{{bounds: [LOWER, UPPER], bins: {BINS}{unit}}}  # and perhaps decimals: 2"
+        case "date":
+            return f"{{dates: [FIRST, LAST], by: month{_format(kind)}}}"
+        case _:
+            numbers = f", or read them as numbers with {kind.setting}" if kind.setting else ""
+            return f"{{levels: []}}  # list them{numbers}"
+
+
+def _format(kind: Kind) -> str:
+    return "" if kind.form == ISO else f", format: {json.dumps(kind.form)}"
+
+
+def _taken(kind: Kind, there: pd.Series[Any], style: CsvFormat) -> str | None:
+    """The declaration by the values that are there; None for free text, too many levels, or a single number."""
+    import pandas as pd
+
+    unit = f", unit: {json.dumps(kind.unit)}" if kind.unit else ""
+    if kind.type in ("whole", "number"):
+        numbers = _numbers(there, style, kind.unit)
+        numbers = numbers[np.isfinite(numbers)]
+        low, high = float(numbers.min()), float(numbers.max())
+        if low == high:
+            return None
+        if kind.type == "whole" and high - low < MOST_VALUES:
+            return f"values: {{from: {low:.0f}, to: {high:.0f}}}{unit}"
+        whole, bins = kind.type == "whole", min(BINS, int(high - low) + 1) if kind.type == "whole" else BINS
+        decimals = 0 if whole else int(style.numbers(there).str.extract(r"\.(\d+)")[0].str.len().max())
+        limited = f", decimals: {decimals}" if decimals <= MOST_DECIMALS else ""
+        return f"bounds: [{low:.12g}, {high:.12g}], bins: {bins}{limited}{unit}"
+    if kind.type == "date":
+        days = pd.to_datetime(there, format="ISO8601" if kind.form == ISO else kind.form, errors="coerce").dropna()
+        first, last = (day.date().isoformat() for day in (days.min(), days.max()))
+        return None if first == last else f"dates: [{first}, {last}], by: month{_format(kind)}"
+    levels = sorted(there.unique())
+    if kind.type == "free text" or not 0 < len(levels) <= MOST_LEVELS:
+        return None
+    return f"levels: {json.dumps(levels, ensure_ascii=False)}"
+
+
+def _left_out(names: list[str]) -> list[str]:
+    if not names:
+        return []
+    return [
+        f"# Left out, since they look like identifiers or free text, or have too many levels: {', '.join(names)}.",
+        f"# Declare them, or give {drop_setting(names)}",
+    ]
+
+
+def _key(name: str) -> str:
+    """A name as YAML reads it: as it is, if it is a plain word that means nothing else."""
+    plain = re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII) and name.lower() not in YAML_WORDS
+    return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+YAML_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
