@@ -172,11 +172,7 @@ def _parser() -> argparse.ArgumentParser:
     for sub in (run, slurm):
         sub.add_argument("--unchecked", action="store_true", help=unchecked)
     slurm.add_argument("--print", action="store_true", dest="print_only", help="show the script, submit nothing")
-    text = "Score a synthetic table against the real rows of a data set, as a CSV and one HTML file."
-    evaluate = add("evaluate", "evaluate:evaluate", text, common)
-    evaluate.add_argument("synthetic", metavar="FILE.csv", help="the synthetic rows, with the attributes' names")
-    evaluate.add_argument("--measured", metavar="RELEASE.json", help="score apart the pairs that its ledger measured")
-    _add_settings(evaluate, "the data set of the real rows: dataset=adult, and results=FOLDER")
+    _add_evaluate(add, common)
     _add_parts(add, common)
     verify = add("verify", "verify:verify", "Check everything that is stored: checksums, identities and privacy cost.")
     text = "run N stored trials of each experiment again, and compare their scores"
@@ -205,6 +201,15 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
     text = "the most that all releases of this table may spend together, from now on"
     release.add_argument("--limit", type=float, metavar="EPSILON", help=text)
     release.add_argument("--history", action="store_true", help="list the releases of this table, and their sum")
+
+
+def _add_evaluate(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """The command that scores synthetic rows."""
+    text = "Score a synthetic table against the real rows of a data set, as a CSV and one HTML file."
+    evaluate = add("evaluate", "evaluate:evaluate", text, common)
+    evaluate.add_argument("synthetic", metavar="FILE.csv", help="the synthetic rows, with the attributes' names")
+    evaluate.add_argument("--measured", metavar="RELEASE.json", help="score apart the pairs that its ledger measured")
+    _add_settings(evaluate, "the data set of the real rows: dataset=adult, and results=FOLDER")
 
 
 def _add_parts(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
