@@ -45,7 +45,7 @@ class Facts:
 
     `table`: the name of the file, and `table_hash` its keyed checksum. `declared`: whether bounds, bins and levels were
     declared, not computed from the rows. `left_out`: what to say of rows that a value
-    outside the domain left out. `odometer`: all releases of the table, this one the last. `about`: a sentence on the
+    outside the domain left out. `odometer`: all releases of the table, this one among them. `about`: a sentence on the
     mechanism. `files`: what was written, and what each file is.
     """
 
