@@ -58,8 +58,12 @@ WHAT = {
 
 @dataclass(frozen=True)
 class Made:
-    """A release as it was asked for, what it cost, all releases of its table, and what to say of rows left out."""
+    """A release as it was asked for, what it cost, all releases of its table, and what to say of rows left out.
 
+    `id`: by which the odometer knows it.
+    """
+
+    id: str
     asked: Single
     release: Release
     cost: Spent
@@ -166,7 +170,7 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
         found = make_release(part, coded.table, budget, rng, design, public, inputs)
         cost = found.spent
         total = odometer.end(key, begun, found.ledger, cost)
-    return Made(replace(asked, mechanism=part), found, cost, key, total, " ".join(left_out(coded)))
+    return Made(begun, replace(asked, mechanism=part), found, cost, key, total, " ".join(left_out(coded)))
 
 
 @contextmanager
@@ -251,7 +255,7 @@ def _ledger(made: Made) -> Json:
     mechanism = PartKey(asked.mechanism.name, asked.mechanism.target, asked.mechanism.parameters)
     models = [PartKey(one.name, one.target, one.parameters).to_dict() for one in asked.models]
     return {
-        "release": made.odometer.entries[-1].id,
+        "release": made.id,
         "table": made.table.content,
         "budget": vars(asked.budget),
         "spent": spent_to_dict(made.cost),

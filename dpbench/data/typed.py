@@ -11,8 +11,6 @@ from dpbench.data.coding import written_dates
 from dpbench.data.domain import Attribute, Codes, Floats
 from dpbench.data.table import Table
 
-NUMBERS = ("drawn", "middle")
-
 
 def typed_rows(table: Table, rng: np.random.Generator | None = None) -> pd.DataFrame:
     """The rows (n, d): levels by name, and each number drawn uniformly within its bin, or without `rng` its middle.

@@ -45,7 +45,7 @@ class Facts:
 
     `table`: the name of the file, and `table_hash` its keyed checksum. `declared`: whether bounds, bins and levels were
     declared, not computed from the rows. `left_out`: what to say of rows that a value
-    outside the domain left out. `odometer`: all releases of the table, this one the last. `about`: a sentence on the
+    outside the domain left out. `odometer`: all releases of the table, this one among them. `about`: a sentence on the
     mechanism. `files`: what was written, and what each file is.
     """
 
@@ -158,10 +158,11 @@ def _opening(release: Release, cost: Spent, facts: Facts) -> list[str]:
 
 
 def _released(facts: Facts) -> list[str]:
+    mechanism = ": ".join(text for text in (facts.mechanism, facts.about) if text)
+    used = "All rows that fit their declaration were used" if facts.left_out else "All rows of the table were used"
     return [
         markdown(
-            f"The mechanism is {facts.mechanism}: {facts.about}. Noise was drawn from the operating system's entropy "
-            "and is not kept. All rows of the table were used."
+            f"The mechanism is {mechanism}. Noise was drawn from the operating system's entropy and is not kept. {used}."
         ),
         _list([f"{name}: {what}" for name, what in facts.files]),
         markdown(
