@@ -162,7 +162,7 @@ def _released(facts: Facts) -> list[str]:
     used = "All rows that fit their declaration were used" if facts.left_out else "All rows of the table were used"
     return [
         markdown(
-            f"The mechanism is {mechanism}. Noise was drawn from the operating system's entropy and is not kept. {used}."
+            f"The mechanism is {mechanism}. Its noise is from the operating system's entropy, and is not kept. {used}."
         ),
         _list([f"{name}: {what}" for name, what in facts.files]),
         markdown(
