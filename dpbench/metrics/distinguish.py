@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dpbench.data.domain import Codes, Floats
-from dpbench.data.encode import scalar
+from dpbench.data.encode import number
 from dpbench.data.table import Table
 from dpbench.metrics.classification import auc_of
 from dpbench.metrics.similarity import Values
@@ -52,13 +52,14 @@ def _half(codes: Codes, rng: np.random.Generator) -> NDArray[np.bool_]:
 
 
 def _features(table: Table) -> Any:
-    """Standardised numbers and one-hot levels (n, p), sparse."""
+    """Standardised numbers, which of them are missing, and one-hot levels (n, p), sparse."""
     columns = []
     for attribute in table.domain.attributes:
         code = table.column(attribute.name)
         if attribute.numeric:
-            numbers = scalar(attribute)[0][code]
-            columns.append(sparse.csr_array((numbers - numbers.mean())[:, None] / (numbers.std() or 1.0)))
+            numbers = number(attribute)[:, code].T
+            spread = numbers.std(axis=0)
+            columns.append(sparse.csr_array((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1.0)))
         else:
             places = (np.ones(len(code)), code, np.arange(len(code) + 1))
             columns.append(sparse.csr_array(places, shape=(len(code), attribute.size)))

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from itertools import combinations
 
 import numpy as np
+import pandas as pd
 
 from dpbench.data.domain import Attribute, Clique, Floats
 from dpbench.data.encode import scalar
@@ -93,17 +94,17 @@ def _of_correlations(real: Table, other: Table) -> Values:
 
 
 def _correlations(table: Table, attributes: list[Attribute]) -> Floats:
-    """Pearson's r, 0 for an attribute that does not vary."""
-    columns = np.stack([_values(one)[table.column(one.name)] for one in attributes])
-    columns -= columns.mean(axis=1, keepdims=True)
-    norms = np.linalg.norm(columns, axis=1)
-    columns /= np.where(norms > 0, norms, 1.0)[:, None]
-    found: Floats = columns @ columns.T
+    """Pearson's r over the rows that have both values, 0 for an attribute that does not vary there."""
+    columns = {one.name: _values(one)[table.column(one.name)] for one in attributes}
+    found: Floats = pd.DataFrame(columns).corr().fillna(0.0).to_numpy()
     return found
 
 
 def _values(attribute: Attribute) -> Floats:
-    return scalar(attribute)[0] if attribute.numeric else np.arange(attribute.size, dtype=float)
+    """The number of each code, NaN for a missing value."""
+    if not attribute.numeric:
+        return np.arange(attribute.size, dtype=float)
+    return np.append(scalar(attribute)[0], [np.nan] * attribute.missing)
 
 
 def _of_levels(real: Table, other: Table) -> Values:

@@ -104,6 +104,16 @@ def test_numbers_are_correlated_by_the_values_of_their_bins(small_table):
     assert found["correlation", ()] == pytest.approx(np.abs(r - s)[np.triu_indices(3, 1)].mean())
 
 
+def test_missing_numbers_are_left_out_of_correlations_and_seen_by_classifiers():
+    """y is x where it is there; of the synthetic rows none is missing."""
+    domain = Domain((Attribute.discrete("x", range(4)), Attribute.discrete("y", range(4)).with_missing()))
+    x = np.random.default_rng(0).integers(4, size=4_000)
+    y = np.where(np.arange(4_000) % 2, x, 4)
+    values, _ = whole(quality(Table(domain, np.column_stack([x, y])), Table(domain, np.column_stack([x, x]))))
+    assert values["correlation"] == pytest.approx(0)
+    assert values["auc_logistic"] > 0.6
+
+
 def test_a_classifier_knows_no_copies_of_rows():
     """Of 40 distinct rows, each many times in both tables, whoever knew the copies would know nothing either."""
     rng = np.random.default_rng(0)
