@@ -243,7 +243,7 @@ def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argpar
     audit.add_argument("--canaries", choices=["levels", "corners"], default="levels", help=text)
     audit.add_argument("--store", action="store_true", help="keep what was measured in RESULTS/audit, for the tables")
     data = add("data", "data:data", "Fetch, verify, describe, declare and check data sets.", common)
-    data.add_argument("action", choices=["fetch", "verify", "card", "list", "check", "declare"])
+    data.add_argument("action", choices=["fetch", "verify", "card", "croissant", "list", "check", "declare"])
     text = "declare: take bounds and levels from this table, which may be looked at"
     data.add_argument("--from-public", type=Path, metavar="CSV", help=text)
     data.add_argument("--out", type=Path, metavar="FILE", help="declare: the new file (by default it is printed)")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbench.config import choices, composed
 from dpbench.config.registry import read_yaml
+from dpbench.data.croissant import croissant
 from dpbench.data.dataset import Dataset
 from dpbench.data.faults import check_total
 from dpbench.data.fetch import fetch, verify
@@ -38,8 +40,9 @@ def data(arguments: argparse.Namespace) -> int:
         print(check(Dataset.of(config["dataset"]), config["sample"]["test_rows"]))
         return 0
     chosen = names or [name for name in known if name != "csv"]
-    if arguments.action == "card" and not names:
-        raise UserError(f"say whose card, such as dpbench data card adult; known: {', '.join(sorted(known))}")
+    if arguments.action in ONE and not names:
+        example = f"dpbench data {arguments.action} adult"
+        raise UserError(f"name a data set, such as {example}; known: {', '.join(sorted(known))}")
     if arguments.action == "list" and not settings:
         for name in chosen:
             print("{name}: {card[title]}".format_map(_declared(name, known)))
@@ -114,9 +117,15 @@ def _card(dataset: Dataset, offline: bool) -> bool:
     return True
 
 
+def _croissant(dataset: Dataset, offline: bool) -> bool:
+    print(json.dumps(croissant(dataset), indent=2, ensure_ascii=False))
+    return True
+
+
 def _list(dataset: Dataset, offline: bool) -> bool:
     print(f"{dataset.name}: {dataset.card['title']}")
     return True
 
 
-ACTIONS = {"fetch": _fetch, "verify": _verify, "card": _card, "list": _list}
+ONE = ("card", "croissant")  # of a data set that is named
+ACTIONS = {"fetch": _fetch, "verify": _verify, "card": _card, "croissant": _croissant, "list": _list}

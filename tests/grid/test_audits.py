@@ -41,7 +41,10 @@ def test_of_the_audits_kept_here_those_of_patectgan_alone_exceed_a_ledger():
     assert all(one.commit and one.command and not one.dirty for one in kept)
 
 
-WITHOUT = {"tukey_em", "kendall_tukey_em"}  # no estimate on the audit's tables; test_tukey_em.py has an exact divergence
+WITHOUT = {
+    "tukey_em",
+    "kendall_tukey_em",
+}  # no estimate on the audit's tables; test_tukey_em.py has an exact divergence
 
 
 def test_each_private_mechanism_has_an_audit_here_under_the_name_of_its_kind(tmp_path):
