@@ -61,10 +61,11 @@ COUNTS = {
         "Figure 1": [
             (
                 "statements",
-                "claim == 'AdaSSP is slightly worse than BinAgg (its correction as published)' and calibration == 'paper'",
+                "claim.str.startswith('AdaSSP is slightly worse than BinAgg (') and calibration == 'paper'",
             ),
             ("statements", "claim == 'AdaSSP is slightly worse than BinAgg' and calibration == 'paper'"),
             ("statements", "claim == 'AdaSSP is slightly worse than BinAgg' and calibration == 'tight'"),
+            ("statements", "claim == 'BinAgg and DP-GD perform comparably well overall'"),
             ("statements", "claim.str.contains('^(?:SSP|JLT) performs poorly, ') and calibration == 'paper'"),
         ],
         "Figure 2": [
@@ -73,8 +74,9 @@ COUNTS = {
             ("statements", "figure == 'figure2' and ~claim.str.contains('as published') and calibration == 'tight'"),
         ],
         "Table 1": [
-            ("table1", "series == 'BinAgg (paper)' and quantity == 'coverage'", "verdict, published"),
+            ("table1", "series == 'BinAgg (paper)' and quantity in ('bias', 'coverage')", "verdict, published"),
             ("table1", "series == 'BinAgg (paper)' and quantity.str.contains('SD')", "verdict, published"),
+            ("table1", "series == 'BinAgg (paper)' and quantity == 'naive coverage'", "verdict, published"),
         ],
         "Table 2": [
             ("table2", "series == 'BinAgg, published correction (paper)'"),
