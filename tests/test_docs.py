@@ -23,6 +23,101 @@ ELSEWHERE = {  # pairs that no table has: what they are
         "0.0037 ± 0.0021", "0.0028 ± 0.0020",  # a cost with indicators minus that with codes
     },
 }  # fmt: skip
+PAPERS = ("dd_ssp", "binagg", "bayesian_glm", "excess_risk", "query_release")
+VERBS = {"agree": "agrees", "disagree": "disagrees", "differ": "differs"}  # plural -> singular
+# page -> row of its first table -> what its counts are of, in order: tables, their rows, the column of verdicts
+COUNTS = {
+    "dd_ssp": {
+        "Table 1": [("datasets", "~experiments.str.contains('coverage_adult|degree4|all_attributes')")],
+        "Figure 3a": [
+            ("statements", "figure == 'figure3a' and calibration == 'paper'"),
+            ("statements", "figure == 'figure3a' and calibration == 'authors'"),
+            ("statements", "figure == 'figure3a' and calibration == 'tight'"),
+            ("statements", "figure == 'figure3a' and calibration.isna()"),
+        ],
+        "Figure 3b": [
+            ("statements", "figure == 'figure3b' and calibration == 'paper'"),
+            ("statements", "figure == 'figure3b' and calibration == 'tight'"),
+            ("statements", "figure == 'figure3b' and calibration.isna()"),
+        ],
+        "Figure 5 (linear)": [
+            ("statements", "figure == 'figure5_top' and calibration == 'paper'"),
+            ("statements", "figure == 'figure5_top' and calibration == 'tight'"),
+        ],
+        "Figure 5 (logistic)": [
+            ("statements", "figure == 'figure5_bottom' and calibration == 'paper'"),
+            ("statements", "figure == 'figure5_bottom' and calibration == 'tight'"),
+        ],
+        "Figure 6 (linear)": [
+            ("statements", "figure == 'figure6_top' and calibration == 'paper'"),
+            ("statements", "figure == 'figure6_top' and calibration == 'tight'"),
+        ],
+        "Figure 6 (logistic)": [
+            ("statements", "figure == 'figure6_bottom' and calibration == 'paper'"),
+            ("statements", "figure == 'figure6_bottom' and calibration == 'tight'"),
+        ],
+    },
+    "binagg": {
+        "Figure 1": [
+            (
+                "statements",
+                "claim.str.startswith('AdaSSP is slightly worse than BinAgg (') and calibration == 'paper'",
+            ),
+            ("statements", "claim == 'AdaSSP is slightly worse than BinAgg' and calibration == 'paper'"),
+            ("statements", "claim == 'AdaSSP is slightly worse than BinAgg' and calibration == 'tight'"),
+            ("statements", "claim == 'BinAgg and DP-GD perform comparably well overall'"),
+            ("statements", "claim.str.contains('^(?:SSP|JLT) performs poorly, ') and calibration == 'paper'"),
+        ],
+        "Figure 2": [
+            ("statements", "figure == 'figure2' and claim.str.contains('as published') and calibration == 'paper'"),
+            ("statements", "figure == 'figure2' and ~claim.str.contains('as published') and calibration == 'paper'"),
+            ("statements", "figure == 'figure2' and ~claim.str.contains('as published') and calibration == 'tight'"),
+        ],
+        "Table 1": [
+            ("table1", "series == 'BinAgg (paper)' and quantity in ('bias', 'coverage')", "verdict, published"),
+            ("table1", "series == 'BinAgg (paper)' and quantity.str.contains('SD')", "verdict, published"),
+            ("table1", "series == 'BinAgg (paper)' and quantity == 'naive coverage'", "verdict, published"),
+        ],
+        "Table 2": [
+            ("table2", "series == 'BinAgg, published correction (paper)'"),
+            ("table2", "series in ('AdaSSP (paper)', 'DP-GD')"),
+            ("statements", "figure == 'table2' and claim.str.contains('as published') and calibration != 'tight'"),
+        ],
+        "Table 3": [("table3", "verdict.notna()"), ("table3", "series == 'BinAgg, ML (paper)'")],
+        "Table 6": [("table6", "series == 'BinAgg, published correction (paper)' and verdict.notna()")],
+        "Table 7": [("table7", "series == 'BinAgg, published correction (paper)'")],
+        "Table 8": [("table8", "series == 'BinAgg, naive (paper)' and `median inside`.notna()", "median inside")],
+    },
+    "bayesian_glm": {
+        "Figure 5": [("statements", "figure == 'figure5_ks'")],
+        "Figure 6": [("statements", "figure == 'figure6_ks'")],
+    },
+    "excess_risk": {
+        "Figure 3": [("statements", "figure.str.startswith('figure3')")],
+        "Table 2": [
+            ("table2_accuracy table2_auc table2_log_loss", "verdict.notna()"),
+            ("table2_authors_accuracy table2_authors_auc table2_authors_log_loss", "series.str.startswith('AIM')"),
+        ],
+        "Figure 4": [("statements", "figure == 'figure4' and verdict != 'not run'")],
+    },
+    "query_release": {
+        row: [("statements", f"figure in {figures!r}")]
+        for row, figures in {
+            "Figure 1": ("figure1",),
+            "Figure 2a": ("figure2a",),
+            "Figure 2b": ("figure2b", "figure2b_reduced"),
+            "Figure 3": ("figure3_mean", "figure3_rmse"),
+            "Figure 6": ("figure6",),
+            "Figure 7": ("figure7", "figure7_mean", "figure7_rmse"),
+            "Figure 8": ("figure8",),
+        }.items()
+    },
+}
+VERDICTS = {  # of a table -> on a page
+    "agrees": "agree", "cannot tell": "cannot tell", "disagrees": "disagree", "equal": "equal", "differs": "differ",
+    "within": "within", "higher": "higher", "lower": "lower", "not precise enough": "not precise enough",
+    "yes": "inside", "no": "outside", "not run": "not run",
+}  # fmt: skip
 LINK = re.compile(r"\]\((?!http)([^)#]+)")
 DOCS = sorted(path.stem for path in (ROOT / "docs").glob("*.md") if (ROOT / "results" / path.stem).is_dir())
 
@@ -67,3 +162,48 @@ def test_every_number_with_an_error_stands_in_a_table_or_figure_of_the_paper(pap
 def test_links_to_files_lead_to_files(page):
     links = LINK.findall(re.sub(r"\s+", " ", page.read_text()))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+def counted(paper, tables, rows, column="verdict"):
+    """How often each verdict stands in some rows of tables of a paper, as a page writes it."""
+    read = pd.concat(pd.read_csv(ROOT / "results" / paper / "tables" / f"{table}.csv") for table in tables.split())
+    verdicts = read.query(rows, engine="python")[column].str.split(":").str[0].map(VERDICTS)
+    numbers = verdicts.value_counts()
+    words = [(n, word) for word in VERDICTS.values() if (n := numbers.get(word, 0))]
+    return ", ".join(f"{n} {VERBS.get(word, word) if n == 1 else word}" for n, word in words)
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_the_counts_of_a_page_are_those_of_the_tables(paper):
+    opening = (ROOT / "docs" / f"{paper}.md").read_text().split("\n## Details\n")[0]
+    counts = re.compile(rf"\d+ (?:{'|'.join([*VERDICTS.values(), *VERBS.values()])})\b")
+    written = {}
+    for row in re.findall(r"^\| (.*) \|$", opening, re.M):
+        name, _, verdicts, _ = re.split(r" *\| *", row)
+        if found := counts.findall(verdicts):
+            written[name.split(":")[0]] = ", ".join(found)
+    assert written == {
+        row: ", ".join(counted(paper, *group) for group in groups) for row, groups in COUNTS[paper].items()
+    }
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_a_page_on_a_paper_opens_with_one_short_table_and_three_findings(paper):
+    page = (ROOT / "docs" / f"{paper}.md").read_text()
+    opening, details = page.split("\n## Details\n")
+    assert details
+    assert len(re.findall(r"^\| --- ", opening, re.M)) == 1
+    assert len(re.findall(r"^- ", opening, re.M)) == 3
+    assert len(opening.split()) <= 900
+    bullets = [re.split(r"\n(?=\s*- |\n|\|)", bullet)[0] for bullet in re.split(r"^\s*(?=- )", page, flags=re.M)[1:]]
+    assert [bullet[:60] for bullet in bullets if len(bullet.split()) > 121] == []  # 120 and the dash
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_links_to_headings_lead_to_headings(page):
+    missing = []
+    for name, anchor in re.findall(r"\]\((?!http)([^)#\s]*\.md)?#([^)]+)\)", re.sub(r"\s+", " ", page.read_text())):
+        headings = re.findall(r"^#+ (.*)$", (page.parent / (name or page.name)).read_text(), re.M)
+        if anchor not in {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}:
+            missing.append(f"{name}#{anchor}")
+    assert missing == []
