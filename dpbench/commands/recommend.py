@@ -86,11 +86,14 @@ class Asked:
 
 @dataclass(frozen=True)
 class Known:
-    """What the arenas have: the evidence, the sizes of their tables, the metric, and the level of intervals."""
+    """What the arenas have: the evidence, the sizes of their tables, the metric, what the error is, the level of
+    intervals.
+    """
 
     evidence: Evidence
     sizes: Mapping[str, Size]
     metric: str
+    error: str
     level: float | None
 
     @cached_property
@@ -118,15 +121,14 @@ def recommend(arguments: argparse.Namespace) -> int:
     sentences = [f"{asked.own.name or 'A table'}: {_size_text(asked.own.size)}"]
     if asked.own.counted:
         sentences.append("The rows were counted, which no ledger pays for: the answer depends on their number")
-    sentences += [f"Error: {known.metric} in {listed([one.name for one in asked.arenas])}", *notes_on(results)]
+    sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}", *notes_on(results)]
     sentences += several_versions(results, asked.arenas[0].report["labels"], {})
     print(as_text(sentences))
-    right = rates(known.costs)
+    right, cases = rates(known.costs), len(known.costs)
     chosen, other = right.index
-    print(
-        f"Named: the {RULES[chosen]}. With each table left out in turn it was within {100 * (CLOSE - 1):.0f} % of the best "
-        f"in {right[chosen]} of {len(known.costs)} cases, the {RULES[other]} in {right[other]}."
-    )
+    within = f"within {100 * (CLOSE - 1):.0f} % of the best in {right[chosen]} of {cases} cases"
+    how = f"With each table left out in turn it was {within}, the {RULES[other]} in {right[other]}"
+    print(f"Named: the {RULES[chosen]}. {how}.")
     for epsilon in asked.own.epsilons:
         print(
             "\n"
@@ -152,7 +154,9 @@ def _known(asked: Asked, frame: pd.DataFrame) -> Known:
     levels = [part.parameters["level"] for part in arena.models if "level" in part.parameters]
     level = max(levels, default=None) if "coverage" in set(frame["metric"]) else None
     sizes = {grid.dataset.name: _size(grid, int(grid.dataset.card["rows"])) for grid in arena.grids}
-    return Known(evidence_of(frame, metric, arena.report["labels"], level), sizes, metric, level)
+    higher = (frame.loc[frame["metric"] == metric, "direction"] == "higher").any()
+    evidence = evidence_of(frame, metric, arena.report["labels"], level)
+    return Known(evidence, sizes, metric, f"1 - {metric}" if higher else metric, level)
 
 
 # --- the question ----------------------------------------------------------------------------------------------------
@@ -179,20 +183,19 @@ def _asked(arguments: argparse.Namespace) -> Asked:
     if sized:
         if rest := [item for item in overrides if item not in (*experiment, *where, *budget)]:
             raise UserError(f"with a size only experiment, epsilon, mu and results can be set, not {rest[0]}")
-        composed, numeric = compose([*experiment, *budget], config_dir), True
+        composed, binary = compose([*experiment, *budget], config_dir), False
         own = Own("", _given(arguments), composed.epsilons)
     else:
         composed = compose([UNTESTED, *(item for item in overrides if item not in experiment)], config_dir)
         design = _design(composed)
-        numeric = design.domain[design.target].numeric
+        binary = design.binary
         settings = [item for item in overrides if item.lstrip("+~").partition("=")[0].partition(".")[0] in KEPT]
         counted = not (composed.dataset.public or "rows" in composed.dataset.card)
         own = Own(composed.dataset.name, _size(composed, _rows(composed)), composed.epsilons, settings, counted)
-        if need in ("coefficients", "intervals", "classifier") and numeric == (need == "classifier"):
-            levels = "numeric" if numeric else "of levels"
-            raise UserError(f"--need {need} does not fit the target {design.target}, which is {levels}")
-    need = "" if experiment else need or ("coefficients" if numeric else "classifier")
-    names, model = NEEDS.get(need, ((), "")) if numeric or need != "rows" else ROWS_OF_CLASSES
+        if need == "classifier" and not binary:
+            raise UserError(f"--need classifier: the target {design.target} does not have two levels")
+    need = "" if experiment else need or ("classifier" if binary else "coefficients")
+    names, model = ROWS_OF_CLASSES if need == "rows" and binary else NEEDS.get(need, ((), ""))
     lines = [[f"experiment={name}", *where] for name in names] or [[*experiment, *where]]
     arenas = [compose(line, config_dir) for line in lines]
     return Asked(need, arenas, model, own if budget else replace(own, epsilons=arenas[0].epsilons))
@@ -239,7 +242,7 @@ def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_
     near = nearest(evidence.errors, known.sizes, own.at(epsilon))
     cells = evidence.cells.reset_index("series").loc[near.index]
     places = [f"{dataset} at {number(budget)}" for dataset, budget in near.index]
-    yield f"ε = {number(epsilon)}. The nearest by n ε, columns and coefficients: {', '.join(places)}."
+    yield f"ε = {number(epsilon)}. Medians (ranges) are of the nearest tables by n ε, columns and coefficients: {', '.join(places)}."
     if outside := beyond(evidence.errors, known.sizes, own, epsilon):
         yield f"Extrapolated: {'; '.join(outside)}."
     usable, lines, refused = ranked(near), dict[str, str](), list[str]()
@@ -260,7 +263,7 @@ def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_
 
 def _expected(known: Known, cells: pd.DataFrame, near: pd.Index, names: Sequence[str]) -> Iterator[Sequence[str]]:
     """The columns of a table of what some methods did on the nearest tables: medians, and all in brackets."""
-    share = f"of the gain over {known.trivial} kept" if known.trivial else f"{known.metric} / non-private"
+    share = f"of the gain over {known.trivial} kept" if known.trivial else f"{known.error} / non-private"
     of_method = [cells[cells["series"] == name] for name in names]
     yield ["method", *names]
     yield [share, *(_range(known.evidence.expected.loc[near, name]) for name in names)]

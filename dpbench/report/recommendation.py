@@ -65,7 +65,9 @@ class Evidence:
         error, 0 for the trivial one. Without a trivial answer the error, as a multiple of the non-private one.
         """
         errors = self.cells["error"].unstack("series")
-        trivial, exact = (errors.index.get_level_values("dataset").map(part) for part in (self.trivial, self.exact))
+        trivial, exact = (
+            errors.index.get_level_values("dataset").map(part.to_dict()) for part in (self.trivial, self.exact)
+        )
         if trivial.isna().all():
             return errors.div(exact, axis=0)
         return errors.rsub(trivial, axis=0).div(trivial - exact, axis=0)
@@ -73,7 +75,7 @@ class Evidence:
     @cached_property
     def beaten(self) -> pd.Series[bool]:
         """Whether any method's error at each place is below that of the trivial answer by `ERRORS` standard errors."""
-        trivial = self.cells.index.get_level_values("dataset").map(self.trivial)
+        trivial = self.cells.index.get_level_values("dataset").map(self.trivial.to_dict())
         return (self.cells["error"] + ERRORS * self.cells["se"].fillna(0) < trivial).groupby(level=PLACE).any()
 
 
@@ -156,7 +158,7 @@ def ranked(errors: pd.DataFrame) -> list[str]:
 
     Those that lack one at half of the places or more are left out, and those that are not to be used (inf) at any.
     """
-    kept = errors.columns[(errors.notna().mean() > 0.5) & ~np.isinf(errors).any()]
+    kept = errors.columns[(errors.notna().mean() > 0.5) & (errors != math.inf).all()]
     ratios = ratios_of(errors)[kept]
     with np.errstate(divide="ignore"):
         return [str(name) for name in np.log(ratios).mean().sort_values(kind="stable").index]
