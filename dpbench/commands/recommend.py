@@ -242,7 +242,8 @@ def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_
     near = nearest(evidence.errors, known.sizes, own.at(epsilon))
     cells = evidence.cells.reset_index("series").loc[near.index]
     places = [f"{dataset} at {number(budget)}" for dataset, budget in near.index]
-    yield f"ε = {number(epsilon)}. Medians (ranges) are of the nearest tables by n ε, columns and coefficients: {', '.join(places)}."
+    what = "Medians (ranges) are of the nearest by n ε, columns and coefficients"
+    yield f"ε = {number(epsilon)}. {what}: {listed(places)}."
     if outside := beyond(evidence.errors, known.sizes, own, epsilon):
         yield f"Extrapolated: {'; '.join(outside)}."
     usable, lines, refused = ranked(near), dict[str, str](), list[str]()

@@ -169,11 +169,12 @@ def left_out(errors: pd.DataFrame, sizes: Mapping[str, Size]) -> pd.DataFrame:
     sets, as a multiple of the lowest error there; inf if that method has none.
     """
     ratios, rows = ratios_of(errors), []
+    others = {name: errors.drop(index=name, level="dataset") for name in errors.index.unique("dataset")}
+    overall = {name: ranked(rest)[:1] for name, rest in others.items()}
     for dataset, epsilon in errors.index:
-        others = errors[errors.index.get_level_values("dataset") != dataset]
-        near = nearest(others, sizes, sizes[dataset].at(epsilon))
-        firsts = [ranked(part)[:1] for part in (near, others)]
-        rows.append([ratios.loc[(dataset, epsilon), name].fillna(math.inf).min() for name in firsts])
+        near = ranked(nearest(others[dataset], sizes, sizes[dataset].at(epsilon)))[:1]
+        here = ratios.loc[(dataset, epsilon)].fillna(math.inf)
+        rows.append([here[first].min() for first in (near, overall[dataset])])
     return pd.DataFrame(rows, index=errors.index, columns=list(RULES)).fillna(math.inf)
 
 

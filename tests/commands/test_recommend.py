@@ -71,7 +71,7 @@ def test_a_named_method_runs_by_its_command(tmp_path, monkeypatch):
     line = next(line for line in commands(answer(*INTERVALS)) if "model=linear_statistics_intervals" in line)
     rest = [item for item in line[1:-1] if not item.startswith(("dataset", "epsilon"))]
     folder = tmp_path / "out"
-    assert main([*rest, str(folder), "dataset=diabetes", "epsilon=1000"]) == 0  # with little noise it has intervals
+    assert main([*rest, str(folder), "dataset=diabetes", "epsilon=1e6"]) == 0  # with little noise it has intervals
     assert "Intervals of linear\\_statistics\\_intervals: 90%" in (folder / "coefficients.md").read_text()
 
 
@@ -79,7 +79,7 @@ def test_a_named_method_runs_by_its_command(tmp_path, monkeypatch):
 def test_far_from_all_tables_it_says_how_far_and_a_table_is_no_evidence_for_itself():
     out = answer("--need", "queries", "dataset=compas_queries", "epsilon=0.01")
     assert "ε = 0.01 is 10 times less than the least, 0.1." in out
-    near = re.search(r"nearest tables .*: (.*)\.", out)[1]
+    near = re.search(r"the nearest by .*: (.*)\.", out)[1]
     assert "churn_queries at 0.1" in near and "compas" not in near
     assert "the best trivial answer here: by two standard errors" in out
     assert all(line[1:4] == ["run", "experiment=arena_queries", "dataset=compas_queries"] for line in commands(out))
@@ -115,13 +115,6 @@ def sick(folder):
 def test_a_question_that_has_no_answer_is_refused(line, told, capsys):
     assert main(["recommend", *line]) == 2
     assert told in capsys.readouterr().err
-
-
-@pytest.mark.skipif(not (RESULTS / "dd_ssp").is_dir(), reason="results/dd_ssp is in the repository alone")
-def test_a_metric_without_a_better_direction_ranks_nothing(capsys):
-    line = ["recommend", "experiment=coverage_adult", "--rows", "500", "--columns", "4", "epsilon=1"]
-    assert main([*line, f"results={RESULTS}"]) == 2
-    assert "coverage cannot rank methods: neither low nor high values of it are better" in capsys.readouterr().err
 
 
 def test_what_is_missing_is_told(tmp_path, capsys):
