@@ -130,20 +130,17 @@ def recommend(arguments: argparse.Namespace) -> int:
     how = f"With each table left out in turn it was {within}, the {RULES[other]} in {right[other]}"
     print(f"Named: the {RULES[chosen]}. {how}.")
     for epsilon in asked.own.epsilons:
-        print(
-            "\n"
-            + "\n".join(_answer(asked, known, epsilon, by_all=chosen == "overall", config_dir=arguments.config_dir))
-        )
+        answer = _answer(asked, known, epsilon, by_all=chosen == "overall", config_dir=arguments.config_dir)
+        print("", *answer, sep="\n")
     return 0
 
 
 def _known(asked: Asked, frame: pd.DataFrame) -> Known:
     arena = asked.arenas[0]
     private = frame["epsilon"] < math.inf
-    frame = frame[
-        (frame["dataset"] != asked.own.name) & (~private | (not asked.model) | (frame["model"] == asked.model))
-    ]
-    if not (frame["epsilon"] < math.inf).any():
+    wanted = (frame["model"] == asked.model) | (not asked.model) | ~private
+    frame = frame[(frame["dataset"] != asked.own.name) & wanted]
+    if not private[frame.index].any():
         raise UserError(
             f"{arena.results} holds no trials of {arena.name} on other tables; run it (dpbench run experiment="
             f"{arena.name}), or name the folder that has its results (results=...)"
@@ -315,12 +312,12 @@ def _command(asked: Asked, method: Series, epsilon: float, config_dir: Path | No
         if method.mechanism in {part.name for part in one.mechanisms}
         and method.model in {part.name for part in one.models}
     )
-    own = asked.own
+    own, folder = asked.own, [] if config_dir is None else ["--config-dir", str(config_dir)]
     table = own.settings if own.name else [f"dataset={arena.grids[0].dataset.name}"]
     if asked.need in ("", "queries"):
         parts = [f"mechanism=[{method.mechanism}]", f"model=[{method.model}]", f"epsilon={number(epsilon)}"]
         compose([f"experiment={arena.name}", *table, *parts], config_dir)
-        return shlex.join(["dpbench", "run", f"experiment={arena.name}", *own.settings, *parts])
+        return shlex.join(["dpbench", "run", f"experiment={arena.name}", *own.settings, *parts, *folder])
     parts = [f"mechanism={method.mechanism}"]
     if asked.need != "rows":
         parts.append(f"model={method.model}")
@@ -331,7 +328,7 @@ def _command(asked: Asked, method: Series, epsilon: float, config_dir: Path | No
     for model in made.models:
         check_reads(model, made.mechanism.offers, config_dir)
         design_of(model, made.dataset.domain, made.design)
-    return shlex.join(["dpbench", "release", *own.settings, *parts, "--out", "FOLDER"])
+    return shlex.join(["dpbench", "release", *own.settings, *parts, *folder, "--out", "FOLDER"])
 
 
 def _set_by(arena: Experiment, method: Series, config_dir: Path | None) -> Iterator[str]:
