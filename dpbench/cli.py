@@ -160,7 +160,10 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     _add_release(add)
     page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
-    recommend = add("recommend", "recommend:recommend", "Say which methods did best on tables that are near to yours.")
+    recommend = add("recommend", "recommend:recommend", "Say which methods to take for a table, and what to expect.")
+    needs = ["coefficients", "intervals", "rows", "queries", "classifier"]
+    text = "what is needed of it (default: coefficients, or a classifier for a target of two levels)"
+    recommend.add_argument("--need", choices=needs, help=text)
     recommend.add_argument("--rows", type=int, metavar="N", help="in place of a table: its training rows")
     recommend.add_argument("--columns", type=int, metavar="D", help="its columns, the target among them")
     beside = "coefficients of a regression on it, the constant among them (as many as --columns, if left out)"

@@ -1,10 +1,11 @@
-"""The methods that did best on the data sets most similar to one's own, and how good such choices were."""
+"""What the arena says for a table of one's own: the methods that did best, what to expect, and how often that held."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -12,12 +13,17 @@ import pandas as pd
 from dpbench.config.specs import Report
 from dpbench.data.domain import Floats
 from dpbench.errors import UserError
-from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.series import Series, mark_series, series_of
 from dpbench.report.frames.stats import has_value
 
-NEAREST = 5  # places that a choice is based on
+NEAREST = 5  # places that are near
 CLOSE = 1.1  # a method is close to the best one if its error is at most this multiple of it
+ERRORS = 2  # standard errors beyond which a difference counts
 PLACE = ["dataset", "epsilon"]
+IN_UNITS = {"mse": "r2"}  # a metric in units of the table, and the same without them
+TRIVIAL = {"r2": 0.0, "auc": 0.5}  # of the mean, and of a constant score
+TRIVIAL_ANSWERS = ("zero", "uniform", "independent")  # the mechanisms that give them to queries
+RULES = {"near": f"best on the nearest {NEAREST}", "overall": "best over all"}
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,44 @@ class Size:
         return np.log([self.rows * epsilon, self.columns, self.coefficients])
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """How the private `methods` did: `cells` by data set, epsilon and method (`evidence_of`), and, by data set, the
+    error of the `trivial` answer, NaN if there is none, and the least one without privacy, `exact`.
+    """
+
+    methods: Mapping[str, Series]
+    cells: pd.DataFrame
+    trivial: pd.Series[float]
+    exact: pd.Series[float]
+
+    @cached_property
+    def errors(self) -> pd.DataFrame:
+        """The error of each method, a column, at each place, a row: NaN where it was not run or mostly has no value,
+        inf where its intervals cover too little.
+        """
+        return self.cells["error"].mask(self.cells["below"], math.inf).unstack("series")
+
+    @cached_property
+    def expected(self) -> pd.DataFrame:
+        """The share of the gain over the trivial answer that each method keeps at each place: 1 for the non-private
+        error, 0 for the trivial one. Without a trivial answer the error, as a multiple of the non-private one.
+        """
+        errors = self.cells["error"].unstack("series")
+        trivial, exact = (
+            errors.index.get_level_values("dataset").map(part.to_dict()) for part in (self.trivial, self.exact)
+        )
+        if trivial.isna().all():
+            return errors.div(exact, axis=0)
+        return errors.rsub(trivial, axis=0).div(trivial - exact, axis=0)
+
+    @cached_property
+    def beaten(self) -> pd.Series[bool]:
+        """Whether any method's error at each place is below that of the trivial answer by `ERRORS` standard errors."""
+        trivial = self.cells.index.get_level_values("dataset").map(self.trivial.to_dict())
+        return (self.cells["error"] + ERRORS * self.cells["se"].fillna(0) < trivial).groupby(level=PLACE).any()
+
+
 def ranking_metric(report: Report) -> str:
     """The metric by which an arena ranks its methods: that of its figure of mean ranks, else the first of its metrics.
 
@@ -46,25 +90,52 @@ def ranking_metric(report: Report) -> str:
     raise UserError("the experiment names no metric to rank by: give it report.metrics or a figure of kind mean_ranks")
 
 
-def errors_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str]) -> pd.DataFrame:
-    """The mean error of each private method, a column, at each data set and epsilon, a row (`PLACE`).
+def evidence_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str], level: float | None = None) -> Evidence:
+    """The evidence in some trials. A score s that is better if higher counts as the error 1 - s.
 
-    A score s that is better if higher counts as 1 - s. A method has the error inf where a repetition has no
-    estimate or failed, and NaN where it was not run.
+    A cell has the mean `error` and its standard error `se`, the number of `runs` and of those `without` a value, median
+    `seconds` and `mb`, and for intervals of a `level` the mean `coverage`, and whether it is `below` the level by
+    `ERRORS` standard errors. A run without a value counts as the trivial answer. If there is no such answer, the run is
+    left out, and a cell in which half of the runs or more are has no error.
 
     Raises `UserError` if the metric cannot rank methods: it has no better direction, or an error is below zero, which
     has no multiples.
     """
-    rows = frame[(frame["metric"] == metric) & np.isfinite(frame["epsilon"])]
-    rows = mark_series(rows, series_of(rows, labels))
+    known = series_of(frame, labels)
+    frame = mark_series(frame, known)
+    rows = frame[frame["metric"] == metric]
     valued, better = has_value(rows), set(rows["direction"])
     if valued.any() and not better & {"lower", "higher"}:
         raise UserError(f"{metric} cannot rank methods: neither low nor high values of it are better")
-    value = 1 - rows["value"] if "higher" in better else rows["value"]
-    if (value[valued] < 0).any():
+    error = (1 - rows["value"] if "higher" in better else rows["value"]).where(valued)
+    if (error < 0).any():
         raise UserError(f"{metric} cannot rank methods: errors below zero have no ratio to the lowest")
-    value = value.where(valued, math.inf)
-    return rows.assign(error=value).groupby([*PLACE, "series"])["error"].mean().unstack("series")
+    trivial, exact = _references(rows.assign(error=error), metric)
+    error = error.fillna(rows["dataset"].map(trivial))
+    seconds = rows["release_seconds"].fillna(0) + rows["model_seconds"].fillna(0)
+    rows = rows.assign(error=error, without=~valued, seconds=seconds)
+    groups = rows[np.isfinite(rows["epsilon"])].groupby([*PLACE, "series"], observed=True)
+    columns = {"error": ("error", "mean"), "se": ("error", "sem"), "found": ("error", "count")}
+    columns |= {"runs": ("without", "size"), "without": ("without", "sum")}
+    cells = groups.agg(**columns, seconds=("seconds", "median"), mb=("peak_mb", "median"))
+    cells["error"] = cells["error"].where(2 * cells.pop("found") > cells["runs"])
+    covered = frame[(frame["metric"] == "coverage") & has_value(frame)].groupby([*PLACE, "series"])["value"]
+    coverage = covered.agg(["mean", "sem"]).reindex(cells.index)
+    below = coverage["mean"] + ERRORS * coverage["sem"] < (-math.inf if level is None else level)
+    return Evidence(
+        {one.label: one for one in known}, cells.assign(coverage=coverage["mean"], below=below), trivial, exact
+    )
+
+
+def _references(rows: pd.DataFrame, metric: str) -> tuple[pd.Series[float], pd.Series[float]]:
+    """The error of the trivial answer to each data set, and the least one without privacy: 0 for queries."""
+    means = rows[np.isinf(rows["epsilon"])].groupby(["dataset", "mechanism", "model"])["error"].mean()
+    named, datasets = means.index.get_level_values("mechanism"), pd.Index(rows["dataset"].unique())
+    exact = means[named.str.startswith("exact")].groupby("dataset").min().reindex(datasets)
+    if metric in TRIVIAL:
+        return pd.Series(1 - TRIVIAL[metric], datasets), exact
+    trivial = means[named.isin(TRIVIAL_ANSWERS)].groupby("dataset").min().reindex(datasets)
+    return trivial, exact.mask(trivial.notna(), 0.0)
 
 
 def nearest(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Floats) -> pd.DataFrame:
@@ -82,33 +153,47 @@ def ratios_of(errors: pd.DataFrame) -> pd.DataFrame:
     return errors.div(lowest, axis=0).where(errors.ne(lowest, axis=0), 1.0).where(errors.notna())
 
 
-def ranked(errors: pd.DataFrame) -> pd.DataFrame:
-    """The methods over some places, the best first: `ratio`, the geometric mean of `ratios_of`, the `worst` of them, at
-    how many places it is `close` to the best, and has a `value`. A method that lacks one at some places comes after
-    those that have all, and one without any is left out.
+def ranked(errors: pd.DataFrame) -> list[str]:
+    """The methods over some places, the best first, by the geometric mean of `ratios_of` where they have an error.
+
+    Those that lack one at half of the places or more are left out, and those that are not to be used (inf) at any.
     """
-    ratios = ratios_of(errors)
-    found = pd.DataFrame(
-        {
-            "ratio": np.exp(np.log(ratios).mean()),
-            "worst": ratios.max(),
-            "close": (ratios <= CLOSE).sum(),
-            "value": np.isfinite(errors).sum(),
-        }
-    )
-    return found[found["value"] > 0].sort_values(["value", "ratio"], ascending=[False, True], kind="stable")
+    kept = errors.columns[(errors.notna().mean() > 0.5) & (errors != math.inf).all()]
+    ratios = ratios_of(errors)[kept]
+    with np.errstate(divide="ignore"):
+        return [str(name) for name in np.log(ratios).mean().sort_values(kind="stable").index]
 
 
 def left_out(errors: pd.DataFrame, sizes: Mapping[str, Size]) -> pd.DataFrame:
-    """The errors of past choices: at each place, as multiples of the lowest error there, that of the method `chosen`
-    from the nearest places of the other data sets, and that of the `fixed` one, the best over all of those. NaN
-    where the method was not run.
+    """How each of the `RULES` chose in the past: at each place, the error of the method that is first by the other data
+    sets, as a multiple of the lowest error there; inf if that method has none.
     """
     ratios, rows = ratios_of(errors), []
+    others = {name: errors.drop(index=name, level="dataset") for name in errors.index.unique("dataset")}
+    overall = {name: ranked(rest)[:1] for name, rest in others.items()}
     for dataset, epsilon in errors.index:
-        others = errors[errors.index.get_level_values("dataset") != dataset]
-        near = nearest(others, sizes, sizes[dataset].at(epsilon))
-        here = ratios.loc[(dataset, epsilon)]
-        first = [ranked(part).index[:1] for part in (near, others)]
-        rows.append([here[names[0]] if len(names) else math.nan for names in first])
-    return pd.DataFrame(rows, index=errors.index, columns=["chosen", "fixed"])
+        near = ranked(nearest(others[dataset], sizes, sizes[dataset].at(epsilon)))[:1]
+        here = ratios.loc[(dataset, epsilon)].fillna(math.inf)
+        rows.append([here[first].min() for first in (near, overall[dataset])])
+    return pd.DataFrame(rows, index=errors.index, columns=list(RULES)).fillna(math.inf)
+
+
+def rates(costs: pd.DataFrame) -> pd.Series[int]:
+    """In how many cases each rule was close to the best, the rule to choose by first."""
+    return (costs <= CLOSE).sum().sort_values(ascending=False, kind="stable")
+
+
+def beyond(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Size, epsilon: float) -> list[str]:
+    """What lies outside the range of the places, and by which factor: nothing is known there."""
+
+    def measures(size: Size, budget: float) -> list[float]:
+        return [size.rows * budget, size.columns, size.coefficients, budget]
+
+    known = np.array([measures(sizes[dataset], budget) for dataset, budget in errors.index])
+    found, names = [], ("n ε", "columns", "coefficients", "ε")
+    for name, value, least, most in zip(names, measures(own, epsilon), known.min(0), known.max(0), strict=True):
+        if value < least:
+            found.append(f"{name} = {value:,.6g} is {least / value:.3g} times less than the least, {least:,.6g}")
+        elif value > most:
+            found.append(f"{name} = {value:,.6g} is {value / most:.3g} times the most, {most:,.6g}")
+    return found

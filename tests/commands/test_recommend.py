@@ -1,6 +1,10 @@
 """`dpbench recommend`: from the committed results of the arena, for a table that is not in it."""
 
 import re
+import shlex
+from contextlib import redirect_stdout
+from functools import cache
+from io import StringIO
 
 import pytest
 
@@ -8,66 +12,93 @@ from dpbench.cli import main
 from dpbench.resources import PACKAGE
 
 RESULTS = PACKAGE.parent / "results"
+arena = pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
 
 
-@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
-def test_methods_are_ranked_by_the_nearest_tables_and_the_choice_is_put_to_the_test(capsys):
-    assert main(["recommend", "dataset=adult_synth", "epsilon=[1]", "sample.test_rows=0", f"results={RESULTS}"]) == 0
-    out = capsys.readouterr().out
-    assert "adult_synth: 48,842 rows, 15 columns, 101 coefficients. Error: mse in arena_regression" in out
-    near, methods = (block.splitlines() for block in re.split(r"\n\n", out)[2::2][:2])
-    assert len(near) == 6 and near[1].startswith("adult_regression ")  # Adult itself is as large
-    assert methods[0].split("  ")[0] == "method" and 1 <= float(re.search(r"  ([\d.]+) ", methods[1])[1]) < 2
-    assert re.search(r"with each table left out in turn, .* in \d+ of \d+ cases", out)
+INTERVALS = ("--need", "intervals", "--rows", "5000", "--columns", "4", "epsilon=1")
 
 
-@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
-def test_a_table_of_the_arena_is_no_evidence_for_itself(capsys):
-    line = ["recommend", "dataset=adult_regression", "epsilon=[1]", "sample.test_rows=0", f"results={RESULTS}"]
-    assert main(line) == 0
-    near = re.split(r"\n\n", capsys.readouterr().out)[2].splitlines()
-    assert len(near) == 6 and not any(row.startswith("adult_regression ") for row in near)
+@cache
+def answer(*line):
+    with redirect_stdout(StringIO()) as out:
+        assert main(["recommend", *line, f"results={RESULTS}"]) == 0
+    return out.getvalue()
 
 
-@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
-def test_methods_that_were_not_run_at_all_places_are_named(capsys):
-    line = ["recommend", "dataset=adult_synth", "epsilon=[100]", "sample.test_rows=0", f"results={RESULTS}"]
-    assert main(line) == 0
-    told = r"Not run, or without a value, on some of these 5, so that they stand last or are left out: .*DD-SSP"
-    assert re.search(told, capsys.readouterr().out)
+def methods(text):
+    """The names of the methods, and of each what stands in the columns."""
+    rows = [
+        re.split(r" {2,}", row) for row in re.search(r"\nmethod .*?(?=\n1\. )", text, re.DOTALL)[0].splitlines()[1:]
+    ]
+    return {row[0]: dict(zip(rows[0], row, strict=True)) for row in rows[1:]}
 
 
-@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
-def test_a_target_of_two_levels_is_for_the_arena_of_classification(tmp_path, capsys):
-    (tmp_path / "my.yaml").write_text("age: {bounds: [0, 100], bins: 10}\nsick: {levels: ['no', 'yes']}\n")
-    (tmp_path / "my.csv").write_text("age,sick\n" + "30,no\n60,yes\n" * 500)
-    own = ["dataset=csv", f"dataset.path={tmp_path}/my.csv", f"dataset.domain={tmp_path}/my.yaml"]
-    assert main(["recommend", *own, "dataset.target=sick", "epsilon=1", f"results={RESULTS}"]) == 0
-    out = capsys.readouterr().out
+def commands(text):
+    return [shlex.split(line) for line in re.findall(r"^\d\. (dpbench .*)$", text, re.MULTILINE)]
+
+
+@arena
+def test_for_few_rows_it_says_that_no_method_beats_the_mean():
+    """The rule that was right more often names the methods that are best over all tables."""
+    out = answer("dataset=diabetes", "epsilon=1")
+    assert out.startswith("diabetes: 442 rows, 11 columns, 11 coefficients. Error: 1 - r2 in arena_regression.")
+    assert re.search(r"\nNo method beats the mean here: by two standard errors none does on [345] of these 5\.", out)
+    assert len(methods(out)) == len(commands(out)) == 3
+    assert all(line[:3] == ["dpbench", "release", "dataset=diabetes"] for line in commands(out))
+    assert len(out.splitlines()) <= 24  # a screen
+    rule = r"Named: the best over all\. .* best in (\d+) of 36 cases, the best on the nearest 5 in (\d+)"
+    overall, near = map(int, re.search(rule, out).groups())
+    assert 18 < near < overall < 36
+
+
+@arena
+def test_intervals_that_cover_too_little_are_not_recommended_and_missing_ones_are_counted():
+    out = answer(*INTERVALS)
+    named = methods(out)
+    assert "SSP" in named and named["SSP"]["no interval in"] == "16 of 100 runs"  # on Fire 12 of 20, on Taxi 4
+    assert all(float(row["coverage of 0.9"].split()[0]) > 0.85 for row in named.values())
+    never = re.search(r"Not to be used, as .*", out)[0]
+    for name in ("AIM-Synth, taken for real rows", "MST-Synth, taken for real rows", "JLT"):
+        assert re.search(rf"{name} 0\.[0-8]", never) and name not in named
+    assert "DD-SSP with MST, bootstrap 100 of 100 runs" in out
+    assert "Extrapolated" not in out
+
+
+@arena
+@pytest.mark.slow
+def test_a_named_method_runs_by_its_command(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    line = next(line for line in commands(answer(*INTERVALS)) if "model=linear_statistics_intervals" in line)
+    rest = [item for item in line[1:-1] if not item.startswith(("dataset", "epsilon"))]
+    folder = tmp_path / "out"
+    assert main([*rest, str(folder), "dataset=diabetes", "epsilon=1e6"]) == 0  # with little noise it has intervals
+    assert "Intervals of linear\\_statistics\\_intervals: 90%" in (folder / "coefficients.md").read_text()
+
+
+@arena
+def test_far_from_all_tables_it_says_how_far_and_a_table_is_no_evidence_for_itself():
+    out = answer("--need", "queries", "dataset=compas_queries", "epsilon=0.01")
+    assert "ε = 0.01 is 10 times less than the least, 0.1." in out
+    near = re.search(r"the nearest by .*: (.*)\.", out)[1]
+    assert "churn_queries at 0.1" in near and "compas" not in near
+    assert "the best trivial answer here: by two standard errors" in out
+    assert all(line[1:4] == ["run", "experiment=arena_queries", "dataset=compas_queries"] for line in commands(out))
+
+
+@arena
+def test_rows_for_a_target_of_two_levels_are_those_that_classify_best(tmp_path):
+    own = sick(tmp_path)
+    out = answer(*own, "epsilon=1", "--need", "rows")
     assert out.startswith("csv: 1,000 rows, 2 columns, 2 coefficients. The rows were counted, which no ledger pays for")
     assert "Error: 1 - auc in arena_classification" in out
-    assert "\nObjPert " in out and "AdaSSP" not in out
+    assert len(methods(out)) == 3 and all("Synth" in name for name in methods(out))
+    assert all(line[2:6] == own and line[7] == "epsilon=1" for line in commands(out))  # no model
 
 
-@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
-def test_intervals_are_ranked_by_a_score_and_not_by_their_coverage(capsys):
-    line = ["recommend", "experiment=arena_intervals", "dataset=adult_synth", "epsilon=1", f"results={RESULTS}"]
-    assert main(line) == 0
-    out = capsys.readouterr().out
-    assert "Error: interval_score in arena_intervals" in out
-    methods = re.split(r"\n\n", out)[4].splitlines()
-    assert re.search(r"  [\d.]+ ", methods[1])  # the first of the list has a finite multiple
-    assert not methods[1].startswith("AIM-Synth, taken for real rows")
-
-
-@pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
-def test_a_size_stands_for_a_table(capsys):
-    size = ["--rows", "48842", "--columns", "15", "--coefficients", "101"]
-    told = []
-    for own in (["dataset=adult_synth", "sample.test_rows=0"], [*size, "experiment=arena_regression"]):
-        assert main(["recommend", *own, "epsilon=1", f"results={RESULTS}"]) == 0
-        told.append(capsys.readouterr().out)
-    assert told[1] == told[0].replace("adult_synth:", "A table:")
+def sick(folder):
+    (folder / "my.yaml").write_text("age: {bounds: [0, 100], bins: 10}\nsick: {levels: ['no', 'yes']}\n")
+    (folder / "my.csv").write_text("age,sick\n" + "30,no\n60,yes\n" * 500)
+    return ["dataset=csv", f"dataset.path={folder}/my.csv", f"dataset.domain={folder}/my.yaml", "dataset.target=sick"]
 
 
 @pytest.mark.parametrize(
@@ -75,24 +106,20 @@ def test_a_size_stands_for_a_table(capsys):
     [
         (["--rows", "5"], "--rows and --columns go together"),
         (["--rows", "0", "--columns", "3"], "must be at least 1"),
-        (["--rows", "5", "--columns", "3"], "name the arena"),
         (["--rows", "5", "--columns", "3", "dataset=adult"], "or give its size alone"),
-        (["--rows", "5", "--columns", "3", "experiment=arena_regression", "model=[]"], "can be set, not model=[]"),
+        (["--rows", "5", "--columns", "3", "model=[]"], "can be set, not model=[]"),
+        (["--need", "rows", "experiment=arena_queries", "dataset=diabetes"], "leave experiment=arena_queries out"),
+        (["--need", "classifier", "dataset=diabetes"], "the target target does not have two levels"),
     ],
 )
-def test_a_size_that_says_nothing_is_refused(line, told, capsys):
+def test_a_question_that_has_no_answer_is_refused(line, told, capsys):
     assert main(["recommend", *line]) == 2
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.skipif(not (RESULTS / "dd_ssp").is_dir(), reason="results/dd_ssp is in the repository alone")
-def test_a_metric_without_a_better_direction_ranks_nothing(capsys):
-    line = ["recommend", "experiment=coverage_adult", "--rows", "500", "--columns", "4", "epsilon=1"]
-    assert main([*line, f"results={RESULTS}"]) == 2
-    assert "coverage cannot rank methods: neither low nor high values of it are better" in capsys.readouterr().err
-
-
 def test_what_is_missing_is_told(tmp_path, capsys):
-    for line, told in ((["epsilon=1"], "name a table"), (["dataset=adult_synth"], "run it (dpbench run experiment=")):
+    """Of a table with a target of two levels it is the arena of classification, if nothing is asked for."""
+    run = "run it (dpbench run experiment=arena_classification)"
+    for line, told in ((["epsilon=1"], "name a table"), ([*sick(tmp_path), "epsilon=1"], run)):
         assert main(["recommend", *line, f"results={tmp_path}"]) == 2
         assert told in capsys.readouterr().err

@@ -7,7 +7,17 @@ import pandas as pd
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.report.recommendation import Size, errors_of, left_out, nearest, ranked, ranking_metric, ratios_of
+from dpbench.report.recommendation import (
+    Size,
+    beyond,
+    evidence_of,
+    left_out,
+    nearest,
+    ranked,
+    ranking_metric,
+    rates,
+    ratios_of,
+)
 
 INF, NAN = math.inf, math.nan
 SIZES = {name: Size(rows, 10, 10) for name, rows in (("a", 100), ("b", 200), ("c", 100_000), ("d", 200_000))}
@@ -18,31 +28,82 @@ def places(**columns):
     return pd.DataFrame(columns, index=index)
 
 
-def frame(*rows):
-    named = [
-        dict(zip(("dataset", "mechanism", "epsilon", "value", "direction", "status"), row, strict=True)) for row in rows
-    ]
-    return pd.DataFrame(named).assign(metric="m", model="x", calibration="", variant="")
+def frame(*rows, metric="m"):
+    names = ("dataset", "mechanism", "epsilon", "value", "direction", "status")
+    made = pd.DataFrame([dict(zip(names, row, strict=True)) for row in rows])
+    return made.assign(metric=metric, model="x", calibration="", variant="", peak_mb=1.0).assign(
+        release_seconds=2.0, model_seconds=1.0
+    )
 
 
-def test_errors_are_means_and_inf_where_a_repetition_has_none():
+def test_errors_are_means_over_the_runs_with_a_value_where_most_have_one():
     rows = [
         ("a", "one", 1.0, 0.2, "lower", "done"),
         ("a", "one", 1.0, 0.4, "lower", "done"),
+        ("a", "one", 1.0, NAN, "lower", "failed"),
         ("a", "two", 1.0, 0.1, "lower", "done"),
-        ("a", "two", 1.0, NAN, "lower", "failed"),
+        ("a", "two", 1.0, NAN, "lower", "no_estimate"),
         ("b", "two", 1.0, 0.5, "lower", "done"),
-        ("b", "exact", INF, 0.0, "lower", "done"),
+        ("b", "exact", INF, 0.25, "lower", "done"),
     ]
-    errors = errors_of(frame(*rows), "m", {"one/x": "One"})
-    assert errors.loc[("a", 1.0)].to_dict() == {"One": pytest.approx(0.3), "two / x": INF}
-    assert np.isnan(errors.loc[("b", 1.0), "One"]) and errors.loc[("b", 1.0), "two / x"] == 0.5
-    assert len(errors) == 2  # the non-private reference has no place
+    evidence = evidence_of(frame(*rows), "m", {"one/x": "One"})
+    assert evidence.errors.loc[("a", 1.0), "One"] == pytest.approx(0.3)
+    assert np.isnan(evidence.errors.loc[("a", 1.0), "two / x"]) and np.isnan(evidence.errors.loc[("b", 1.0), "One"])
+    assert evidence.cells.loc[("a", 1.0, "One"), ["without", "runs", "seconds"]].tolist() == [1, 3, 3.0]
+    assert evidence.expected.loc[("b", 1.0), "two / x"] == 2  # multiples of the non-private error
+    assert len(evidence.errors) == 2  # the non-private reference has no place
 
 
-def test_of_a_score_that_should_be_high_the_error_is_what_it_lacks():
-    errors = errors_of(frame(("a", "one", 1.0, 0.9, "higher", "done")), "m", {})
-    assert errors.iloc[0, 0] == pytest.approx(0.1)
+def test_a_run_without_a_value_counts_as_the_trivial_answer():
+    rows = [
+        ("a", "one", 1.0, 0.8, "higher", "done"),
+        ("a", "one", 1.0, NAN, "higher", "failed"),
+        ("b", "one", 1.0, -0.1, "higher", "done"),
+        *((name, "exact", INF, 0.8, "higher", "done") for name in "ab"),
+    ]
+    evidence = evidence_of(frame(*rows, metric="r2"), "r2", {})
+    assert evidence.errors["one / x"].tolist() == [pytest.approx(0.6), pytest.approx(1.1)]  # 1 - R^2
+    assert evidence.expected["one / x"].tolist() == [pytest.approx(0.5), pytest.approx(-0.125)]
+    assert evidence.beaten.loc["b"].tolist() == [False]
+
+
+def test_a_method_beats_the_trivial_answer_by_two_standard_errors_or_not_at_all():
+    def beaten(*values):
+        return evidence_of(
+            frame(*(("a", "one", 1.0, value, "higher", "done") for value in values), metric="auc"), "auc", {}
+        ).beaten
+
+    assert beaten(0.6, 0.61, 0.62).tolist() == [True] and beaten(0.3, 0.5, 0.75).tolist() == [False]
+
+
+def test_for_queries_the_best_trivial_answer_is_the_yardstick():
+    rows = [
+        ("a", name, INF, error, "lower", "done")
+        for name, error in (("zero", 0.5), ("uniform", 0.4), ("real_rows", 0.1))
+    ]
+    evidence = evidence_of(frame(*rows, ("a", "one", 1.0, 0.1, "lower", "done")), "m", {})
+    assert evidence.expected.iloc[0, 0] == pytest.approx(0.75)
+
+
+def test_intervals_that_cover_too_little_are_never_first():
+    scores = [
+        ("a", name, 1.0, score, "lower", "done") for name, score in (("good", 2.0), ("narrow", 1.0)) for _ in range(4)
+    ]
+    covered = zip(["good"] * 4 + ["narrow"] * 4, [1.0, 0.5, 1.0, 1.0, 0.5, 0.75, 0.5, 0.75], strict=True)
+    coverage = frame(*(("a", name, 1.0, value, "none", "done") for name, value in covered), metric="coverage")
+    evidence = evidence_of(pd.concat([frame(*scores), coverage]), "m", {}, level=0.9)
+    assert evidence.cells["below"].to_dict() == {("a", 1.0, "good / x"): False, ("a", 1.0, "narrow / x"): True}
+    assert ranked(evidence.errors) == ["good / x"]
+
+
+def test_what_lies_beyond_the_tables_is_told_by_its_factor():
+    errors = places(one=[1.0, 2.0, 3.0, 4.0])
+    assert beyond(errors, SIZES, Size(1000, 10, 10), 1.0) == []
+    assert beyond(errors, SIZES, Size(1000, 30, 10), 0.05) == [
+        "n ε = 50 is 2 times less than the least, 100",
+        "columns = 30 is 3 times the most, 10",
+        "ε = 0.05 is 20 times less than the least, 1",
+    ]
 
 
 def test_the_nearest_have_as_much_data_for_the_noise():
@@ -59,24 +120,21 @@ def test_the_nearest_have_as_many_columns_and_coefficients():
 
 
 def test_methods_are_ranked_by_their_multiples_of_the_lowest_error():
-    found = ranked(places(steady=[1.0, 1.0, 2.0, 2.0], wild=[10.0, 0.9, 1.9, 1.9], part=[NAN, 0.9, 1.9, 1.9], no=INF))
-    assert found.index.tolist() == ["steady", "wild", "part"]  # what was not run everywhere is not put first
-    assert found.loc["steady", "close"] == 3 and found.loc["wild", "worst"] == 10 and found.loc["part", "value"] == 3
-    assert found.loc["wild", "ratio"] == pytest.approx(10**0.25)
+    """What was not run everywhere is ranked by the places where it was, unless these are half or fewer."""
+    errors = places(
+        steady=[1.0, 1.0, 2.0, 2.0], wild=[10.0, 0.9, 1.9, 1.9], part=[NAN, 0.9, 1.9, 1.9], few=[NAN, NAN, 0.1, 9.0]
+    )
+    assert ranked(errors) == ["steady", "part", "wild"]
 
 
 def test_a_method_without_any_error_is_the_best():
-    found = ranked(places(none=[0.0, 0.0, 1.0, 0.0], some=[0.1, 0.0, 1.0, 0.2]))
-    assert found.index.tolist() == ["none", "some"]
-    assert found.loc["none", "ratio"] == 1 and found.loc["some", "ratio"] == INF and (found["value"] == 4).all()
+    assert ranked(places(none=[0.0, 0.0, 1.0, 0.0], some=[0.1, 0.0, 1.0, 0.2])) == ["none", "some"]
 
 
-def test_a_method_without_a_value_is_never_first():
-    """By its name and by its places, 'a failure' would come first."""
-    found = ranked(places(**{"a failure": INF, "b once": [INF, 1.0, 1.0, 1.0], "c": [9.0, 9.0, 9.0, 9.0]}))
-    assert found.index.tolist() == ["c", "b once"]
-    assert ranked(places(one=INF, two=INF)).empty
-    assert left_out(places(one=INF, two=INF), SIZES).isna().all(axis=None)
+def test_a_choice_that_has_no_error_on_the_left_out_table_was_wrong():
+    costs = left_out(places(one=[NAN, 1.0, 1.0, 1.0], two=[2.0, 2.0, 2.0, 2.0]), SIZES)
+    assert costs["overall"].tolist() == [INF, 1, 1, 1] and rates(costs).tolist() == [3, 3]
+    assert ranked(places(one=INF, two=INF)) == []
 
 
 def test_of_no_finite_error_there_are_no_multiples():
@@ -97,7 +155,7 @@ def test_an_arena_ranks_by_the_metric_of_its_mean_ranks():
 )
 def test_what_cannot_rank_is_refused(value, direction, why):
     with pytest.raises(UserError, match=f"m cannot rank methods: .*{why}"):
-        errors_of(frame(("a", "one", 1.0, value, direction, "done")), "m", {})
+        evidence_of(frame(("a", "one", 1.0, value, direction, "done")), "m", {})
 
 
 def test_where_large_and_small_tables_differ_the_nearest_choose_right_and_one_method_for_all_does_not():
@@ -107,9 +165,10 @@ def test_where_large_and_small_tables_differ_the_nearest_choose_right_and_one_me
     index = pd.MultiIndex.from_tuples([(name, 1.0) for name in names], names=["dataset", "epsilon"])
     errors = pd.DataFrame({"one": np.where(small, 1.0, 3.0), "two": np.where(small, 2.0, 1.0)}, index=index)
     costs = left_out(errors, sizes)
-    assert (costs["chosen"] == 1).all() and costs["fixed"].max() == 2
+    assert (costs["near"] == 1).all() and costs["overall"].max() == 2
+    assert rates(costs).index[0] == "near"
 
 
 def test_a_table_is_no_evidence_for_itself():
     costs = left_out(places(one=[1.0, 5.0, 5.0, 5.0], two=[5.0, 1.0, 1.0, 1.0]), SIZES)
-    assert costs.loc[("a", 1.0), "chosen"] == 5
+    assert costs.loc[("a", 1.0), "near"] == 5
