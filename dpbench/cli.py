@@ -198,6 +198,8 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
     release.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder for what is released")
     text = "numbers in the synthetic rows: drawn within their bin (default), or its middle"
     release.add_argument("--numbers", choices=["drawn", "middle"], default="drawn", help=text)
+    text = "score the synthetic rows against the real ones too: exact scores, which no budget covers (default: no)"
+    release.add_argument("--quality", action="store_true", help=text)
     text = "the most that all releases of this table may spend together, from now on"
     release.add_argument("--limit", type=float, metavar="EPSILON", help=text)
     release.add_argument("--history", action="store_true", help="list the releases of this table, and their sum")

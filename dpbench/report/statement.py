@@ -29,6 +29,10 @@ OUTSIDE = {
     "drop": "A row with a value outside of them is left out.",
 }
 ABSENT = " A missing value is a level or a bin of its own where that is declared, and else a value outside."
+SCORES = (
+    "The scores in quality.html and quality.csv compare the synthetic rows with the real ones exactly. No ε above covers "
+    "them: they are for the owner of the table, and not for publication. Take both files out before this is handed on."
+)
 NOT_COVERED = (
     "What is inferred of a person from patterns of the whole population, which the release is meant to show.",
     "A person with several rows, or rows of several people that depend on each other: the unit of privacy is one row.",
@@ -46,7 +50,8 @@ class Facts:
     `table`: the name of the file, and `table_hash` its keyed checksum. `declared`: whether bounds, bins and levels were
     declared, not computed from the rows. `left_out`: what to say of rows that a value
     outside the domain left out. `odometer`: all releases of the table, this one among them. `about`: a sentence on the
-    mechanism. `files`: what was written, and what each file is.
+    mechanism. `files`: what was written, and what each file is. `scores`: whether scores that read the real rows are
+    among them.
     """
 
     table: str
@@ -61,6 +66,7 @@ class Facts:
     made_by: str
     files: Sequence[tuple[str, str]]
     odometer: Sum
+    scores: bool = False
 
 
 def statement(release: Release, cost: Spent, facts: Facts) -> str:
@@ -267,7 +273,7 @@ def _declared(one: Attribute) -> tuple[str, str]:
 
 
 def _unpaid(release: Release, facts: Facts) -> list[str]:
-    found = list(release.nonprivate_inputs)
+    found = [*release.nonprivate_inputs, *([SCORES] if facts.scores else [])]
     if not found:
         return ["Nothing: all that depends on the rows was paid for with the noise in the ledger."]
     return ["These were taken from the rows, or could not be checked, and no ε covers them:", _list(found)]
