@@ -248,6 +248,8 @@ def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argpar
     data.add_argument("action", choices=["fetch", "verify", "card", "list", "check", "declare"])
     text = "declare: take bounds and levels from this table, which may be looked at"
     data.add_argument("--from-public", type=Path, metavar="CSV", help=text)
+    text = "declare: take them from the table itself, by a private release at this epsilon"
+    data.add_argument("--private", type=float, metavar="EPSILON", help=text)
     data.add_argument("--out", type=Path, metavar="FILE", help="declare: the new file (by default it is printed)")
     _add_settings(data, DATA_OVERRIDES, "NAME|setting=value")
     data.add_argument("--offline", action="store_true", help="download nothing")

@@ -185,7 +185,7 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
     if design is not None:
         design = replace(design, domain=coded.table.domain)
     begun = odometer.begin(key, part.name, budget, limit)
-    with _counting(odometer, begun) as rng:
+    with counting(odometer, begun) as rng:
         found = make_release(part, coded.table, budget, rng, design, public, inputs)
         cost = found.spent
         total = odometer.end(key, begun, found.ledger, cost)
@@ -193,8 +193,11 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
 
 
 @contextmanager
-def _counting(odometer: Odometer, begun: str) -> Iterator[np.random.Generator]:
-    """The generator of the noise, from the operating system's entropy. What fails before it is used does not count."""
+def counting(odometer: Odometer, begun: str) -> Iterator[np.random.Generator]:
+    """The generator of the noise, from the operating system's entropy. What fails before it is used does not count.
+
+    Raises `UserError` for what fails as a release may, with whether it counts.
+    """
     rng = Watched(np.random.PCG64())
     try:
         yield rng

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dpbench.data.domain import Attribute
-from dpbench.grid.odometer import Sum
+from dpbench.grid.odometer import DECLARED, Sum
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release
 from dpbench.report.page.documents import blocks
@@ -30,14 +30,15 @@ OUTSIDE = {
 }
 ABSENT = " A missing value is a level or a bin of its own where that is declared, and else a value outside."
 SCORES = (
-    "The scores in quality.html and quality.csv compare the synthetic rows with the real ones exactly. No ε above covers "
-    "them: they are for the owner of the table, and not for publication. Take both files out before this is handed on."
+    "The scores in quality.html and quality.csv compare the synthetic rows with the real ones exactly. No ε above "
+    "covers them: they are for the owner of the table, and not for publication. Take both files out before this is "
+    "handed on."
 )
 NOT_COVERED = (
     "What is inferred of a person from patterns of the whole population, which the release is meant to show.",
     "A person with several rows, or rows of several people that depend on each other: the unit of privacy is one row.",
     "Other outputs of the same table: scores and releases of dpbench run, releases in Python, other tools, copies. "
-    "The sum above has the releases of dpbench release alone.",
+    "The sum above has those of dpbench release and dpbench data declare alone.",
     "Attacks on the last bits of noise in double precision, where the noise is not discrete (noise=discrete).",
     "Whether a release failed, how long it took, and who can read the table, the salt and the log themselves.",
 )
@@ -248,6 +249,8 @@ def _bounds(release: Release, facts: Facts) -> list[str]:
     rows = [[one.name, *_declared(one)] for one in release.domain.attributes]
     dropped = f" Columns left out: {', '.join(facts.drop)}." if facts.drop else ""
     origin = "were declared, not computed from the rows" if facts.declared else "are in part computed from the rows"
+    if any(entry.mechanism == DECLARED for entry in facts.odometer.entries):
+        origin += f" (but for what a release named {DECLARED} above paid for)"
     absent = ABSENT if any(one.missing for one in release.domain.attributes) else ""
     share = f" This left out {facts.left_out}." if facts.left_out else ""
     return [
