@@ -37,13 +37,14 @@ def history(capsys, *more):
 
 def test_bounds_and_levels_are_those_of_many_rows_and_the_table_then_fits(tmp_path, capsys):
     assert declared() == 0
-    text, domain = (tmp_path / "my.yaml").read_text(), read_domain_file(tmp_path / "my.yaml")
+    domain = read_domain_file(tmp_path / "my.yaml")
+    text = "".join(re.findall(r"^[^#].*", (tmp_path / "my.yaml").read_text(), re.MULTILINE))
     assert domain["grade"].values == tuple(range(1, 11)) and domain["income"].bounds[1] == 200
     assert domain["income"].missing and domain["income"].unit == "$" and domain["income"].decimals is None
     assert domain["region"].levels == ("01", "02", "03") and domain["group"].levels == ("1", "2", "many")
     assert [domain["day"].text(day) for day in domain["day"].bounds] == ["2023-01-01", "2024-12-31"]
     for value in ("900", "99", "secret", "example"):
-        assert value not in text.replace(re.search("fewer than.*", text)[0] if "fewer" in text else "", "")
+        assert value not in text
     line = ["data", "check", "dataset.path=my.csv", "dataset.domain=my.yaml", "dataset.drop=[email]"]
     assert main([*line, "dataset.outside=drop", "sample.test_rows=0"]) == 0
 

