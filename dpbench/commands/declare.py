@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from dpbench.data.skeleton import IDENTIFIES, from_public, skeleton
 from dpbench.data.tabular import read_frame
 from dpbench.errors import UserError
 from dpbench.files import write_file
+from dpbench.grid.checksummed import Json
 from dpbench.grid.odometer import DECLARED, Odometer, TableKey
 from dpbench.grid.provenance import provenance
 from dpbench.grid.records import spent_to_dict
@@ -89,12 +91,7 @@ def _private(
 
     Raises `UserError`; before any noise is drawn if the releases of the table would exceed their limit.
     """
-    out: Path | None = arguments.out
-    if out is None:
-        raise UserError("what is paid for must have a place: give --out, such as --out my.yaml")
-    ledger_file = out.with_name(f"{out.stem}.ledger.json")
-    if ledger_file.exists():
-        raise UserError(f"{ledger_file}, for the ledger, is there already, and is kept; name another --out")
+    out, ledger_file = _places(arguments.out)
     if config["relation"] != "add_remove":
         raise UserError("--private is for tables that differ by adding or removing a row: relation=add_remove")
     budget = Budget(arguments.private, delta_of(config["delta"], dataset, sample_of(config["sample"])))
@@ -111,7 +108,7 @@ def _private(
         lines = _released(rng, ledger, steps, frame, style, dropped)
         cost = stable_cost(ledger, budget)
         odometer.end(key, begun, ledger, cost)
-    about = {"release": begun, "table": key.content, "budget": vars(budget), "spent": spent_to_dict(cost)}
+    about: Json = {"release": begun, "table": key.content, "budget": vars(budget), "spent": spent_to_dict(cost)}
     about |= {"stages": [{**vars(one), "threshold": one.threshold} for one in steps], "ledger": ledger.to_list()}
     content = json.dumps({**about, "provenance": provenance()}, indent=2, ensure_ascii=False) + "\n"
     kinds, values = (one.threshold for one in steps)
@@ -121,6 +118,18 @@ def _private(
         print(path)
     print(f"epsilon = {number(cost.epsilon)} at delta = {number(cost.delta)} spent")
     return 0
+
+
+def _places(out: Path | None) -> tuple[Path, Path]:
+    """Where the domain file and the ledger go. Raises `UserError` if they cannot go there."""
+    if out is None:
+        raise UserError("what is paid for must have a place: give --out, such as --out my.yaml")
+    ledger_file = out.with_name(f"{out.stem}.ledger.json")
+    if ledger_file.exists():
+        raise UserError(f"{ledger_file}, for the ledger, is there already, and is kept; name another --out")
+    if not os.access(out.parent, os.W_OK):
+        raise UserError(f"--out {out}: {out.parent} is no folder that can be written to")
+    return out, ledger_file
 
 
 def _released(

@@ -5,10 +5,10 @@ from collections import Counter
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dpbench.data.cell_counts import chosen_kind, from_places, kind_counts, place_bounds, place_counts
+from dpbench.data.cell_counts import EDGES, chosen_kind, from_places, kind_counts, place_bounds, place_counts
 from dpbench.data.csv_format import CsvFormat
 from dpbench.data.skeleton import Kind
 
@@ -31,6 +31,10 @@ def test_a_row_more_changes_one_count_by_one(cells, more):
         assert sum((places[1] - places[0]).values()) <= 1 and not places[0] - places[1]
 
 
+@example(2.0)
+@example(16.0)
+@example(-1.0)
+@example(-200.0)
 @settings(max_examples=50)
 @given(st.floats(-1e14, 1e14))
 def test_a_number_lies_between_the_bounds_of_its_place(number):
@@ -40,6 +44,7 @@ def test_a_number_lies_between_the_bounds_of_its_place(number):
     whole = round(number)
     low, high = place_bounds(place_counts(column([str(whole)]), Kind("whole"), CsvFormat()), whole=True)
     assert low <= whole <= high and low == math.floor(low)
+    assert place_bounds({29: 1.0, 31: 1.0}, whole=True) == (3, 20) and EDGES[29] == 5.0
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,11 @@ def is_best(cells: pd.DataFrame, by: Sequence[str]) -> pd.Series[bool]:
     holds 0. Nothing is, where there is nothing to compare with, or no direction is the better one.
     """
     value = cells["mean"].astype(float) * cells["direction"].map(_SIGNS).astype(float)
-    known = cells.assign(_value=value)[np.isfinite(value)]
+    known = cells.assign(_value=value.where(np.isfinite(value))).dropna(subset="_value")
     found = pd.Series(False, index=cells.index)
     for _, group in known.groupby(list(by)):
         if len(group) > 1:
-            leader = group.loc[group["_value"].idxmin()]
+            leader = group.iloc[int(np.argmin(group["_value"]))]
             error = np.hypot(group["se"].fillna(0.0), 0.0 if np.isnan(leader["se"]) else leader["se"])
             found[group.index] = group["_value"] - leader["_value"] <= ERRORS * error
     return found

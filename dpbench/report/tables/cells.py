@@ -139,7 +139,8 @@ def _grid(cells: pd.DataFrame, table: pd.DataFrame) -> Grid:
     private = named[np.isfinite(named["epsilon"])].drop_duplicates(["name", "epsilon"], keep=False)
     best = private[is_best(private, ["place", "epsilon"])]
     at = zip(best["name"], best["epsilon"].map(number), strict=True)
-    marked = {(table.index.get_loc(name), 1 + table.columns.get_loc(epsilon)) for name, epsilon in at}
+    names, budgets = list(table.index), list(table.columns)
+    marked = {(names.index(name), 1 + budgets.index(epsilon)) for name, epsilon in at}
     return Grid(header, rows, places["place"].tolist(), best=marked)
 
 

@@ -30,9 +30,10 @@ def widths(tex):
             yield sum(own or wide for own, wide in zip(fixed, natural, strict=True)) + GAP * len(natural)
 
 
+@pytest.mark.parametrize("cell", ["0.08", "0.0812 ± 0.0011", "0.08123 ± 0.00011 (3; 2 failed)"])
 @pytest.mark.parametrize(("columns", "rows", "groups"), [(2, 3, 1), (5, 9, 1), (12, 20, 4), (3, 130, 1), (4, 90, 45)])
-def test_every_tabular_fits_the_line_and_every_table_the_page_and_no_cell_is_lost(columns, rows, groups):
-    made = grid(columns, rows, groups=groups)
+def test_every_tabular_fits_the_line_and_every_table_the_page_and_no_cell_is_lost(columns, rows, groups, cell):
+    made = grid(columns, rows, cell, groups)
     tex = latex_tables(made, "Title", "name")
     assert 0 < max(widths(tex)) <= WIDTH
     for table in tex.split("\\end{table}"):
