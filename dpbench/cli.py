@@ -201,6 +201,8 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
     release.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder for what is released")
     text = "numbers in the synthetic rows: drawn within their bin (default), or its middle"
     release.add_argument("--numbers", choices=["drawn", "middle"], default="drawn", help=text)
+    text = "score the synthetic rows against the real ones too: exact scores, which no budget covers (default: no)"
+    release.add_argument("--quality", action="store_true", help=text)
     text = "the most that all releases of this table may spend together, from now on"
     release.add_argument("--limit", type=float, metavar="EPSILON", help=text)
     release.add_argument("--history", action="store_true", help="list the releases of this table, and their sum")
@@ -249,6 +251,8 @@ def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argpar
     data.add_argument("action", choices=["fetch", "verify", "card", "croissant", "list", "check", "declare"])
     text = "declare: take bounds and levels from this table, which may be looked at"
     data.add_argument("--from-public", type=Path, metavar="CSV", help=text)
+    text = "declare: take them from the table itself, by a private release at this epsilon"
+    data.add_argument("--private", type=float, metavar="EPSILON", help=text)
     data.add_argument("--out", type=Path, metavar="FILE", help="declare: the new file (by default it is printed)")
     _add_settings(data, DATA_OVERRIDES, "NAME|setting=value")
     data.add_argument("--offline", action="store_true", help="download nothing")

@@ -8,7 +8,7 @@ protocol before anything runs. Its result is checked before it is stored, by `ch
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -94,7 +94,7 @@ class TextTable(NamedTuple):
     """The table's texts, its footnotes, and `tidy`, the numbers with all digits, one a row.
 
     `trials`: row and column of a number in `rows` -> ids of the trials behind it; `dpbench report` links the number to
-    them.
+    them. `best`: rows and columns of what is bold in LaTeX.
     """
 
     header: list[str]
@@ -102,6 +102,7 @@ class TextTable(NamedTuple):
     footnotes: list[str]
     tidy: pd.DataFrame
     trials: Mapping[tuple[int, int], Sequence[str]] = MappingProxyType({})
+    best: Collection[tuple[int, int]] = frozenset()
 
 
 class TableKind(Protocol):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 from dpbench.commands.run_settings import guard
 from dpbench.config import composed
@@ -68,16 +70,21 @@ def _measured(path: Path, domain: Domain) -> list[Clique]:
     Raises `UserError` for a file that is none, or whose ledger has no marginal of these attributes.
     """
     try:
-        labels = [str(event.get("label", "")) for event in json.loads(path.read_text(encoding="utf-8"))["ledger"]]
+        found = measured_in(json.loads(path.read_text(encoding="utf-8"))["ledger"], domain)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(
             f"--measured {path} cannot be read as the JSON of a release, which dpbench export --release ID writes"
         ) from error
-    cliques = [tuple(label.removeprefix(LABEL).split(",")) for label in labels if label.startswith(LABEL)]
-    found = [clique for clique in cliques if set(clique) <= set(domain.names)]
     if not found:
         raise UserError(f"--measured {path}: its ledger has no marginal of the attributes {', '.join(domain.names)}")
     return found
+
+
+def measured_in(events: Iterable[Mapping[str, Any]], domain: Domain) -> list[Clique]:
+    """The marginals of these attributes that a ledger, as plain data, has measured."""
+    labels = [str(event.get("label", "")) for event in events]
+    cliques = [tuple(label.removeprefix(LABEL).split(",")) for label in labels if label.startswith(LABEL)]
+    return [clique for clique in cliques if set(clique) <= set(domain.names)]
 
 
 def _text(found: Quality) -> str:

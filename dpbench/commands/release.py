@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpbench.commands.evaluate import measured_in
 from dpbench.commands.run_settings import guard
 from dpbench.config import Part, choices, composed, every_part
 from dpbench.config.catalogue import headline
@@ -37,10 +39,12 @@ from dpbench.grid.provenance import provenance
 from dpbench.grid.records import PartKey, spent_to_dict
 from dpbench.grid.single import Watched, check_reads, design_of, fit_release, make_release, private_part
 from dpbench.grid.spending import OverspentError
+from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release, SyntheticRows
 from dpbench.report.coefficients import coefficient_table
+from dpbench.report.page.quality import write_quality
 from dpbench.report.statement import Facts, statement, statement_page
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number, plain_cells
@@ -51,6 +55,7 @@ FAILED = (ContractError, NoEstimateError, UnconvergedError, OverspentError)
 WHAT = {
     "synthetic.csv": "synthetic rows, with the columns and types of the table, drawn from what was released",
     "coefficients.csv": "estimates of the models, also as .md and .tex",
+    "quality.html": "scores of the synthetic rows, also as .csv: not protected, and not for publication",
     "ledger.json": "the ledger of the noise, and the settings",
     "statement.md": "this statement, also as .html",
 }
@@ -60,7 +65,7 @@ WHAT = {
 class Made:
     """A release as it was asked for, what it cost, all releases of its table, and what to say of rows left out.
 
-    `id`: by which the odometer knows it.
+    `id`: by which the odometer knows it. `real`: the rows that it was made of.
     """
 
     id: str
@@ -70,13 +75,19 @@ class Made:
     table: TableKey
     odometer: Sum
     left_out: str
+    real: Table
 
 
 def release(arguments: argparse.Namespace) -> int:
-    """Make one release and write its folder, or list the releases of the table. 1 if a model has no estimate."""
+    """Make one release and write its folder, or list the releases of the table.
+
+    1 if a model has no estimate, or the scores that were asked for cannot be computed.
+    """
     if arguments.history:
         return _history(arguments)
     asked = single(arguments.overrides, arguments.config_dir)
+    if arguments.quality and "rows" not in asked.mechanism.offers:
+        raise UserError(f"--quality scores synthetic rows, and {asked.mechanism.name} releases none")
     guard([asked.dataset])
     folder = _new_folder(arguments.out)
     try:
@@ -85,7 +96,15 @@ def release(arguments: argparse.Namespace) -> int:
         folder.rmdir()  # it is empty
         raise
     fits, failures = _fits(asked, made.release, arguments.config_dir)
-    for path in _write(folder, made, fits, drawn=arguments.numbers == "drawn", config_dir=arguments.config_dir):
+    paths = _write(folder, made, fits, drawn=arguments.numbers == "drawn", config_dir=arguments.config_dir)
+    said = _write_statement(folder, made, paths, arguments.config_dir)
+    if arguments.quality:  # after all that was paid for is written
+        try:
+            paths += _scores(folder, made)
+            said = _write_statement(folder, made, paths, arguments.config_dir)
+        except UserError as error:
+            failures.append(f"--quality: {error}")
+    for path in (*paths, *said):
         print(path)
     spent, total = number(made.cost.epsilon), made.odometer.total
     if made.left_out:
@@ -166,16 +185,19 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
     if design is not None:
         design = replace(design, domain=coded.table.domain)
     begun = odometer.begin(key, part.name, budget, limit)
-    with _counting(odometer, begun) as rng:
+    with counting(odometer, begun) as rng:
         found = make_release(part, coded.table, budget, rng, design, public, inputs)
         cost = found.spent
         total = odometer.end(key, begun, found.ledger, cost)
-    return Made(begun, replace(asked, mechanism=part), found, cost, key, total, " ".join(left_out(coded)))
+    return Made(begun, replace(asked, mechanism=part), found, cost, key, total, " ".join(left_out(coded)), coded.table)
 
 
 @contextmanager
-def _counting(odometer: Odometer, begun: str) -> Iterator[np.random.Generator]:
-    """The generator of the noise, from the operating system's entropy. What fails before it is used does not count."""
+def counting(odometer: Odometer, begun: str) -> Iterator[np.random.Generator]:
+    """The generator of the noise, from the operating system's entropy. What fails before it is used does not count.
+
+    Raises `UserError` for what fails as a release may, with whether it counts.
+    """
     rng = Watched(np.random.PCG64())
     try:
         yield rng
@@ -208,6 +230,19 @@ def _fits(asked: Single, made: Release, config_dir: Path | None) -> tuple[list[F
 # --- what is written -------------------------------------------------------------------------------------------------
 
 
+def _scores(folder: Path, made: Made) -> list[Path]:
+    """Write the scores of the synthetic rows against the real ones, as `dpbench evaluate` does; their paths.
+
+    They are exact, and so no part of what is private. Raises `UserError` for a table that is too small for them.
+    """
+    rows, dataset, label = made.release.get(SyntheticRows), made.asked.dataset, made.table.label
+    assert rows is not None
+    measured = measured_in(made.release.ledger.to_list(), made.real.domain)
+    found = quality(made.real, rows.table, dataset.target, measured=measured)
+    line = shlex.join(["dpbench", "release", f"mechanism={made.asked.mechanism.name}", "--quality"])
+    return write_quality(found, f"synthetic.csv: quality against {label}", line, folder)
+
+
 def _write(folder: Path, made: Made, fits: Sequence[Fitted], *, drawn: bool, config_dir: Path | None) -> list[Path]:
     paths, rows = list[Path](), made.release.get(SyntheticRows)
     if rows is not None:
@@ -219,11 +254,15 @@ def _write(folder: Path, made: Made, fits: Sequence[Fitted], *, drawn: bool, con
         title = f"Coefficients for {fits[0].design.target}, from one private release of {made.table.label}"
         paths += write_text_table(coefficient_table(fits, about), folder, "coefficients", title)
     ledger = json.dumps(_ledger(made), indent=2, ensure_ascii=False) + "\n"
-    paths.append(write_file(folder / "ledger.json", ledger))
+    return [*paths, write_file(folder / "ledger.json", ledger)]
+
+
+def _write_statement(folder: Path, made: Made, paths: Sequence[Path], config_dir: Path | None) -> list[Path]:
+    """Write the statement on these files; its paths."""
     names = [*(path.name for path in paths), "statement.md"]
     text = statement(made.release, made.cost, _facts(made, [name for name in WHAT if name in names], config_dir))
-    paths.append(write_file(folder / "statement.md", text))
-    return [*paths, write_file(folder / "statement.html", statement_page(text))]
+    page = statement_page(text)
+    return [write_file(folder / "statement.md", text), write_file(folder / "statement.html", page)]
 
 
 def _facts(made: Made, files: Sequence[str], config_dir: Path | None) -> Facts:
@@ -242,6 +281,7 @@ def _facts(made: Made, files: Sequence[str], config_dir: Path | None) -> Facts:
         made_by=f"dpbench {origin['versions']['dpbench']}{commit}",
         files=[(name, WHAT[name]) for name in files],
         odometer=made.odometer,
+        scores="quality.html" in files,
     )
 
 

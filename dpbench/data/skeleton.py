@@ -59,8 +59,8 @@ def skeleton(frame: pd.DataFrame, style: CsvFormat, file: str) -> str:
         if IDENTIFIES.fullmatch(name) or kind.type == "free text":
             dropped.append(name)
         else:
-            lines.append(f"{_key(name)}: {_to_fill_in(kind)}")
-    return HEAD.format(file=file) + "".join(f"{line}\n" for line in [*lines, *_left_out(dropped)])
+            lines.append(f"{key_of(name)}: {to_fill_in(kind)}")
+    return HEAD.format(file=file) + "".join(f"{line}\n" for line in [*lines, *left_out_lines(dropped)])
 
 
 def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, file: str, where: str) -> str:
@@ -76,25 +76,25 @@ def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, fil
         )
     lines, dropped = list[str](), list[str]()
     for name in names:
-        kind, there = kind_of(public[name], style), _there(public[name])
+        kind, there = kind_of(public[name], style), texts_there(public[name])
         form = None if IDENTIFIES.fullmatch(name) else _taken(kind, there, style)
         if form is None:
             dropped.append(name)
         else:
             absent = ", missing: true" if len(there) < len(public) else ""
-            lines.append(f"{_key(name)}: {{{form}{absent}}}")
+            lines.append(f"{key_of(name)}: {{{form}{absent}}}")
     head = PUBLIC.format(file=file, public=where)
-    return head + "".join(f"{line}\n" for line in [*lines, *_left_out(dropped)])
+    return head + "".join(f"{line}\n" for line in [*lines, *left_out_lines(dropped)])
 
 
 def kind_of(column: pd.Series[Any], style: CsvFormat) -> Kind:
     """The type of a column of texts; missing values have none, and a code such as 01 is a text."""
-    there = _there(column)
+    there = texts_there(column)
     if not len(there):
         return Kind("text")
     signs = [sign for sign in UNIT_SIGNS if there.str.contains(sign, regex=False).all()]
     unit = signs[0] if signs else ""
-    numbers = _numbers(there, style, unit)
+    numbers = numbers_of(there, style, unit)
     if not np.isnan(numbers).any() and not there.str.match(r"[+-]?0\d").any():
         return Kind("whole" if (numbers == np.round(numbers)).all() else "number", unit)
     settings = (setting for pattern, setting in WRITTEN.items() if there.str.fullmatch(f"{pattern}|\\d+").all())
@@ -107,13 +107,14 @@ def kind_of(column: pd.Series[Any], style: CsvFormat) -> Kind:
     return Kind("free text" if free else "text")
 
 
-def _there(column: pd.Series[Any]) -> pd.Series[Any]:
+def texts_there(column: pd.Series[Any]) -> pd.Series[Any]:
     """The texts that are not missing."""
     texts = column.str.strip()
     return texts[~texts.str.lower().isin(MISSING)]
 
 
-def _numbers(there: pd.Series[Any], style: CsvFormat, unit: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+def numbers_of(there: pd.Series[Any], style: CsvFormat, unit: str) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The texts as numbers, which may have the sign of a unit with them; NaN for one that is none."""
     import pandas as pd
 
     plain = style.numbers(there)
@@ -121,7 +122,8 @@ def _numbers(there: pd.Series[Any], style: CsvFormat, unit: str) -> np.ndarray[A
     return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
-def _to_fill_in(kind: Kind) -> str:
+def to_fill_in(kind: Kind) -> str:
+    """The declaration of a column of this kind, with what is to be filled in."""
     unit = f", unit: {json.dumps(kind.unit)}" if kind.unit else ""
     match kind.type:
         case "whole":
@@ -130,13 +132,14 @@ def _to_fill_in(kind: Kind) -> str:
         case "number":
             return f"{{bounds: [LOWER, UPPER], bins: {BINS}{unit}}}  # and perhaps decimals: 2"
         case "date":
-            return f"{{dates: [FIRST, LAST], by: month{_format(kind)}}}"
+            return f"{{dates: [FIRST, LAST], by: month{format_of(kind)}}}"
         case _:
             numbers = f", or read them as numbers with {kind.setting}" if kind.setting else ""
             return f"{{levels: []}}  # list them{numbers}"
 
 
-def _format(kind: Kind) -> str:
+def format_of(kind: Kind) -> str:
+    """The setting of how dates are written, if that is not 2024-12-31."""
     return "" if kind.form == ISO else f", format: {json.dumps(kind.form)}"
 
 
@@ -144,30 +147,36 @@ def _taken(kind: Kind, there: pd.Series[Any], style: CsvFormat) -> str | None:
     """The declaration by the values that are there; None for free text, too many levels, or a single number."""
     import pandas as pd
 
-    unit = f", unit: {json.dumps(kind.unit)}" if kind.unit else ""
     if kind.type in ("whole", "number"):
-        numbers = _numbers(there, style, kind.unit)
+        numbers = numbers_of(there, style, kind.unit)
         numbers = numbers[np.isfinite(numbers)]
-        low, high = float(numbers.min()), float(numbers.max())
-        if low == high:
-            return None
-        if kind.type == "whole" and high - low < MOST_VALUES:
-            return f"values: {{from: {low:.0f}, to: {high:.0f}}}{unit}"
-        whole, bins = kind.type == "whole", min(BINS, int(high - low) + 1) if kind.type == "whole" else BINS
+        whole = kind.type == "whole"
         decimals = 0 if whole else int(style.numbers(there).str.extract(r"\.(\d+)")[0].str.len().max())
-        limited = f", decimals: {decimals}" if decimals <= MOST_DECIMALS else ""
-        return f"bounds: [{low:.12g}, {high:.12g}], bins: {bins}{limited}{unit}"
+        return bounds_text(kind, float(numbers.min()), float(numbers.max()), decimals)
     if kind.type == "date":
         days = pd.to_datetime(there, format="ISO8601" if kind.form == ISO else kind.form, errors="coerce").dropna()
         first, last = (day.date().isoformat() for day in (days.min(), days.max()))
-        return None if first == last else f"dates: [{first}, {last}], by: month{_format(kind)}"
+        return None if first == last else f"dates: [{first}, {last}], by: month{format_of(kind)}"
     levels = sorted(there.unique())
     if kind.type == "free text" or not 0 < len(levels) <= MOST_LEVELS:
         return None
     return f"levels: {json.dumps(levels, ensure_ascii=False)}"
 
 
-def _left_out(names: list[str]) -> list[str]:
+def bounds_text(kind: Kind, low: float, high: float, decimals: int | None) -> str | None:
+    """The declaration of numbers between two; None if they are one."""
+    unit = f", unit: {json.dumps(kind.unit)}" if kind.unit else ""
+    if low == high:
+        return None
+    if kind.type == "whole" and high - low < MOST_VALUES:
+        return f"values: {{from: {low:.0f}, to: {high:.0f}}}{unit}"
+    bins = min(BINS, int(high - low) + 1) if kind.type == "whole" else BINS
+    limited = f", decimals: {decimals}" if decimals is not None and decimals <= MOST_DECIMALS else ""
+    return f"bounds: [{low:.12g}, {high:.12g}], bins: {bins}{limited}{unit}"
+
+
+def left_out_lines(names: list[str]) -> list[str]:
+    """What to say of columns that are not declared."""
     if not names:
         return []
     return [
@@ -176,7 +185,7 @@ def _left_out(names: list[str]) -> list[str]:
     ]
 
 
-def _key(name: str) -> str:
+def key_of(name: str) -> str:
     """A name as YAML reads it: as it is, if it is a plain word that means nothing else."""
     plain = re.fullmatch(r"[A-Za-z_][\w-]*", name, re.ASCII) and name.lower() not in YAML_WORDS
     return name if plain else json.dumps(name, ensure_ascii=False)

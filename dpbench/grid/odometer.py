@@ -37,6 +37,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 
 FILE = "odometer.jsonl"
+DECLARED = "data declare"  # in place of a mechanism: bounds and levels that were paid for
 
 
 @dataclass(frozen=True)

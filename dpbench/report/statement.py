@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dpbench.data.domain import Attribute
-from dpbench.grid.odometer import Sum
+from dpbench.grid.odometer import DECLARED, Sum
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release
 from dpbench.report.page.documents import blocks
@@ -29,11 +29,16 @@ OUTSIDE = {
     "drop": "A row with a value outside of them is left out.",
 }
 ABSENT = " A missing value is a level or a bin of its own where that is declared, and else a value outside."
+SCORES = (
+    "The scores in quality.html and quality.csv compare the synthetic rows with the real ones exactly. No ε above "
+    "covers them: they are for the owner of the table, and not for publication. Take both files out before this is "
+    "handed on."
+)
 NOT_COVERED = (
     "What is inferred of a person from patterns of the whole population, which the release is meant to show.",
     "A person with several rows, or rows of several people that depend on each other: the unit of privacy is one row.",
     "Other outputs of the same table: scores and releases of dpbench run, releases in Python, other tools, copies. "
-    "The sum above has the releases of dpbench release alone.",
+    "The sum above has those of dpbench release and dpbench data declare alone.",
     "Attacks on the last bits of noise in double precision, where the noise is not discrete (noise=discrete).",
     "Whether a release failed, how long it took, and who can read the table, the salt and the log themselves.",
 )
@@ -46,7 +51,8 @@ class Facts:
     `table`: the name of the file, and `table_hash` its keyed checksum. `declared`: whether bounds, bins and levels were
     declared, not computed from the rows. `left_out`: what to say of rows that a value
     outside the domain left out. `odometer`: all releases of the table, this one among them. `about`: a sentence on the
-    mechanism. `files`: what was written, and what each file is.
+    mechanism. `files`: what was written, and what each file is. `scores`: whether scores that read the real rows are
+    among them.
     """
 
     table: str
@@ -61,6 +67,7 @@ class Facts:
     made_by: str
     files: Sequence[tuple[str, str]]
     odometer: Sum
+    scores: bool = False
 
 
 def statement(release: Release, cost: Spent, facts: Facts) -> str:
@@ -242,6 +249,8 @@ def _bounds(release: Release, facts: Facts) -> list[str]:
     rows = [[one.name, *_declared(one)] for one in release.domain.attributes]
     dropped = f" Columns left out: {', '.join(facts.drop)}." if facts.drop else ""
     origin = "were declared, not computed from the rows" if facts.declared else "are in part computed from the rows"
+    if any(entry.mechanism == DECLARED for entry in facts.odometer.entries):
+        origin += f" (but for what a release named {DECLARED} above paid for)"
     absent = ABSENT if any(one.missing for one in release.domain.attributes) else ""
     share = f" This left out {facts.left_out}." if facts.left_out else ""
     return [
@@ -267,7 +276,7 @@ def _declared(one: Attribute) -> tuple[str, str]:
 
 
 def _unpaid(release: Release, facts: Facts) -> list[str]:
-    found = list(release.nonprivate_inputs)
+    found = [*release.nonprivate_inputs, *([SCORES] if facts.scores else [])]
     if not found:
         return ["Nothing: all that depends on the rows was paid for with the noise in the ledger."]
     return ["These were taken from the rows, or could not be checked, and no ε covers them:", _list(found)]

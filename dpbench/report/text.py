@@ -178,12 +178,3 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [[markdown(cell) for cell in row] for row in (header, *rows)]
     lines.insert(1, ["---"] * len(header))
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def latex_table(header: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
-    """A table of plain text, and a header that is LaTeX already, in the style of booktabs."""
-    lines = ["\\begin{table}", "  \\centering", f"  \\caption{{{latex(caption)}}}"]
-    lines += [f"  \\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}", "    \\toprule"]
-    lines += [f"    {' & '.join(header)} \\\\", "    \\midrule"]
-    lines += [f"    {' & '.join(map(latex, row))} \\\\" for row in rows]
-    return "\n".join([*lines, "    \\bottomrule", "  \\end{tabular}", "\\end{table}"])

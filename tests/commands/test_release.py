@@ -274,3 +274,34 @@ def test_noise_is_fresh_each_time():
     made(out="two")
     assert not pd.read_csv("one/synthetic.csv").equals(pd.read_csv("two/synthetic.csv"))
     assert len(Odometer().path.read_text().splitlines()) == 4
+
+
+# --- scores of the rows ----------------------------------------------------------------------------------------------
+
+
+def test_scores_are_written_if_asked_for_and_the_statement_calls_them_unpaid(tmp_path, capsys):
+    assert made("--quality", "epsilon=1e4", "dataset.target=grade") == 0
+    page = (tmp_path / "out" / "quality.html").read_text()
+    frame = pd.read_csv("out/quality.csv", keep_default_na=False)
+    whole = frame[frame["of"] == ""].set_index("score")["value"]
+    assert whole["one_way"] < 0.01 and whole["two_way_measured"] < whole["two_way_unmeasured"]
+    assert "against 1,000 real rows" in page and "efficacy_linear" in set(frame["score"])
+    unpaid = text().split("## What was read without payment")[1].split("##")[0]
+    assert "No ε above covers them" in unpaid and "not for publication" in unpaid
+    assert "quality.html: scores of the synthetic rows" in text()
+    assert "quality" not in json.dumps(about()), "the ledger is of what is private"
+
+
+def test_without_it_no_score_is_computed_and_it_needs_rows(tmp_path, capsys):
+    assert made() == 0
+    assert not list((tmp_path / "out").glob("quality*")) and "quality.csv" not in text()
+    model = ["dataset.target=income", "model=linear_statistics"]
+    assert made("--quality", *model, mechanism="ssp", out="none") == 2
+    assert "ssp releases none" in refused(capsys) and entries(capsys) == 1
+
+
+def test_rows_that_cannot_be_scored_are_released_all_the_same(tmp_path, capsys):
+    head, row = (tmp_path / "my.csv").read_text().splitlines()[:2]
+    (tmp_path / "my.csv").write_text(f"{head}\n{row}\n")
+    assert made("--quality") == 1 and "a comparison needs two or more" in refused(capsys)
+    assert (tmp_path / "out" / "synthetic.csv").is_file() and "quality.csv" not in text()

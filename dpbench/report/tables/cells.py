@@ -14,8 +14,10 @@ from dpbench.report.footnotes import as_text, footnotes
 from dpbench.report.frames.frame import CELL
 from dpbench.report.frames.series import Series, mark_series, series_of
 from dpbench.report.frames.stats import NOT_FAILED, summarise
+from dpbench.report.tables.best import RULE, is_best
+from dpbench.report.tables.latex import Grid, latex_tables
 from dpbench.report.tables.trials import Keep, Trials, trials_at
-from dpbench.report.text import aligned, csv_text, latex_table, markdown, markdown_table, mean_and_error, number, powers
+from dpbench.report.text import aligned, csv_text, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
 _TIDY = [
@@ -116,9 +118,9 @@ def write_tables(
         footnote = as_text([*footnotes(rows_of_metric, known, notes, cells=own), "In brackets: trials done"])
         trials += [cell_trials(frame, labels, metric)] if keep else []
         text += [markdown_table(["", *(f"ε = {epsilon}" for epsilon in table.columns)], rows), markdown(footnote)]
-        infinite = [epsilon.replace("inf", "\\infty") for epsilon in table.columns]
-        header = ["", *(f"$\\varepsilon = {epsilon}$" for epsilon in infinite)]
-        tex.append(latex_table(header, rows, f"{name}: {heading}. {footnote}"))
+        grid = _grid(own, table)
+        caption = as_text([f"{name}: {heading}", footnote, *([RULE] if grid.best else [])])
+        tex.append(latex_tables(grid, caption, f"{name}-{metric}"))
     contents = {
         "csv": csv_text(_tidy(cells, metrics)),
         "md": "\n\n".join(text) + "\n",
@@ -126,6 +128,20 @@ def write_tables(
     }
     paths = [write_file(folder / f"{name}.{suffix}", content) for suffix, content in contents.items()]
     return paths + (keep(trials, folder, name) if keep else [])
+
+
+def _grid(cells: pd.DataFrame, table: pd.DataFrame) -> Grid:
+    """`_table` of the cells of one metric for LaTeX: data sets above their methods, the best in bold."""
+    named = _with_names(_named(cells))
+    places = named.drop_duplicates("name").set_index("name")[["place", "series"]].loc[table.index]
+    header = ["", *(f"ε = {epsilon.replace('inf', '∞')}" for epsilon in table.columns)]
+    rows = [[*cells] for cells in zip(places["series"], *(table[name] for name in table.columns), strict=True)]
+    private = named[np.isfinite(named["epsilon"])].drop_duplicates(["name", "epsilon"], keep=False)
+    best = private[is_best(private, ["place", "epsilon"])]
+    at = zip(best["name"], best["epsilon"].map(number), strict=True)
+    names, budgets = list(table.index), list(table.columns)
+    marked = {(names.index(name), 1 + budgets.index(epsilon)) for name, epsilon in at}
+    return Grid(header, rows, places["place"].tolist(), best=marked)
 
 
 def _tidy(cells: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:

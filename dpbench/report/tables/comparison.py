@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,6 +20,7 @@ from dpbench.report.frames.metrics import metric_rows
 from dpbench.report.frames.panels import declared_titles, in_order
 from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.frames.stats import NOT_FAILED, has_value
+from dpbench.report.tables.best import is_best
 from dpbench.report.tables.ranks import mean_ratios, ranks
 from dpbench.report.tables.trials import trials_at
 from dpbench.report.text import mean_and_error, number, span
@@ -78,8 +79,8 @@ def comparison_table(
         for head, line in heads.items()
     ]
     header = ["", *([""] if by_setting else []), *columns]
+    keys = [(name, head) for name, heads in texts.items() for head in heads]
     if by_setting:
-        keys = [(name, head) for name, heads in texts.items() for head in heads]
         trials = trials_at(marked, ["row", "series"], "setting", keys, [None, None, *columns])
     else:
         trials = trials_at(marked, ["row"], "series", [(name,) for name in texts], [None, *columns])
@@ -87,7 +88,30 @@ def comparison_table(
     below = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
     below += _about_published(cells, spec, published)
-    return TextTable(header, lines, below, tidy, trials)
+    best = _best(cells, marked, keys, header, by_setting) if statistic == "mean" else frozenset()
+    return TextTable(header, lines, below, tidy, trials, best)
+
+
+def _best(
+    cells: pd.DataFrame,
+    marked: pd.DataFrame,
+    keys: Sequence[tuple[str, str]],
+    header: Sequence[str],
+    by_setting: bool,
+) -> frozenset[tuple[int, int]]:
+    """The rows and columns of the best private methods on each data set, at each setting."""
+    place = ["row", "series", "setting"]
+    known = marked.groupby(place, as_index=False).agg(epsilon=("epsilon", "min"), direction=("direction", "first"))
+    found = cells.merge(known, on=place)
+    found = found[np.isfinite(found["epsilon"])].drop_duplicates(place, keep=False)
+    found = found[is_best(found, ["row", "setting"])]
+    heads = found["series"] if by_setting else [""] * len(found)
+    columns = found["setting" if by_setting else "series"]
+    first = 2 if by_setting else 1
+    return frozenset(
+        (keys.index((row, head)), header.index(column, first))
+        for row, head, column in zip(found["row"], heads, columns, strict=True)
+    )
 
 
 def _place(column: str) -> float:

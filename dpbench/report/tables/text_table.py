@@ -7,14 +7,17 @@ from pathlib import Path
 from dpbench.contracts import TextTable
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text
-from dpbench.report.text import csv_text, latex, latex_table, markdown, markdown_table
+from dpbench.report.tables.best import RULE
+from dpbench.report.tables.latex import Grid, latex_tables
+from dpbench.report.text import csv_text, markdown, markdown_table
 
 
 def write_text_table(table: TextTable, folder: Path, name: str, title: str) -> list[Path]:
     """Write `name`.csv, .md and .tex into `folder`; their paths."""
     below = as_text(table.footnotes)
     text = f"# {markdown(title)}\n\n{markdown_table(table.header, table.rows)}\n\n{markdown(below)}\n"
-    tex = latex_table([latex(cell) for cell in table.header], table.rows, f"{title}. {below}")
+    caption = as_text([title, *table.footnotes, *([RULE] if table.best else [])])
+    tex = latex_tables(Grid.of(table.header, table.rows, table.best), caption, name)
     contents = {
         "csv": csv_text(table.tidy),
         "md": text,

@@ -1,3 +1,5 @@
+import math
+
 import pandas as pd
 import pytest
 
@@ -108,7 +110,7 @@ def test_files_hold_every_metric(tmp_path):
     assert "## mse" in text and "## r2" in text and "## absent" in text
     assert "limits: smoke" in text
     assert "SSP (paper) 0.08 at ε = 0.05" in text
-    assert paths[2].read_text().count("\\begin{tabular}") == 2
+    assert paths[2].read_text().count("\\begin{table}") == 2
 
 
 def test_latex_is_escaped(tmp_path):
@@ -128,3 +130,14 @@ def test_an_unwritable_folder_is_the_users_matter(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot write"):
         write_tables(trial_frame([make_trial()]), LABELS, ["mse"], tmp_path / "file", "t")
+
+
+def test_latex_has_the_best_private_method_in_bold_and_data_sets_above_their_methods(tmp_path):
+    values = {"ssp": (0.1, 0.11), "adassp": (0.105, 0.1), "aim": (0.3, 0.31), "exact": (0.01, 0.01)}
+    trials = [make_trial(name, "svr", math.inf if name == "exact" else 0.1, k, v, dataset=data)
+              for name, some in values.items() for k, v in enumerate(some) for data in ("adult", "taxi")]  # fmt: skip
+    labels = {f"{name}/svr": name for name in values}
+    text = write_tables(trial_frame(trials), labels, ["mse"], tmp_path, "t")[2].read_text()
+    bold = [line.split(" & ")[0].strip() for line in text.splitlines() if "textbf" in line]
+    assert bold == ["ssp", "adassp"] * 2 and "In bold: the best private method" in text
+    assert text.count(r"\emph{adult}") == 1 and r"\label{tab:t-mse}" in text and "adult: ssp" not in text

@@ -182,3 +182,16 @@ def test_what_was_spent_is_that_of_the_ledgers_and_a_reference_spends_nothing():
     made = table(trials, metric="spent_epsilon")
     assert made.header == ["", "BinAgg"]
     assert cell(made, "A", "BinAgg") == "0.6500 ± 0 (2)"
+
+
+@pytest.mark.parametrize("x", [None, "release.budget.delta"])
+def test_the_best_private_methods_of_a_data_set_are_marked_and_no_others(x):
+    values = {"exact": (0.1, 0.1), "binagg": (0.2, 0.22), "aim": (0.3, 0.32)}
+    trials = [trial(name, dataset=data, value=v if data == "a" else -v, repetition=k,
+                    epsilon=math.inf if name == "exact" else 1.0)
+              for name, some in values.items() for k, v in enumerate(some) for data in "ab"]  # fmt: skip
+    made = table(trials, **({"x": x} if x else {}))
+    marked = {(made.rows[row][0], made.rows[row][1] if x else made.header[column]) for row, column in made.best}
+    assert marked == {("A", "BinAgg"), ("B", "AIM")}
+    assert all("±" in made.rows[row][column] for row, column in made.best)
+    assert not table(trials, statistic="median").best
