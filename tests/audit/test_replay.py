@@ -24,7 +24,7 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.tape import record
 from dpbench.releases import Release, SufficientStatistics
 
-LONG = ("gem", "gem_pub", "dpgd")
+LONG = ("gem", "gem_pub", "gem_small", "dpgd")
 
 
 def cases():

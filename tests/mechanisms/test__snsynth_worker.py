@@ -137,6 +137,7 @@ def test_the_rows_and_the_librarys_own_epsilon_come_back(worked):
         assert float(result["epsilon"]) == pytest.approx((1.0 + np.log(1e5)) / 2)
 
 
+@pytest.mark.slow  # three processes that load PyTorch
 def test_the_rows_follow_the_seed_whatever_seed_the_library_sets(worked):
     found = []
     for seed in (7, 7, 8):

@@ -58,7 +58,12 @@ def test_all_methods_are_there():
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+def marked(name):
+    """The searches are one mechanism over several: one over networks is slow."""
+    return pytest.param(name, marks=[pytest.mark.slow] if name == "gem_small_search" else [])
+
+
+@pytest.mark.parametrize("name", map(marked, NAMES))
 def test_every_release_holds_all_pairs_and_rows_that_regressions_read(name, parts, small_table):
     part = parts[name]
     parameters = {**part.parameters, **{name: value for name, value in SMALL.items() if name in part.parameters}}
