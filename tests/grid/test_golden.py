@@ -22,7 +22,7 @@ def marked(name):
     return pytest.param(name, marks=[pytest.mark.slow] if "bootstrap" in name else [])
 
 
-@pytest.mark.parametrize("name", map(marked, NAMES))
+@pytest.mark.parametrize("name", [marked(name) for name in NAMES])
 def test_it_computes_what_is_stored_of_its_version(parts, name):
     """An edit that changes what a part computes needs a new version: else old and new results would be one cell."""
     where = golden.stored()[name].changed(golden.of_today(parts[name], golden.stored()[name]))

@@ -63,7 +63,7 @@ def marked(name):
     return pytest.param(name, marks=[pytest.mark.slow] if name == "gem_small_search" else [])
 
 
-@pytest.mark.parametrize("name", map(marked, NAMES))
+@pytest.mark.parametrize("name", [marked(name) for name in NAMES])
 def test_every_release_holds_all_pairs_and_rows_that_regressions_read(name, parts, small_table):
     part = parts[name]
     parameters = {**part.parameters, **{name: value for name, value in SMALL.items() if name in part.parameters}}
