@@ -7,6 +7,7 @@ count by 1 (`privacy.stable_histograms`).
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -129,7 +130,7 @@ def _ends(place: int, whole: bool) -> tuple[float, float]:
     if place == 0:
         return 0.0, 0.0
     low, high = EDGES[abs(place) - 1], EDGES[abs(place)]
-    low = np.floor(low) + 1 if whole else low
+    low = math.floor(low) + 1.0 if whole else low
     return (low, high) if place > 0 else (-high, -low)
 
 

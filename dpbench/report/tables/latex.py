@@ -64,7 +64,7 @@ def text_width(text: str) -> float:
     """Points that a text takes at a size of 10, at most.
 
     >>> text_width("0.08 ± 0.01")
-    50.2
+    52.0
     """
     return round(sum(_WIDTHS.get(letter, OTHER) for letter in text), 1)
 
