@@ -45,7 +45,7 @@ from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release, SyntheticRows
 from dpbench.report.coefficients import coefficient_table
 from dpbench.report.page.quality import write_quality
-from dpbench.report.statement import Facts, statement, statement_page
+from dpbench.report.statement import ENTRY_HEADER, Facts, entry_row, statement, statement_page
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number, plain_cells
 
@@ -328,19 +328,8 @@ def _history(arguments: argparse.Namespace) -> int:
         odometer.set_limit(key, arguments.limit)
     found = odometer.of(key)
     print(f"{key.label}: {len(found.entries)} releases, in {odometer.path}")
-    header = ["when (UTC)", "mechanism", "asked", "delta", "spent"]
-    rows = [
-        [
-            one.when,
-            one.mechanism,
-            number(one.budget.epsilon),
-            number(one.budget.delta),
-            "not finished: counts in full" if one.spent is None else number(one.spent.epsilon),
-        ]
-        for one in found.entries
-    ]
-    if rows:
-        print(aligned(zip(header, *rows, strict=True)))
+    if found.entries:
+        print(aligned(zip(ENTRY_HEADER, *map(entry_row, found.entries), strict=True)))
         print(f"together: epsilon = {number(found.total.epsilon)} at delta = {number(found.total.delta)}")
     print("no limit is set" if found.limit is None else f"limit: epsilon = {number(found.limit)}")
     return 0

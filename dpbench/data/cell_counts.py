@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MISSING_KIND, CODE, TEXT, FREE = Kind("missing"), Kind("code"), Kind("text"), Kind("free text")
-LEAST, MOST = -9, 15  # powers of ten between which numbers are told apart
+LEAST, MOST = -9, 15  # powers of ten between which numbers are distinguished
 EDGES = tuple(float(f"{digit}e{power}") for power in range(LEAST, MOST) for digit in (1, 2, 5))
 YEAR = re.compile(r"\d{4}")
 Place = str | int
@@ -75,10 +75,10 @@ def chosen_kind(counts: Mapping[Kind, float]) -> Kind | None:
     That of the most cells, missing ones apart: whole numbers and others count as one. They are a text, as levels, where
     some are codes, and not whole, where some are not; the unit is the most frequent one, of those that there are.
     """
-    groups: Counter[str] = Counter()
+    groups: defaultdict[str, float] = defaultdict(float)
     for kind, count in counts.items():
         if kind != MISSING_KIND:
-            groups[_group(kind)] += count  # type: ignore[assignment]  # noisy counts are no integers
+            groups[_group(kind)] += count
     if not groups:
         return None
     group = max(groups, key=lambda name: groups[name])

@@ -21,7 +21,7 @@ ALLOWED = {
     "decimal": ("point", "comma"),
     "thousands": ("comma", "point", "apostrophe", "space"),
 }
-SPACES = "\u00a0\u202f\u2009"  # that stand between thousands, beside the plain one
+SPACES = "\u00a0\u202f\u2009"  # that stand between thousands, in addition to the plain one
 TITLE_LINES = 5  # at most so many lines above the names are looked for
 
 

@@ -64,7 +64,9 @@ def privbayes(
 
     **Source** Zhang, Cormode, Procopiuc, Srivastava and Xiao 2017, "PrivBayes: Private data release via Bayesian
     networks", TODS 42(4), DOI 10.1145/3134428: theta-usefulness, maximal parent sets and the scores I, F and R, without
-    its hierarchies of levels. With an `engine`, PrivBayes+PGM of McKenna, Sheldon and Miklau 2019 (arXiv 1901.09136).
+    its hierarchies of levels. Written without the full text: its numbers of sections are to be checked, and what is
+    claimed of privacy is proven here, but for the change of I, which is cited and was enumerated. With an `engine`,
+    PrivBayes+PGM of McKenna, Sheldon and Miklau 2019 (arXiv 1901.09136).
     **Privacy** Add/remove, or replace one. Of d attributes, d - 1 selections have the part beta of the budget, d
     marginals the rest; where a record is added or removed, n has 1 % of it first. The number of draws is fixed, and so
     is the noise; which marginals are counted depends on earlier answers only. `paper`: pure DP. Exponential mechanisms

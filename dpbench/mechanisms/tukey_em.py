@@ -74,7 +74,7 @@ def tukey_em(
     noise of the test has the scale 2 / eps; in the public code it is eps / 2. 4. Collinear parts, and those that by
     chance have fewer rows than columns, have the least-squares fit of least norm.
 
-    `expected_rows` declares about how many rows the table has. `features`: the fits have so many columns beside the
+    `expected_rows` declares about how many rows the table has. `features`: the fits have so many columns besides the
     intercept, where there are more; None: all. A tenth of eps finds correlations of .1 in some 20,000 rows.
     Raises `UserError` for a setting out of range or an infinite eps, `NoEstimateError` if there are fewer expected rows
     than m times the columns, or the test fails.

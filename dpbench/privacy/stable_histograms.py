@@ -19,7 +19,7 @@ adaptively (Dong, Roth and Su 2019, arXiv 1905.02383). With g = gaussian_delta(e
     P[M(D') in S] <= P[N(D') in S] + b <= e^eps P[N(D) in S] + g + b = e^eps P[M(D) in S] + g + b.
 
 For the other direction let G be the event that the noise of no new level, which is independent of all other noise,
-passes; the same noise is drawn beside N(D), unused. Then G belongs to what both draw in the same way, and
+passes; let the same noise be drawn with N(D), unused. Then G belongs to what both draw in the same way, and
 
     P[M(D) in S] <= P[N(D) in S, G] + b <= e^eps P[N(D') in S, G] + g + b <= e^eps P[M(D') in S] + g + b,
 

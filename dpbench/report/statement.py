@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from dpbench.data.domain import Attribute
-from dpbench.grid.odometer import DECLARED, Sum
+from dpbench.grid.odometer import DECLARED, Entry, Sum
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release
 from dpbench.report.page.documents import blocks
@@ -23,6 +23,7 @@ from dpbench.report.text import markdown, markdown_table, number
 
 PRIORS = (0.01, 0.1, 0.5)  # of which the posterior is given
 FALSE_ALARMS = (0.01, 0.05, 0.1)
+ENTRY_HEADER = ("when (UTC)", "mechanism", "ε asked", "δ", "ε spent")
 OUTSIDE = {
     "error": "A table with a value outside of them is refused.",
     "clip": "A number outside of its bounds counts as the nearest allowed one; any other value outside is refused.",
@@ -46,7 +47,7 @@ NOT_COVERED = (
 
 @dataclass(frozen=True)
 class Facts:
-    """What a statement says beside the release itself. Nothing of it is computed from rows, but `left_out`.
+    """What a statement says in addition to the release itself. Nothing of it is computed from rows, but `left_out`.
 
     `table`: the name of the file, and `table_hash` its keyed checksum. `declared`: whether bounds, bins and levels were
     declared, not computed from the rows. `left_out`: what to say of rows that a value
@@ -224,21 +225,17 @@ def _percent(value: float) -> str:
     return f"{100 * value:.3g} %"
 
 
+def entry_row(entry: Entry) -> list[str]:
+    """A release in the odometer, under `ENTRY_HEADER`."""
+    spent = "begun, not finished: counts in full" if entry.spent is None else number(entry.spent.epsilon)
+    return [entry.when, entry.mechanism, number(entry.budget.epsilon), number(entry.budget.delta), spent]
+
+
 def _together(odometer: Sum) -> list[str]:
-    rows = [
-        [
-            entry.when,
-            entry.mechanism,
-            number(entry.budget.epsilon),
-            number(entry.budget.delta),
-            "begun, not finished: counts in full" if entry.spent is None else number(entry.spent.epsilon),
-        ]
-        for entry in odometer.entries
-    ]
     total = odometer.total
     limit = "No limit is set." if odometer.limit is None else f"The limit on ε is {number(odometer.limit)}."
     return [
-        markdown_table(["when (UTC)", "mechanism", "ε asked", "δ", "ε spent"], rows),
+        markdown_table(ENTRY_HEADER, [entry_row(entry) for entry in odometer.entries]),
         f"Together, by composition, they spent ε = {number(total.epsilon)} at δ = {number(total.delta)}. {limit} "
         "This sum is an odometer's, kept by the owner of the table. It holds for budgets that were chosen without "
         "regard to what earlier releases showed.",

@@ -1,4 +1,4 @@
-"""The best of several methods, and those that cannot be told from it: what a LaTeX table has in bold."""
+"""The best of several methods, and those that do not differ from it significantly: what a LaTeX table has in bold."""
 
 from __future__ import annotations
 

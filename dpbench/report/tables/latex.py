@@ -16,7 +16,7 @@ from itertools import groupby
 from dpbench.report.text import latex
 
 WIDTH = 455.0  # points of a line
-LINES, RULES = 45, 6  # lines of a page, beside the caption; of a tabular without its rows
+LINES, RULES = 45, 6  # lines of a page, without the caption; of a tabular without its rows
 GAP = 12.0  # points between two columns
 SIZES = {"": 1.0, "\\footnotesize": 0.85}  # and how wide they are
 BOLD = 1.17

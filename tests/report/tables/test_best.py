@@ -1,4 +1,4 @@
-"""What is bold: the best of a group, and what cannot be told from it."""
+"""What is bold: the best of a group, and what does not differ from it significantly."""
 
 import math
 
