@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 
-.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser lint figures smoke bench install snsynth clean
+.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser lint figures paper smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -89,6 +89,13 @@ smoke: $(STAMP)
 	$(BIN)/dpbench figures experiment=quickstart $(TINY) results=$$folder; \
 	$(BIN)/dpbench figures paper=dd_ssp results=$$folder; \
 	$(BIN)/dpbench figures paper=binagg results=$$folder repetitions=3; rm -r $$folder
+
+# The article that describes the program (docs/paper), as one HTML file with its references.
+PANDOC := pypandoc.convert_file("docs/paper/paper.md", "html5", outputfile="docs/paper/paper.html", \
+  extra_args=["--citeproc", "--bibliography=docs/paper/paper.bib", "--standalone", "--embed-resources"])
+paper: $(STAMP)
+	$(BIN)/uv run --quiet --no-project --with pypandoc-binary==1.17 python -c 'import pypandoc; $(PANDOC)'
+	@echo "The article is docs/paper/paper.html"
 
 bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.harness

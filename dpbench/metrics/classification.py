@@ -6,7 +6,6 @@ For a model without coefficients the score is its prediction, the log-odds of +1
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import rankdata
 
 from dpbench.data.domain import Floats
 from dpbench.metrics.evaluation import Evaluation, Score
@@ -24,6 +23,8 @@ def auc(evaluation: Evaluation) -> Score:
 
 def auc_of(scores: Floats, y: Floats) -> float:
     """The area under the ROC curve of scores (m,) of rows with y = -1 or +1 (m,)."""
+    from scipy.stats import rankdata  # takes half a second to import
+
     positive = int((y > 0).sum())
     negative = len(y) - positive
     if not (positive and negative):

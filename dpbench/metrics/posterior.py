@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.special import expit, logsumexp
-from scipy.stats import ks_2samp
 
 from dpbench.data.domain import Floats
 from dpbench.metrics.classification import auc_of
@@ -27,6 +26,8 @@ def ks_distance(evaluation: Evaluation) -> Score:
     4,000 independent draws of one distribution are 0.02 apart. `detail`: the distance of each coefficient, and the
     quantiles of both posteriors at `levels`.
     """
+    from scipy.stats import ks_2samp  # takes half a second to import
+
     draws, exact = _draws(evaluation), _nonprivate(evaluation).draws
     assert exact is not None
     distances = [float(ks_2samp(one, two).statistic) for one, two in zip(draws.T, exact.T, strict=True)]

@@ -10,7 +10,6 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 from dpbench.config.specs import Spec
 from dpbench.data.domain import Floats
@@ -65,6 +64,8 @@ def rank_ecdf(
 
 def binned(ranks: NDArray[np.int64], draws: int) -> Points:
     """The lower edges (b,) of the bins, the counts in them over the expected count, and their binomial band."""
+    from scipy.stats import binom  # takes half a second to import
+
     edges = np.arange(BINS) / BINS
     counts = np.bincount(ranks * BINS // (draws + 1), minlength=BINS)
     tails = binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], len(ranks), 1 / BINS)
@@ -87,6 +88,8 @@ def simultaneous(n: int, draws: int) -> tuple[Floats, Floats]:
     Säilynoja et al. 2022, Algorithm 1: binomial intervals of one level for all k, the level chosen such that they
     contain all numbers of a fraction `LEVEL` of the simulated sets. Deterministic.
     """
+    from scipy.stats import binom
+
     z, rng = np.arange(1, draws + 1) / (draws + 1), np.random.default_rng(0)
     counts = rng.multinomial(n, np.full(draws + 1, 1 / (draws + 1)), size=SIMULATED)[:, :-1].cumsum(axis=1)
     tails = np.minimum(binom.cdf(counts, n, z), binom.sf(counts - 1, n, z)).min(axis=1)

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from dpbench.config.specs import Spec
 from dpbench.report.claims.statements import LEVEL
@@ -61,6 +60,8 @@ def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
     """The mean rank of each series, in the order of the series, with its bar, its first and second places, which ties
     share, and the tests.
     """
+    from scipy.stats import friedmanchisquare, rankdata, studentized_range  # takes half a second to import
+
     cells = rows.assign(value=rows["value"].where(has_value(rows), math.nan)).groupby([*BLOCK, "series_order"])["value"]
     means = cells.agg(lambda values: values.mean(skipna=False)).unstack()
     run = means.index.isin(pd.MultiIndex.from_frame(counted(rows)[BLOCK]))

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.stats import gmean
 
 from dpbench.config.specs import Spec
 from dpbench.report.figures.axes import draw_levels, level_names, set_log_ticks
@@ -84,6 +83,8 @@ def _panels(rows: pd.DataFrame, titles: Mapping[str, str], pooled: bool) -> Iter
 
 def _points(rows: pd.DataFrame) -> pd.DataFrame:
     """The point of each series, in their order; of several data sets those count on which every series was run."""
+    from scipy.stats import gmean  # takes half a second to import
+
     complete = has_value(rows) & np.isfinite(rows["against"])
     valued = rows.assign(x=rows["against"].where(complete), y=rows["value"].where(complete))
     cells = valued.groupby(["dataset", "series_order"]).agg(
