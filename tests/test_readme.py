@@ -98,6 +98,29 @@ def test_a_line_of_the_main_job_makes_a_plan(tmp_path, capsys, line):
     assert re.search(r"trials: +[1-9]", capsys.readouterr().out)
 
 
+@pytest.mark.parametrize("page", ["your_method", "check_a_claim"])
+def test_the_commands_of_a_tutorial_are_accepted(outside, capsys, page):
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
+    lines = [shlex.split(line)[1:] for block in blocks for line in block.replace("\\\n", " ").splitlines()]
+    assert {line[0] for line in lines} <= {
+        "check",
+        "run",
+        "show",
+        "figures",
+        "report",
+        "data",
+        "compare",
+        "verify",
+        "audit",
+    }
+    for line in lines:
+        if line[0] in ("check", "show"):
+            assert main(line) == 0, line
+        if line[0] == "run":
+            assert main([*line, "--dry-run"]) == 0, line
+    assert "wrong" not in capsys.readouterr().out
+
+
 def test_targets_of_make_exist():
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"(?:^|`)make ([a-z-]+)", MANUAL, re.MULTILINE):

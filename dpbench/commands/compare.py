@@ -17,7 +17,7 @@ from dpbench.errors import UserError, shown
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
 from dpbench.report.claims.statements import LEVEL
-from dpbench.report.comparisons import BROKEN, EQUAL, GONE, MIXED, Comparison, compare_trials
+from dpbench.report.comparisons import BROKEN, EQUAL, GONE, MIXED, ROUNDED, Comparison, compare_trials
 from dpbench.report.export_file import FOLDER, NAME, exports_in, load_export
 from dpbench.report.text import aligned, number
 
@@ -34,7 +34,7 @@ def compare(arguments: argparse.Namespace) -> int:
         print(f"{given}: {len(trials):,} trials, {_commits(trials)}")
     found = compare_trials(first, second, tolerance)
     print("\n" + "\n".join(_summary_lines(found, tolerance)))
-    rows = found.cells[found.cells["verdict"] != EQUAL]
+    rows = found.cells[~found.cells["verdict"].isin([EQUAL, ROUNDED])]
     kept = rows if arguments.all else rows.head(ROWS)
     if len(kept):
         print("\n" + _table(kept))
@@ -52,7 +52,7 @@ def _summary_lines(found: Comparison, tolerance: float | None) -> list[str]:
         one, other = (f"{count:,}" for count in found.unpaired)
         what = f"{one} trials of the first and {other} of the second have no partner of their seed and repetition"
         lines.append(f"In the cells of both, {what}")
-    differ = cells[~cells["verdict"].isin([EQUAL, MIXED])]
+    differ = cells[~cells["verdict"].isin([EQUAL, ROUNDED, MIXED])]
     beyond = int(((differ["low"] > 0) | (differ["high"] < 0)).sum())
     lines += [
         f"Of {len(differ)} differences {beyond} have a {100 * LEVEL:.0f} % interval without 0; by chance "

@@ -17,11 +17,13 @@ from dpbench.report.frames.frame import TrialRows, rows_of
 from dpbench.report.frames.settings import leaves_of, series_group, variants
 
 EQUAL, GONE, DIFFERS = "equal", "values missing in the second", "differs"
+ROUNDED = "equal but for rounding"
 HELD, BROKEN, IMPRECISE = "within the tolerance", "beyond the tolerance", "not precise enough"
 MIXED = "several versions of the code"
-VERDICTS = (GONE, BROKEN, IMPRECISE, MIXED, DIFFERS, HELD, EQUAL)  # in the order in which they are shown
+VERDICTS = (GONE, BROKEN, IMPRECISE, MIXED, DIFFERS, HELD, ROUNDED, EQUAL)  # in the order in which they are shown
 _SCORE, _RUN = ["cell", "metric"], ["cell", "seed", "repetition"]
-_ASIDE = ["equal", "gone"]
+_ASIDE = ["equal", "rounded", "gone"]
+ROUNDING = 1e-9  # relative: what another processor or library may change
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,8 @@ def compare_trials(first: Sequence[Trial], second: Sequence[Trial], tolerance: f
     The verdict is `EQUAL` where all pairs are equal, and `GONE` where the second lacks a value that the first has in
     the same pair, or has none at all. It is `MIXED` where several versions of the code made the cell of one set: they
     are not averaged, and there are no means. For the others, with a `tolerance` (a fraction of the first mean), the
-    verdict says whether the interval lies within it or beyond it.
+    verdict says whether the interval lies within it or beyond it; without one it is `ROUNDED` where no pair differs by
+    more than `ROUNDING`.
 
     Raises `UserError` if no cell is in both.
     """
@@ -114,15 +117,19 @@ def _values(rows: TrialRows, names: Sequence[str], kept: set[str]) -> pd.DataFra
 def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     """A row for each score of a cell: means, their difference with its interval, the pairs (0: no trial is in both).
 
-    `equal`: whether all pairs are; `gone`: whether the second lacks values that the first has.
+    `equal`, `rounded`: whether all pairs are, or are but for rounding; `gone`: whether the second lacks values that the
+    first has.
     """
     pairs = first.merge(second, on=[*_SCORE, "seed", "repetition"], suffixes=("_first", "_second"))
     values = pairs[["value_first", "value_second"]].set_axis(["first", "second"], axis=1)
     complete = values.where(values.notna().all(axis=1))  # of both, or of neither
     same = values["first"].eq(values["second"]) | values.isna().all(axis=1)
+    near = (values["first"] - values["second"]).abs() <= ROUNDING * values.abs().max(axis=1)
     lost = values["first"].notna() & values["second"].isna()
     marked = (
-        pairs[_SCORE].join(complete).assign(difference=complete["second"] - complete["first"], equal=same, lost=lost)
+        pairs[_SCORE]
+        .join(complete)
+        .assign(difference=complete["second"] - complete["first"], equal=same, rounded=same | near, lost=lost)
     )
     of_pairs = marked.groupby(_SCORE).agg(
         first=("first", "mean"),
@@ -130,6 +137,7 @@ def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
         error=("difference", "sem"),
         pairs=("difference", "count"),
         equal=("equal", "all"),
+        rounded=("rounded", "all"),
         lost=("lost", "any"),
     )
     one, other = (frame.groupby(_SCORE)["value"].agg(["mean", "sem", "count"]) for frame in (first, second))
@@ -152,6 +160,7 @@ def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
             "high": difference + half,
             "pairs": found["pairs"].fillna(0).astype("int64"),
             "equal": found["equal"].eq(True),
+            "rounded": found["rounded"].eq(True),
             "gone": found["lost"].eq(True) | ((found["count_first"] > 0) & (found["count_second"] == 0)),
         }
     )
@@ -161,7 +170,7 @@ def _differences(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
 def _verdicts(cells: pd.DataFrame, tolerance: float | None, mixed: pd.Series) -> np.ndarray[Any, Any]:
     first, verdicts = [cells["equal"], cells["gone"], mixed], [EQUAL, GONE, MIXED]
     if tolerance is None:
-        return np.select(first, verdicts, DIFFERS)
+        return np.select([*first, cells["rounded"]], [*verdicts, ROUNDED], DIFFERS)
     bound, low, high = tolerance * cells["first"].abs(), cells["low"], cells["high"]
     within, beyond = (-bound <= low) & (high <= bound), (low > bound) | (high < -bound)
     return np.select([*first, within, beyond], [*verdicts, HELD, BROKEN], IMPRECISE)

@@ -9,7 +9,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from dpbench.errors import UserError
 from dpbench.metrics.evaluation import Score
-from dpbench.report.comparisons import BROKEN, DIFFERS, EQUAL, GONE, HELD, IMPRECISE, MIXED, compare_trials
+from dpbench.report.comparisons import BROKEN, DIFFERS, EQUAL, GONE, HELD, IMPRECISE, MIXED, ROUNDED, compare_trials
 from tests.report.made_up import make_trial
 
 RNG = np.random.default_rng(5)
@@ -136,3 +136,11 @@ def test_several_versions_of_the_code_in_one_set_are_reported_and_not_averaged(t
             assert cell["verdict"] == MIXED and math.isnan(cell["first"]) and math.isnan(cell["difference"])
     same = [*old[:4], *recoded(old)[4:]]
     assert only(compare_trials(same, trials(FIRST), tolerance))["verdict"] == EQUAL
+
+
+def test_what_another_processor_rounds_otherwise_is_named_as_rounding():
+    rounded = FIRST * (1 + 1e-15)
+    assert only(compare_trials(trials(FIRST), trials(rounded)))["verdict"] == ROUNDED
+    assert only(compare_trials(trials(FIRST), trials(rounded), 0.0))["verdict"] == BROKEN
+    rounded[3] = FIRST[3] * (1 + 1e-8)  # one pair differs by more
+    assert only(compare_trials(trials(FIRST), trials(rounded)))["verdict"] == DIFFERS
