@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 
-.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser lint figures paper smoke bench install snsynth clean
+.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser lint figures arena-lite paper smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -89,6 +89,11 @@ smoke: $(STAMP)
 	$(BIN)/dpbench figures experiment=quickstart $(TINY) results=$$folder; \
 	$(BIN)/dpbench figures paper=dd_ssp results=$$folder; \
 	$(BIN)/dpbench figures paper=binagg results=$$folder repetitions=3; rm -r $$folder
+
+# The arena's tasks on four tables each, with quick methods and five repetitions; its tables have to be at hand.
+arena-lite: $(STAMP)
+	@set -e; for task in regression classification intervals queries; do \
+	  $(BIN)/dpbench run experiment=arena_lite_$$task; $(BIN)/dpbench figures experiment=arena_lite_$$task; done
 
 # The article that describes the program (docs/paper), as one HTML file with its references.
 PANDOC := pypandoc.convert_file("docs/paper/paper.md", "html5", outputfile="docs/paper/paper.html", \
