@@ -4,6 +4,7 @@ import gc
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import ClassVar
 
 import hypothesis
 import numpy as np
@@ -60,6 +61,9 @@ def small_table(small_domain: Domain) -> Table:
 class Workbench:
     """A folder with a CSV, its card and a results folder; `run` calls dpbench with these settings."""
 
+    folders: pytest.TempPathFactory  # of this process
+    made: ClassVar[dict[tuple[str, ...], "Workbench"]] = {}  # by what was run there, of which nobody changes anything
+
     def __init__(self, folder: Path) -> None:
         self.folder, self.results = folder, folder / "results"
         rng = np.random.default_rng(0)
@@ -85,6 +89,13 @@ class Workbench:
 
     def run(self, *more: str) -> int:
         return main(["run", *self.settings("jobs=1", *more)])
+
+    def has_run(self, *more: str) -> None:
+        """Be as after a `run` with these settings, which is made once for all tests of this process that begin so."""
+        if more not in self.made:
+            self.made[more] = Workbench(self.folders.mktemp("made"))
+            assert self.made[more].run(*more) == 0
+        shutil.copytree(self.made[more].results, self.results)
 
     def trials(self, name: str = "grid") -> dict[str, dict]:
         """Stored trials by id, without what a rerun may change."""
@@ -114,11 +125,12 @@ class Workbench:
 
 
 @pytest.fixture(scope="session")
-def workbench() -> type[Workbench]:
+def workbench(tmp_path_factory) -> type[Workbench]:
+    Workbench.folders = tmp_path_factory
     return Workbench
 
 
 @pytest.fixture
-def bench(tmp_path, monkeypatch):
+def bench(tmp_path, monkeypatch, workbench):
     monkeypatch.chdir(tmp_path)
-    return Workbench(tmp_path)
+    return workbench(tmp_path)

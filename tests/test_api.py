@@ -74,7 +74,7 @@ def test_a_run_of_the_command_line_goes_on_here_and_the_other_way_round(bench, c
 
 
 def test_results_are_the_trials_that_export_writes_and_figures_those_that_figures_draws(bench, capsys):
-    bench.run()
+    bench.has_run()
     folder = bench.results / "grid"
     found = dpbench.results(folder)
     assert main(["export", str(folder)]) == 0

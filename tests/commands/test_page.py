@@ -24,7 +24,7 @@ def test_the_page_of_a_run_by_its_folder_alone_with_the_ledgers_of_its_releases(
 
 
 def test_the_page_of_an_export_alone_has_the_ledgers_of_first_releases(bench, capsys):
-    assert bench.run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2") == 0
+    bench.has_run("mechanism=[exact,adassp]", "epsilon=[1]", "repetitions=2")
     folder = bench.results / "grid"
     bench.keep_the_export_alone()
     assert main(["report", str(folder)]) == 0

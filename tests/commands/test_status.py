@@ -6,13 +6,13 @@ from dpbench.cli import main
 def test_status_says_what_is_stored(bench, capsys):
     assert main(["status", f"results={bench.results}"]) == 0
     assert f"nothing was run in {bench.results} yet" in capsys.readouterr().out
-    bench.run()
+    bench.has_run()
     assert main(["status", f"results={bench.results}"]) == 0
     assert "grid: 6 trials planned (limits full), 6 done, 0 left" in capsys.readouterr().out
 
 
 def test_status_counts_what_is_exported_and_was_not_run_here(bench, capsys):
-    bench.run()
+    bench.has_run()
     bench.keep_the_export_alone()
     (bench.results / "grid" / "plan.jsonl").unlink()
     capsys.readouterr()
@@ -24,7 +24,7 @@ def test_status_counts_what_is_exported_and_was_not_run_here(bench, capsys):
 
 
 def test_a_plan_that_cannot_be_read_hides_no_other_run(bench, capsys):
-    bench.run()
+    bench.has_run()
     damaged = bench.results / "another"
     damaged.mkdir()
     (damaged / "plan.jsonl").write_text("garbage\n")
@@ -40,7 +40,7 @@ def test_the_folder_of_a_paper_has_no_run(capsys):
 
 
 def test_a_run_whose_folder_was_renamed_is_counted_by_its_new_name(bench, capsys):
-    assert bench.run("mechanism=[adassp]", "repetitions=2") == 0
+    bench.has_run("mechanism=[adassp]", "repetitions=2")
     (bench.results / "grid").rename(bench.results / "renamed")
     capsys.readouterr()
     assert main(["status", str(bench.results / "renamed")]) == 0

@@ -1,5 +1,7 @@
 """A mechanism of one's own that writes into its rows changes nothing for the others."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -31,34 +33,36 @@ def scores(folder):
     }
 
 
-@pytest.mark.parametrize("what", WRITES)
-def test_writing_into_the_rows_is_an_error_and_changes_no_other_trial(what, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def run(folder, *more):
+    settings = ["model=[linear_statistics]", "metric=[mse]", "repetitions=2", "sample=smoke", "limits=smoke", "jobs=1"]
+    table = ["dataset=csv", "dataset.path=my.csv", "dataset.domain=my.yaml", "dataset.target=grade"]
     rng = np.random.default_rng(0)
     rows = zip(rng.integers(16, 100, 300), rng.choice(["f", "m"], 300), rng.integers(1, 6, 300), strict=True)
-    (tmp_path / "my.csv").write_text("age,sex,grade\n" + "".join(f"{a},{s},{g}\n" for a, s, g in rows))
-    (tmp_path / "my.yaml").write_text(
+    (folder / "my.csv").write_text("age,sex,grade\n" + "".join(f"{a},{s},{g}\n" for a, s, g in rows))
+    (folder / "my.yaml").write_text(
         "age: {bounds: [16, 100], bins: 4}\nsex: {levels: [f, m]}\ngrade: {values: [1, 2, 3, 4, 5]}\n"
     )
+    with contextlib.chdir(folder):
+        return main(["run", *table, *settings, "+design.exact=true", "results=results", *more])
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("alone")
+    assert run(folder, "mechanism=[exact]") == 0
+    return scores(folder / "results")
+
+
+@pytest.mark.parametrize("what", WRITES)
+def test_writing_into_the_rows_is_an_error_and_changes_no_other_trial(what, alone, tmp_path):
     own = tmp_path / "own"
     (own / "mechanism").mkdir(parents=True)
     (own / f"vandal_{what}.py").write_text(PLUG_IN.format(write=WRITES[what]))
     (own / "mechanism" / "vandal.yaml").write_text(
         f"vandal:\n  _target_: vandal_{what}.vandal\n  _offers_: [statistics]\n"
     )
-    line = ["dataset=csv", "dataset.path=my.csv", "dataset.domain=my.yaml", "dataset.target=grade", "jobs=1"]
-    line += [
-        "model=[linear_statistics]",
-        "metric=[mse]",
-        "repetitions=2",
-        "+design.exact=true",
-        "sample=smoke",
-        "limits=smoke",
-    ]
-    assert main(["run", *line, "mechanism=[exact]", "results=alone"]) == 0
-    assert main(["run", *line, "mechanism=[vandal,exact]", "--config-dir", str(own), "results=together"]) == 1
-    capsys.readouterr()
-    alone, together = scores(tmp_path / "alone"), scores(tmp_path / "together")
+    assert run(tmp_path, "mechanism=[vandal,exact]", "--config-dir", str(own)) == 1
+    together = scores(tmp_path / "results")
     assert len(alone) == 2 and len(together) == 4
     assert {key: together[key] for key in alone} == alone
     for key in together.keys() - alone.keys():

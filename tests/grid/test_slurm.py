@@ -56,7 +56,7 @@ def test_the_array_runs_the_whole_plan_to_the_same_results(bench, install, capsy
     assert "job 1: 2 tasks for 6 trials" in capsys.readouterr().out
     by_array = bench.trials()
     bench.results = bench.folder / "plain"
-    bench.run()
+    bench.has_run()
     assert by_array == bench.trials()
     assert len(by_array) == 6
 
@@ -73,7 +73,7 @@ def test_a_task_shows_its_own_cells_alone_and_leaves_the_plan_as_it_is(bench, ca
 
 
 def test_what_is_missing_is_shared_out_anew(bench, capsys):
-    assert bench.run("repetitions=1") == 0
+    bench.has_run("repetitions=1")
     text, folder = script(bench, capsys, "shards=6")
     assert "#SBATCH --array=1-4\n" in text
     assert sum(len(read_plan(path).trial_ids) for path in folder.glob("shard-*")) == 4

@@ -12,7 +12,7 @@ def trials(folder):
 
 def test_a_sweep_over_the_number_of_simulated_rows(tmp_path):
     settings = ["dataset=simulation", "mechanism=[exact]", "model=[linear_statistics]", "metric=[coefficient_error]"]
-    sweep = ["+sweep={sample.train_rows:[100,10000]}", "dataset.target_bounds=[-10,20]", "repetitions=5", "jobs=2"]
+    sweep = ["+sweep={sample.train_rows:[100,10000]}", "dataset.target_bounds=[-10,20]", "repetitions=5", "jobs=1"]
     assert main(["run", *settings, *PAPER, *sweep, "sample.test_rows=0", f"results={tmp_path}"]) == 0
     errors = {100: [], 10000: []}
     for trial in trials(tmp_path):
