@@ -24,8 +24,14 @@ ALLOWED = {
 }
 SPACES = "\u00a0\u202f\u2009"  # that stand between thousands, in addition to the plain one
 MARKS = {" ": f"[ {SPACES}]", "'": "['\u2019]"}  # of thousands, where there are several
+UNNAMED = "Unnamed: "  # and its place: a column without a name, as pandas calls it
 UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-NEGATIVE = {r"^\s*\((.*)\)\s*$": r"-\1", "\u2212": "-", r"^([^-]*\d[^-]*)-\s*$": r"-\1"}  # (5), another sign, and 5-
+# Negative numbers in parentheses, with another sign, and with the sign behind them.
+NEGATIVE = {
+    r"^\s*\(([^()]*\d[^()]*)\)\s*$": r"-\1",
+    "\u2212": "-",
+    r"^([^-]*\d[^-]*)-\s*$": r"-\1",
+}  # (5), another sign, and 5-
 
 
 @dataclass(frozen=True)
@@ -52,11 +58,18 @@ class CsvFormat:
         """
         path = Path(config["path"])
         given = {key: _sign(key, config.get(key)) for key in ALLOWED if config.get(key) is not None}
-        places = {key: _whole(key, config.get(key)) for key in ("skip", "footer") if config.get(key) is not None}
         header = config.get("header") or 1
         if header < 1:
             raise UserError(f"dataset.header is the number of the line with the names, from 1, not {header}")
-        made = cls(**given, **places, header=header, encoding=_encoding(path, config.get("encoding")))
+        made = cls(
+            separator=given.get("separator", ","),
+            decimal=given.get("decimal", "."),
+            thousands=given.get("thousands", ""),
+            header=header,
+            skip=_rows_of("skip", config.get("skip")),
+            footer=_rows_of("footer", config.get("footer")),
+            encoding=_encoding(path, config.get("encoding")),
+        )
         if (said := _said(path, made.encoding)) is not None:
             made = replace(made, separator=given.get("separator", said), header=max(header, 2))
         if made.decimal == made.thousands:
@@ -77,10 +90,10 @@ class CsvFormat:
         return io.TextIOWrapper(open_binary(path), self.encoding, errors="replace", newline="")
 
 
-def _whole(key: str, given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-        raise UserError(f"dataset.{key} is a number of rows, 0 or more, not {given!r}")
-    return given
+def _rows_of(key: str, given: int | None) -> int:
+    if (given or 0) < 0:
+        raise UserError(f"dataset.{key} is a number of rows, 0 or more, not {given}")
+    return given or 0
 
 
 def _sign(key: str, given: str) -> str:
@@ -105,3 +118,8 @@ def _said(path: Path, encoding: str) -> str | None:
     with CsvFormat(encoding=encoding).lines(path) as stream:
         found = re.fullmatch(r'\ufeff?"?sep=([;,|\t])"?\s*', stream.readline(100), re.IGNORECASE)
     return None if found is None else found[1]
+
+
+def numbers_rows(column: pd.Series[Any]) -> bool:
+    """Whether the values are 0, 1, 2 and so on, or 1, 2, 3."""
+    return len(column) > 0 and any(column.tolist() == [str(k + one) for k in range(len(column))] for one in (0, 1))

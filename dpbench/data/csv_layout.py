@@ -115,8 +115,8 @@ def check_layout(path: Path, style: CsvFormat, layout: Layout) -> None:
     line, count = layout.lines[first], layout.fields[first]
     if first and count < columns and len(layout.fields) - first == len(wrong) <= TITLE_LINES:
         raise UserError(
-            f"{path}: line {line} has {count} field{'s'[: count > 1]}, the header {columns}: if the table ends above it, "
-            f"dataset.footer={len(wrong) + style.footer} leaves out what is below"
+            f"{path}: line {line} has {count} field{'s'[: count > 1]}, the header {columns}: if the table ends above "
+            f"it, dataset.footer={len(wrong) + style.footer} leaves out what is below"
         )
     mend = f"put values that contain {_named(style.separator)} in quotes"
     if count < columns:

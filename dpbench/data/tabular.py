@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 import numpy as np
 
 from dpbench.data.coding import Coded, code_counted
-from dpbench.data.csv_format import CsvFormat
+from dpbench.data.csv_format import UNNAMED, CsvFormat, numbers_rows
 from dpbench.data.csv_layout import check_kind, check_layout, check_quotes, layout_of, one_off, title_lines
 from dpbench.data.dataset import Dataset
 from dpbench.data.declare import read_domain_file
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 MOST_UNPACKED = 128 << 20  # bytes of a user's .gz file
 LONGEST_LINE = 10 << 20  # bytes; 50,000 columns are about 1 MB
-UNNAMED = "Unnamed: "  # and its place: a column without a name, as pandas calls it
 
 
 # --- a user's own table ----------------------------------------------------------------------------------
@@ -163,7 +162,7 @@ def read_csv(path: Path, style: CsvFormat) -> pd.DataFrame:
         raise UserError(f"{path} cannot be read: {error}") from error
     frame = frame.iloc[style.skip :].reset_index(drop=True)
     if more > 0:
-        names = ["", *names] if _numbers_rows(frame[0]) else [*names, ""]
+        names = ["", *names] if numbers_rows(frame[0]) else [*names, ""]
         if not names[-1] and (frame[len(names) - 1].str.strip() != "").any():
             raise UserError(
                 f"{path}: the rows have one field more than line {style.header} has names: name each column, or put "
@@ -177,14 +176,9 @@ def _named(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
     kept = {
         place: name or f"{UNNAMED}{place}"
         for place, name in enumerate(names)
-        if name or not ((frame[place].str.strip() == "").all() or (place == 0 and _numbers_rows(frame[place])))
+        if name or not ((frame[place].str.strip() == "").all() or (place == 0 and numbers_rows(frame[place])))
     }
     return frame[list(kept)].rename(columns=kept)
-
-
-def _numbers_rows(column: pd.Series[Any]) -> bool:
-    """Whether the values are 0, 1, 2 and so on, or 1, 2, 3."""
-    return len(column) > 0 and any(column.tolist() == [str(k + one) for k in range(len(column))] for one in (0, 1))
 
 
 def _without_repetitions(frame: pd.DataFrame) -> pd.DataFrame:
