@@ -87,7 +87,8 @@ class CsvFormat:
 
     def lines(self, path: Path) -> TextIO:
         """The file as text. What is none in its encoding is replaced: whoever reads the rows reports it."""
-        return io.TextIOWrapper(open_binary(path), self.encoding, errors="replace", newline="")
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding  # which leaves out its mark
+        return io.TextIOWrapper(open_binary(path), encoding, errors="replace", newline="")
 
 
 def _rows_of(key: str, given: int | None) -> int:
@@ -116,7 +117,7 @@ def _encoding(path: Path, given: str | None) -> str:
 def _said(path: Path, encoding: str) -> str | None:
     """The separator that the first line of the file names, if it does nothing else."""
     with CsvFormat(encoding=encoding).lines(path) as stream:
-        found = re.fullmatch(r'\ufeff?"?sep=([;,|\t])"?\s*', stream.readline(100), re.IGNORECASE)
+        found = re.fullmatch(r'"?sep=([;,|\t])"?\s*', stream.readline(100), re.IGNORECASE)
     return None if found is None else found[1]
 
 

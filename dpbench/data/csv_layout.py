@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from dpbench.data.csv_format import ALLOWED, SIGNS, CsvFormat
+from dpbench.data.csv_format import ALLOWED, SIGNS, UTF16, CsvFormat
 from dpbench.data.fetch import open_binary
 from dpbench.errors import UserError, shown
 
@@ -36,10 +36,10 @@ def check_kind(path: Path) -> None:
     for begin, kind in OTHER_FILES.items():
         if head.startswith(begin):
             raise UserError(f"{path} is no CSV file but {kind}")
-    if b"\0" in head and head[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        wide = len(head) > 3 and head[1::2].count(0) + head[::2].count(0) > len(head) / 3
-        how = "UTF-16 without its mark: dataset.encoding=utf-16-le reads it, or utf-16-be" if wide else "no text"
-        raise UserError(f"{path} looks like {how}")
+    if b"\0" in head and head[:2] not in UTF16:
+        order = next((name for name, other in (("le", head[::2]), ("be", head[1::2])) if b"\0" not in other), None)
+        what = f"UTF-16 without its mark: dataset.encoding=utf-16-{order} reads it" if order else "no text"
+        raise UserError(f"{path} looks like {what}")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def layout_of(path: Path, style: CsvFormat) -> Layout:
     if names is None:
         raise UserError(f"{path} is empty; its first line must name the columns")
     kept = slice(style.skip, max(len(lines) - style.footer, 0))
-    return Layout(tuple(name.strip().removeprefix("\ufeff").strip() for name in names), lines[kept], fields[kept])
+    return Layout(tuple(name.strip() for name in names), lines[kept], fields[kept])
 
 
 def _rows(
@@ -162,12 +162,14 @@ def _check_title(path: Path, style: CsvFormat) -> None:
     usual = Counter(len(row) for _, row in rows).most_common(1)[0][0] if rows else 0
     if usual < 2 or _filled(rows[0][1]) > usual / 2:
         return
-    for line, row in rows[1 : TITLE_LINES + 1]:
-        if len(row) in (usual, usual - 1) and _filled(row) >= usual - 1 and _filled(row) > _filled(rows[0][1]):
-            raise UserError(
-                f"{path}: line {rows[0][0]} looks like a title, and the names are in line {line}: "
-                f"dataset.header={line} reads it"
-            )
+    below = [(line, row) for line, row in rows[1 : TITLE_LINES + 1] if len(row) in (usual, usual - 1)]
+    for least in (usual, usual - 1):  # one may have no name
+        for line, row in below:
+            if _filled(row) >= least and _filled(row) > _filled(rows[0][1]):
+                raise UserError(
+                    f"{path}: line {rows[0][0]} looks like a title, and the names are in line {line}: "
+                    f"dataset.header={line} reads it"
+                )
 
 
 def _filled(row: Sequence[str]) -> int:
@@ -181,6 +183,6 @@ def _named(sign: str) -> str:
 def title_lines(path: Path, style: CsvFormat, wanted: Sequence[str]) -> int | None:
     """How many lines stand above the one that has all of these names; None if no line near the top has them."""
     top = islice(_rows(path, style, start=1), 2 * TITLE_LINES)
-    found = (line for line, row in top if set(wanted) <= {field.strip().removeprefix("\ufeff") for field in row})
+    found = (line for line, row in top if set(wanted) <= {field.strip() for field in row})
     line = next(found, None)
     return None if line is None or line > TITLE_LINES + 1 else line - 1

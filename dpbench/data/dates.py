@@ -12,6 +12,7 @@ from dpbench.data.domain import ISO, Floats
 if TYPE_CHECKING:
     import pandas as pd
 
+YEAR = "%Y"
 FORMATS = {  # likeliest first, of those that one text may have
     ISO: r"\d{4}-\d{1,2}-\d{1,2}",
     "%Y/%m/%d": r"\d{4}/\d{1,2}/\d{1,2}",
@@ -37,7 +38,7 @@ FORMATS = {  # likeliest first, of those that one text may have
     "%b %Y": r"[A-Za-z]{3} \d{4}",
     "%b-%y": r"[A-Za-z]{3}-\d{2}",
 }
-COMPACT = {"%Y%m%d": r"(?:19|20)\d{6}"}  # are whole numbers, too
+COMPACT = {"%Y%m%d": r"(?:19|20)\d{6}", YEAR: r"(?:19|20)\d{2}"}  # are whole numbers, too
 TIME = r"[T ]\s*\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?\s*(?:[AaPp]\.?[Mm]\.?)?\s*(?:Z|UTC|GMT|[+-]\d{2}:?(?:\d{2})?)?"
 
 

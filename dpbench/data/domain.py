@@ -112,7 +112,7 @@ class Attribute:
         """
         points = tuple(float(value) for value in values)
         if len(points) < 2 or any(b <= a for a, b in pairwise(points)):
-            raise UserError(f"attribute {name!r}: values must be increasing, and at least two")
+            raise UserError(f"attribute {name!r}: values must be increasing, and at least two; one is a level")
         middles = [(a + b) / 2 for a, b in pairwise(points)]
         edges = (2 * points[0] - middles[0], *middles, 2 * points[-1] - middles[-1])
         return cls(name, edges=edges, values=points, bounds=(points[0], points[-1]), unit=unit)

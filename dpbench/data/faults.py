@@ -133,12 +133,14 @@ def _hints(attribute: Attribute, values: pd.Series[Any]) -> Iterator[str]:
     if not len(texts := texts[~missing]):
         return
     if len(texts) <= SHOWN and texts.str.lower().isin(ABSENT).all():
-        listed = json.dumps(texts.tolist(), ensure_ascii=False)
+        listed = json.dumps(sorted(texts), ensure_ascii=False)
         yield f"{name}: with `missing: {listed}` in its declaration, missing values have a {kind} of their own."
     elif not attribute.dates and (forms := formats_of(texts)):
         yield f"{name}: dates are declared as {{dates: [2020-01-01, 2024-12-31], by: month{format_shown(forms)}}}."
     elif attribute.dates and attribute.dates not in (forms := formats_of(texts, compact=True)) and forms:
         yield f"{name}: such dates are declared with format: '{forms[0]}'."
+    elif not attribute.numeric and texts.str.lstrip("0").isin(attribute.levels).any():
+        yield f"{name}: codes are compared as they are written: list {texts.iloc[0]} as a level."
     elif attribute.numeric and not attribute.dates:
         unit = unit_of(texts)
         setting = setting_of(texts, unit)

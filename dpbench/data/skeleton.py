@@ -12,7 +12,7 @@ import numpy as np
 
 from dpbench.data.coding import without_unit
 from dpbench.data.csv_format import UNNAMED, CsvFormat, numbers_rows
-from dpbench.data.dates import days_of, formats_of
+from dpbench.data.dates import YEAR, days_of, formats_of
 from dpbench.data.domain import EPOCH, ISO
 from dpbench.data.faults import MISSING, drop_setting, stray_rows
 from dpbench.data.written import ABSENT, setting_of, unit_of
@@ -61,14 +61,14 @@ def skeleton(frame: pd.DataFrame, style: CsvFormat, file: str) -> str:
     lines, dropped = list[str](), list[str]()
     for name in map(str, frame.columns):
         kind = kind_of(frame[name], style)
-        if identifies(name, frame[name]) or kind.type == "free text":
+        if kind.type == "free text" or identifies(name, frame[name], kind):
             dropped.append(name)
         else:
             lines.append(f"{key_of(name)}: {to_fill_in(kind)}")
     return HEAD.format(file=file) + "".join(f"{line}\n" for line in [*lines, *left_out_lines(dropped)])
 
 
-def identifies(name: str, column: pd.Series[Any]) -> bool:
+def identifies(name: str, column: pd.Series[Any], kind: Kind) -> bool:
     """Whether a column looks like an identifier: by its name, or since it counts the rows, or each has another text.
 
     One without a name cannot be declared, and counts as such.
@@ -77,7 +77,7 @@ def identifies(name: str, column: pd.Series[Any]) -> bool:
         return True
     there = texts_there(column)
     apart = len(there) >= MANY and there.is_unique and len(there) == len(column)
-    return apart and bool(there.str.contains(r"[^\W\d_]").all()) and not formats_of(there) and not unit_of(there)
+    return kind.type == "text" and not kind.setting and apart and bool(there.str.contains(r"[^\W\d_]").all())
 
 
 def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, file: str, where: str) -> str:
@@ -94,7 +94,7 @@ def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, fil
     lines, dropped = list[str](), list[str]()
     for name in names:
         kind, there = kind_of(public[name], style), texts_there(public[name])
-        form = None if identifies(name, public[name]) else _taken(kind, there, style)
+        form = None if identifies(name, public[name], kind) else _taken(kind, there, style)
         if form is None:
             dropped.append(name)
         else:
@@ -132,10 +132,11 @@ def kind_of(column: pd.Series[Any], style: CsvFormat) -> Kind:
 
 def _number_or_date(texts: pd.Series[Any], style: CsvFormat) -> Kind | None:
     """The type of texts that are all dates, or all numbers; None if they are not."""
-    if forms := formats_of(texts, compact=True):
+    if (forms := formats_of(texts, compact=True)) and forms[0] != YEAR:
         return Kind("date", form=forms[0], setting=forms[1] if len(forms) > 1 else "")
-    unit = unit_of(texts)
-    numbers = numbers_of(texts, style, unit)
+    unit, numbers = "", numbers_of(texts, style, "")
+    if np.isnan(numbers).any() and (unit := unit_of(texts)):
+        numbers = numbers_of(texts, style, unit)
     if np.isnan(numbers).any() or texts.str.match(r"[+-]?0\d").any():
         return None
     if (numbers == np.round(numbers)).all():

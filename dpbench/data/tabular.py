@@ -70,7 +70,8 @@ def read_frame(config: Dataset, wanted: Sequence[str] = ()) -> tuple[pd.DataFram
     """
     path = csv_path(config)
     _read_through(path)
-    check_kind(path)
+    if config.get("encoding") is None:
+        check_kind(path)
     style = CsvFormat.of(config)
     above = title_lines(path, style, wanted) if wanted else None
     if above is not None and above != style.header - 1:
@@ -143,7 +144,7 @@ def read_csv(path: Path, style: CsvFormat) -> pd.DataFrame:
     if twice := sorted(name for name, count in Counter(names).items() if count > 1 and name):
         raise UserError(f"{path}: a column occurs twice: {', '.join(twice)}; give one of them another name")
     more = one_off(layout)
-    columns = range(len(names) + more)
+    columns = range(len(names) + max(more, 0))
     signs: dict[str, Any] = {"dtype": str, "na_filter": False, "sep": style.separator, "encoding": style.encoding}
     signs |= {"skiprows": style.header - 1, "nrows": style.skip + len(layout.fields), "index_col": False}
     try:
@@ -168,7 +169,7 @@ def read_csv(path: Path, style: CsvFormat) -> pd.DataFrame:
                 f"{path}: the rows have one field more than line {style.header} has names: name each column, or put "
                 "values that contain the separator, such as decimal commas, in quotes"
             )
-    return _without_repetitions(_named(frame, names[: len(columns)]))
+    return _without_repetitions(_named(frame, names))
 
 
 def _named(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

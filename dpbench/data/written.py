@@ -25,8 +25,9 @@ WRITTEN = {
 # Texts that often stand for a missing value, in small letters, and numbers that do.
 ABSENT = frozenset({
     "?", ".", "..", "…", "-", "--", "---", "*", "–", "—", "x", "k.a.", "n.a.", "n.v.", "unbekannt", "unknown",
-    "missing", "(missing)", "(blank)", "blank", "nodata", "tbd", "#div/0!", "#value!", "#ref!", "#name?", "#num!", "-1", "-9",
-    "-99", "-999", "-9999", "9", "99", "999", "9999", "no data", "not available", "not applicable", "keine angabe",
+    "missing", "(missing)", "(blank)", "blank", "nodata", "tbd", "#div/0!", "#value!", "#ref!", "#name?", "#num!",
+    "-1", "-9", "-99", "-999", "-9999", "9", "99", "999", "9999", "no data", "not available", "not applicable",
+    "keine angabe",
 })  # fmt: skip
 
 
@@ -34,16 +35,16 @@ def unit_of(texts: pd.Series[Any]) -> str:
     """The unit that each of these texts has with its number; empty if there is none.
 
     >>> import pandas as pd
-    >>> [unit_of(pd.Series(one)) for one in (["$5", "-$1,000"], ["5 kg", "7.1 kg"], ["USD 5"], ["P1", "P2"])]
-    ['$', 'kg', 'USD', '']
+    >>> [unit_of(pd.Series(one)) for one in (["$5", "-$1,000"], ["5 kg", "7.1 kg"], ["USD 5"], ["P1"], ["about 5"])]
+    ['$', 'kg', 'USD', '', '']
     """
     first = re.sub(APART, "", str(texts.iloc[0])) if len(texts) else ""
     if not 0 < len(first) <= LONGEST_UNIT:
         return ""
     sign, apart = re.escape(first), "" if first in UNIT_SIGNS or len(first) > 1 else r"\s"
-    before = r"\s*" if first in UNIT_SIGNS else r"\s+"
     minus = r"\s*[(+\-\u2212]?\s*"
-    form = rf"{minus}(?:{sign}{before}{minus})?\.?\d{APART}*(?:{apart}\s*{sign})?{APART}*"
+    front = rf"(?:{sign}\s*{minus})?" if first in UNIT_SIGNS else rf"(?:{sign}\s+{minus})?" if first.isupper() else ""
+    form = rf"{minus}{front}\.?\d{APART}*(?:{apart}\s*{sign})?{APART}*"
     return first if texts.str.contains(sign).all() and texts.str.fullmatch(form).all() else ""
 
 
