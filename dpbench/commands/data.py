@@ -16,7 +16,6 @@ from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check
 from dpbench.errors import UserError, check_known
-from dpbench.privacy.budget import Budget
 
 
 def data(arguments: argparse.Namespace) -> int:
@@ -34,7 +33,7 @@ def data(arguments: argparse.Namespace) -> int:
         config = composed([f"dataset={names[0] if names else 'csv'}", *settings], arguments.config_dir)
         dataset, sample = Dataset.of(config["dataset"]), sample_of(config["sample"])
         delta = delta_of(config["delta"], dataset, sample)
-        budgets = [Budget(epsilon, delta, config["relation"]) for epsilon in epsilons_of(config, delta)]
+        budgets = [(epsilon, delta) for epsilon in epsilons_of(config, delta)]
         print(check(dataset, config["sample"]["test_rows"], budgets))
         return 0
     chosen = names or [name for name in known if name != "csv"]

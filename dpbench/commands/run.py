@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -118,10 +119,12 @@ def run_missing(arguments: argparse.Namespace) -> Ran:
 def _warn(plan: Plan) -> None:
     """Print what the owner of a table should know of it and of the budgets (`cautions`)."""
     for place, setting in enumerate(plan.settings):
-        if setting.dataset.load is load_csv:
+        if setting.dataset.load is not load_csv:
+            continue
+        with suppress(UserError):  # which the run reports
             own = [group.item.key for group in plan.groups if group.item.setting == place]
-            target = next((str(key.design["target"]) for key in own if key.design.get("target")), None)
-            for line in cautions(load_csv(setting.dataset), target, [key.budget for key in own]):
+            budgets = [(key.budget.epsilon, key.budget.delta) for key in own]
+            for line in cautions(load_csv(setting.dataset), setting.dataset.target, budgets):
                 print(f"dpbench: warning: {line}", file=sys.stderr)
 
 

@@ -81,7 +81,7 @@ def _rows(
         reader, begin = csv.reader(stream, delimiter=style.separator, strict=strict), above + 1
         try:
             for row in reader:
-                if len(row) > 1 or (row and (row[0].strip() or style.separator == "\t")):
+                if len(row) > 1 or (row and (not row[0] or row[0].strip())):  # "" is a row
                     yield begin, row
                 begin = above + reader.line_num + 1
         except csv.Error as error:

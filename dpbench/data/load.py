@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
-
-if TYPE_CHECKING:
-    from dpbench.privacy.budget import Budget
 
 LARGE = 10.0  # an epsilon above which the odds for a statement on a person may change 22,000-fold
 FEW = 10  # rows of a level of the target, below which a split may well lack it
@@ -121,7 +118,7 @@ def card(dataset: Dataset) -> str:
     return "\n".join([*lines, *_file_lines(dataset)])
 
 
-def check(dataset: Dataset, test_rows: TestRows | None = None, budgets: Iterable[Budget] = ()) -> str:
+def check(dataset: Dataset, test_rows: TestRows | None = None, budgets: Iterable[tuple[float, float]] = ()) -> str:
     """The text of `dpbench data check`: the rows fit their declaration, perhaps after clipping or dropping.
 
     For a user's table with these `test_rows` (see `count_test_rows`) it gives the number of training rows. It warns of
@@ -162,17 +159,17 @@ def check(dataset: Dataset, test_rows: TestRows | None = None, budgets: Iterable
     return "\n".join([*lines, *_domain_lines(domain)])
 
 
-def cautions(table: Table, target: str | None, budgets: Iterable[Budget]) -> list[str]:
-    """What its owner should know before a table is released or run on: weak budgets, and a target of one class, or of a
-    rare one. They tell of the rows, and are for nobody else.
+def cautions(table: Table, target: str | None, budgets: Iterable[tuple[float, float]]) -> list[str]:
+    """What its owner should know before a table is released or run on: weak budgets (epsilon, delta), and a target of
+    one class, or of a rare one. They tell of the rows, and are for nobody else.
     """
     found = list[str]()
-    for budget in budgets:
-        if LARGE < budget.epsilon < math.inf:
-            found.append(f"epsilon = {budget.epsilon:g} is above {LARGE:g}: that protects little")
-        if budget.delta * len(table) > 1:
+    for epsilon, delta in budgets:
+        if LARGE < epsilon < math.inf:
+            found.append(f"epsilon = {epsilon:g} is above {LARGE:g}: that protects little")
+        if delta * len(table) > 1:
             found.append(
-                f"delta = {budget.delta:g} is above 1/n: it allows for a person's row to be given away; set delta to "
+                f"delta = {delta:g} is above 1/n: it allows for a person's row to be given away; set delta to "
                 f"{1 / (10 * _about(len(table))):.0e} or less"
             )
     return [*dict.fromkeys(found), *_rare(table, target)]
@@ -195,8 +192,8 @@ def _rare(table: Table, target: str | None) -> list[str]:
     attribute, counts = table.domain[target], table.marginal((target,))
     if (counts > 0).sum() == 1:
         return [
-            f"{target} (the target) is {attribute.levels[int(counts.argmax())]!r} in every row: nothing to predict, and "
-            "metrics of it have no value"
+            f"{target} (the target) is {attribute.levels[int(counts.argmax())]!r} in every row: nothing to predict, "
+            "and metrics of it have no value"
         ]
     return [
         f"{target} (the target) is {level!r} in {count:.0f} row{'' if count == 1 else 's'}: the rows for training or "

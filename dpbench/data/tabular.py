@@ -146,7 +146,8 @@ def read_csv(path: Path, style: CsvFormat) -> pd.DataFrame:
     more = one_off(layout)
     columns = range(len(names) + max(more, 0))
     signs: dict[str, Any] = {"dtype": str, "na_filter": False, "sep": style.separator, "encoding": style.encoding}
-    signs |= {"skiprows": style.header - 1, "nrows": style.skip + len(layout.fields), "index_col": False}
+    signs |= {"skiprows": style.header - 1, "index_col": False}
+    signs |= {"nrows": style.skip + len(layout.fields)} if style.footer else {}  # what is below may be no CSV
     try:
         with open_binary(path) as stream:
             frame: pd.DataFrame = pd.read_csv(stream, names=columns, header=0, **signs)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pandas as pd
 from dpbench.contracts import TextTable
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial
-from dpbench.report.claims.statements import LEVEL, outcome
+from dpbench.report.claims.statements import LEVEL, paired_outcome
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.text import number
 
@@ -64,7 +65,7 @@ def _cell(cell: pd.DataFrame) -> pd.DataFrame:
     best = runs[means.index[0]]
     rows = []
     for method, mean in means.items():
-        paired = outcome((best - runs[method]) * (1 if lower else -1), "better", 0.0)
+        paired = paired_outcome((best - runs[method]) * (1 if lower else -1), "better", 0.0)
         sign = -1 if lower else 1
         ends = sorted([sign * paired["low"], sign * paired["high"]])
         numbers = {"difference": sign * paired["difference"], "low": ends[0], "high": ends[1], "pairs": paired["pairs"]}
@@ -74,7 +75,7 @@ def _cell(cell: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows).assign(**{name: cell[name].iloc[0] for name in CELL})
 
 
-def _texts(row: dict[str, object]) -> list[str]:
+def _texts(row: Mapping[Hashable, Any]) -> list[str]:
     if row["verdict"] == BEST:
         return ["", "", str(row["pairs"]), BEST]
     return [
