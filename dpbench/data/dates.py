@@ -49,10 +49,11 @@ def formats_of(texts: pd.Series[Any], *, compact: bool = False) -> list[str]:
     >>> formats_of(pd.Series(["01/02/2024 13:15"])), formats_of(pd.Series(["01/13/2024"]))
     (['%d/%m/%Y', '%m/%d/%Y'], ['%m/%d/%Y'])
     """
-    days = without_time(texts.drop_duplicates())
     known = {**FORMATS, **(COMPACT if compact else {})}
-    first = str(days.iloc[0]) if len(days) else ""
-    likely = [(form, pattern) for form, pattern in known.items() if re.fullmatch(pattern, first)]
+    first = re.sub(rf"{TIME}$", "", str(texts.iloc[0]).strip()).strip() if len(texts) else ""
+    if not (likely := [(form, pattern) for form, pattern in known.items() if re.fullmatch(pattern, first)]):
+        return []
+    days = without_time(texts.drop_duplicates())
     fit = (form for form, pattern in likely if days.str.fullmatch(pattern).all())
     return [form for form in fit if not np.isnan(days_of(days, form)).any()]
 

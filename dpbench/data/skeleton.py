@@ -33,8 +33,8 @@ BINS, MOST_LEVELS, MOST_VALUES, MOST_DECIMALS = 32, 50, 20, 4  # of what is take
 HEAD = """\
 # What {file} may contain. Of it only the names of the columns and their types were read: whole numbers, numbers, dates,
 # text, and how they are written. Fill in bounds, days and levels from what is known of the field, not from the rows;
-# with missing: true, as in {{levels: [a, b], missing: true}}, values may be missing. `dpbench data check` then holds the
-# table against this file.
+# with missing: true, as in {{levels: [a, b], missing: true}}, values may be missing. `dpbench data check` then holds
+# the table against this file.
 """
 PUBLIC = """\
 # What {file} may contain. Bounds, days and levels are those of {public}, a table that may be looked at; of {file} only
@@ -110,6 +110,8 @@ def check_stray(frame: pd.DataFrame, style: CsvFormat, prefix: str) -> None:
     wrong = []
     for name in frame.columns:
         there = texts_there(frame[name])
+        if not np.isnan(numbers_of(there, style, "")).any():
+            continue
         inner = there[(there.index > 1) & (there.index < len(frame) - STRAY)]
         kind = kind_of(inner, style)
         if len(inner) and kind.type in ("whole", "number"):
@@ -156,6 +158,10 @@ def numbers_of(there: pd.Series[Any], style: CsvFormat, unit: str) -> np.ndarray
     """The texts as numbers, which may have the sign of a unit with them; NaN for one that is none."""
     import pandas as pd
 
+    if style.decimal == "." and not style.thousands:
+        quick = pd.to_numeric(there, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if not np.isnan(quick).any():
+            return quick
     plain = style.numbers(there)
     plain = plain.map(lambda text: without_unit(text, unit)) if unit else plain
     return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
