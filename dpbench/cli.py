@@ -234,7 +234,10 @@ def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argpar
     text = "Compare two sets of results cell by cell; exit with 1 where B lacks values that A has."
     compare = add("compare", "compare:compare", text, common)
     compare.add_argument("first", metavar="A", help="a folder with results, or COMMIT[:FOLDER] of this repository")
-    compare.add_argument("second", metavar="B", help="results to compare with A")
+    compare.add_argument("second", metavar="B", nargs="?", help="results to compare with A")
+    text = "in place of B: compare the methods of A with the best of each cell, run by run"
+    compare.add_argument("--methods", action="store_true", help=text)
+    compare.add_argument("--out", type=Path, metavar="FOLDER", help="--methods: write the table as .csv, .md and .tex")
     text = "exit with 1 also where a difference is beyond this part of the first mean"
     compare.add_argument("--tolerance", type=float, metavar="PART", help=text)
     compare.add_argument("--all", action="store_true", help="show all differences")

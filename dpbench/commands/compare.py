@@ -19,6 +19,8 @@ from dpbench.grid.store import Store
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.comparisons import BROKEN, EQUAL, GONE, MIXED, ROUNDED, Comparison, compare_trials
 from dpbench.report.export_file import FOLDER, NAME, exports_in, load_export
+from dpbench.report.methods import method_name, methods_table
+from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number
 
 ROWS = 40  # that are shown unless all are asked for
@@ -26,6 +28,12 @@ ROWS = 40  # that are shown unless all are asked for
 
 def compare(arguments: argparse.Namespace) -> int:
     """Print the cells of which the scores differ; 1 if one is beyond the tolerance, if given, or lost its values."""
+    if arguments.methods:
+        return _methods(arguments)
+    if arguments.second is None:
+        raise UserError("compare takes two sets of results, A and B; --methods compares the methods of one")
+    if arguments.out is not None:
+        raise UserError("--out is for --methods")
     tolerance = arguments.tolerance
     if tolerance is not None and not 0 <= tolerance < 1:
         raise UserError(f"--tolerance is a part of the first mean, at least 0 and below 1, not {tolerance:g}")
@@ -41,6 +49,22 @@ def compare(arguments: argparse.Namespace) -> int:
     if len(kept) < len(rows):
         print(f"\n{len(rows) - len(kept)} more; --all shows them")
     return int(found.cells["verdict"].isin([BROKEN, GONE]).any())
+
+
+def _methods(arguments: argparse.Namespace) -> int:
+    """Print how the methods of one set compare, and write that where --out says."""
+    if arguments.second is not None or arguments.tolerance is not None:
+        raise UserError("--methods compares those of one set of results: leave out B and --tolerance")
+    table = methods_table(_trials_at(arguments.first))
+    shown = table.rows if arguments.all else table.rows[:ROWS]
+    print(aligned(zip(table.header, *shown, strict=True)))
+    if len(shown) < len(table.rows):
+        print(f"\n{len(table.rows) - len(shown)} more; --all shows them")
+    print("\n" + "\n".join(table.footnotes))
+    if arguments.out is not None:
+        for path in write_text_table(table, arguments.out, "methods", f"The methods of {Path(arguments.first).name}"):
+            print(path)
+    return 0
 
 
 def _summary_lines(found: Comparison, tolerance: float | None) -> list[str]:
@@ -70,13 +94,9 @@ def _table(cells: pd.DataFrame) -> str:
     header = ["data set", "method", "ε", "metric", "first", "second", "difference", interval, "pairs", ""]
     rows = []
     for row in cells.to_dict("records"):
-        calibration = f" ({row['calibration']})" if row["calibration"] else ""
-        variant = f", {row['variant']}" if row["variant"] else ""
         means = [f"{row[name]:.4g}" for name in ("first", "second", "difference")]
-        method, between = (
-            f"{row['mechanism']}{calibration}/{row['model']}{variant}",
-            f"{row['low']:.2g} to {row['high']:.2g}",
-        )
+        method = method_name(row["mechanism"], row["calibration"], row["model"], row["variant"])
+        between = f"{row['low']:.2g} to {row['high']:.2g}"
         epsilon, rest = number(row["epsilon"]), [between, str(row["pairs"]), row["verdict"]]
         rows.append([row["dataset"], method, epsilon, row["metric"], *means, *rest])
     return aligned(zip(header, *rows, strict=True))

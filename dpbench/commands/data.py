@@ -10,6 +10,7 @@ from typing import Any
 
 from dpbench.config import choices, composed
 from dpbench.config.registry import read_yaml
+from dpbench.config.sizes import delta_of, epsilons_of, sample_of
 from dpbench.data.croissant import croissant
 from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch, verify
@@ -30,7 +31,10 @@ def data(arguments: argparse.Namespace) -> int:
         check_known("dataset", name, known)
     if arguments.action == "check":
         config = composed([f"dataset={names[0] if names else 'csv'}", *settings], arguments.config_dir)
-        print(check(Dataset.of(config["dataset"]), config["sample"]["test_rows"]))
+        dataset, sample = Dataset.of(config["dataset"]), sample_of(config["sample"])
+        delta = delta_of(config["delta"], dataset, sample)
+        budgets = [(epsilon, delta) for epsilon in epsilons_of(config, delta)]
+        print(check(dataset, config["sample"]["test_rows"], budgets))
         return 0
     chosen = names or [name for name in known if name != "csv"]
     if arguments.action in ONE and not names:

@@ -16,7 +16,7 @@ from dpbench.config.sizes import delta_of, sample_of
 from dpbench.data.cell_counts import MISSING_KIND, chosen_kind, from_places, kind_counts, place_counts
 from dpbench.data.dataset import Dataset
 from dpbench.data.faults import check_total
-from dpbench.data.skeleton import IDENTIFIES, from_public, skeleton
+from dpbench.data.skeleton import IDENTIFIES, check_stray, from_public, skeleton
 from dpbench.data.tabular import read_frame
 from dpbench.errors import UserError
 from dpbench.files import write_file
@@ -73,11 +73,7 @@ def _read(node: dict[str, Any], path: str) -> tuple[pd.DataFrame, CsvFormat]:
     """The columns of a file that are not dropped, as texts, and how it is written."""
     frame, style = read_frame(Dataset.of({**node, "path": path}))
     check_total(frame, f"{path}: ")
-    if unnamed := [name for name in frame.columns if name.startswith("Unnamed: ")]:
-        raise UserError(
-            f"{path}: {len(unnamed)} of {len(frame.columns)} columns have no name in line {style.header}; if that "
-            f"is a title above the names, dataset.header={style.header + 1} reads it"
-        )
+    check_stray(frame, style, f"{path}: ")
     return frame.drop(columns=[name for name in node["drop"] if name in frame.columns]), style
 
 

@@ -22,7 +22,7 @@ from dpbench.data.tabular import read_csv
 from dpbench.errors import UserError
 from dpbench.metrics.quality import UNPROTECTED, Quality, quality
 from dpbench.report.page.quality import write_quality
-from dpbench.report.text import aligned
+from dpbench.report.text import aligned, from_plain
 
 FOLDER = "quality"  # in the results folder
 LABEL = "marginal "  # begins the label of a measured marginal in a ledger
@@ -60,7 +60,7 @@ def _synthetic(path: Path, domain: Domain, dataset: Dataset) -> Table:
     """The synthetic rows. Raises `UserError` for a file that cannot be read or does not fit the domain."""
     if not path.is_file():
         raise UserError(f"{path}: {'it is a folder, not a file' if path.is_dir() else 'no such file'}")
-    frame = read_csv(path, CsvFormat())
+    frame = read_csv(path, CsvFormat()).map(from_plain).rename(columns=from_plain)
     return code_frame(frame, domain, dataset.outside, str(path), [name for name in dataset.drop if name in frame])
 
 

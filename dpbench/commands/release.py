@@ -25,7 +25,7 @@ from dpbench.data.coding import Coded
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
 from dpbench.data.encode import Design
-from dpbench.data.load import left_out, load_counted
+from dpbench.data.load import cautions, left_out, load_counted
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
@@ -180,6 +180,8 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
     part = private_part(asked.mechanism, budget.relation, budget.epsilon, asked.parameters, config_dir)
     design = _checked_design(asked, part, asked.dataset.domain, config_dir)
     coded, key, odometer = _rows(asked.dataset), TableKey.of(asked.dataset), Odometer()
+    for line in cautions(coded.table, asked.dataset.target, [(budget.epsilon, budget.delta)]):
+        print(f"dpbench: warning: {line}", file=sys.stderr)
     public, inputs = _public_rows(asked, coded.table) if part.takes("public") else (None, ())
     inputs += (*inputs_of(asked.dataset, asked.delta_power, part), *left_out(coded))
     if design is not None:

@@ -47,5 +47,5 @@ def _observed(declared: Attribute, numbers: Floats | None) -> tuple[Attribute, C
         attribute = Attribute.discrete(name, [value for value in declared.values if lower <= value <= upper], unit)
     else:
         attribute = Attribute.binned(name, lower, upper, len(declared.values), unit)
-    attribute = replace(attribute, decimals=declared.decimals, missing=declared.missing)
+    attribute = replace(attribute, decimals=declared.decimals, missing=declared.missing, absent=declared.absent)
     return attribute, attribute.code(numbers)

@@ -11,12 +11,15 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpbench.data.csv_format import CsvFormat
-from dpbench.data.faults import DATE, UNIT_SIGNS, date_format, drop_setting
+from dpbench.data.dates import days_of, formats_of
+from dpbench.data.domain import EPOCH
+from dpbench.data.faults import drop_setting
 from dpbench.data.skeleton import (
     LONG,
     Kind,
@@ -28,6 +31,7 @@ from dpbench.data.skeleton import (
     texts_there,
     to_fill_in,
 )
+from dpbench.data.written import UNIT_SIGNS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +39,6 @@ if TYPE_CHECKING:
 MISSING_KIND, CODE, TEXT, FREE = Kind("missing"), Kind("code"), Kind("text"), Kind("free text")
 LEAST, MOST = -9, 15  # powers of ten between which numbers are distinguished
 EDGES = tuple(float(f"{digit}e{power}") for power in range(LEAST, MOST) for digit in (1, 2, 5))
-YEAR = re.compile(r"\d{4}")
 Place = str | int
 
 
@@ -62,10 +65,12 @@ def _kinds(present: pd.Series[Any], style: CsvFormat) -> Iterator[tuple[Kind, in
 
 
 def _kind(text: str, value: float, unit: str) -> Kind:
+    import pandas as pd
+
     if np.isfinite(value):
         return CODE if re.match(r"[+-]?0\d", text) else Kind("whole" if value.is_integer() else "number", unit)
-    if day := DATE.match(text):
-        return Kind("date", form=date_format(day))
+    if forms := formats_of(pd.Series([text], dtype=str)):
+        return Kind("date", form=forms[0])
     return FREE if len(text) > LONG or "\n" in text else TEXT
 
 
@@ -109,9 +114,8 @@ def place_counts(column: pd.Series[Any], kind: Kind | None, style: CsvFormat) ->
         signed = np.where(values < 0, -places, places)[places < len(EDGES)]
         return Counter(signed.tolist())
     if kind.type == "date":
-        days = [day for text in present if (day := DATE.match(text)) and date_format(day) == kind.form]
-        years = [int(found[0]) for day in days if (found := YEAR.search(day[0]))]
-        return Counter(year for year in years if year > 0)
+        days = days_of(present, kind.form)
+        return Counter(date.fromordinal(int(day) + EPOCH).year for day in days[np.isfinite(days)])
     return Counter(text for text in present if len(text) <= LONG)
 
 

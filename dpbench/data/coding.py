@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.data.domain import ISO, Attribute, Codes, Domain, Floats
-from dpbench.data.faults import MISSING, UNIT_SIGNS, Mask, check_columns, raise_faults
+from dpbench.data.dates import days_of
+from dpbench.data.domain import Attribute, Codes, Domain, Floats
+from dpbench.data.faults import MISSING, Mask, check_columns, raise_faults
 from dpbench.data.table import Table
+from dpbench.data.written import UNIT_SIGNS
 from dpbench.errors import UserError, check_known
 
 if TYPE_CHECKING:
@@ -120,31 +123,38 @@ def _code_levels(column: pd.Series[Any], attribute: Attribute) -> _Column:
     import pandas as pd
 
     exact = {level.strip(): code for code, level in enumerate(attribute.levels)}
-    loose = {_whole(level): code for level, code in exact.items()}
+    loose: defaultdict[str, set[int]] = defaultdict(set)
+    for level, code in exact.items():
+        loose[_loose(level)].add(code)
+    known = {text: codes.pop() for text, codes in loose.items() if len(codes) == 1}
     which, distinct = pd.factorize(column)  # -1 for a missing value
-    absent = exact[""] if attribute.missing else -1
-    found = [*(_level(value, exact, loose, absent) for value in distinct), exact.get("", -1)]
-    codes = np.array(found, dtype=np.int64)[which]
+    absent, other = exact[""] if attribute.missing else -1, exact.get(attribute.other, -1) if attribute.other else -1
+
+    def code_of(value: Any) -> int:
+        text = str(value).strip()
+        found = exact.get(text, -1)
+        if found < 0 and attribute.missing and _is_missing(text, attribute):
+            return absent
+        return found if found >= 0 else known.get(_loose(text), -1 if text.lower() in MISSING else other)
+
+    codes = np.array([*(code_of(value) for value in distinct), exact.get("", -1)], dtype=np.int64)[which]
     return _Column(np.maximum(codes, 0), None, codes < 0, codes < 0)
 
 
-def _level(value: Any, exact: dict[str, int], loose: dict[str, int], absent: int) -> int:
-    text = str(value).strip()
-    code = exact.get(text)
-    if code is None:
-        code = loose.get(_whole(text), -1)
-    return absent if code < 0 and text.lower() in MISSING else code
+def _loose(text: str) -> str:
+    """A level as it is compared where none is written exactly so: in small letters, a number without zeros at its end.
 
-
-def _whole(text: str) -> str:
-    """An integer without its decimal point: 3.0 -> 3; other text unchanged."""
-    match = re.fullmatch(r"([+-]?\d+)\.0*", text)
-    return match[1] if match else text
+    >>> [_loose(text) for text in ("3.0", "1.50", "03", "North")]
+    ['3', '1.5', '03', 'north']
+    """
+    number = re.fullmatch(r"([+-]?\d+)(\.\d*?)0*", text)
+    return number[1] + number[2].rstrip(".") if number else text.casefold()
 
 
 def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
     assert attribute.bounds is not None
-    raw = _days(column, attribute) if attribute.dates else _raw_numbers(column, attribute.unit)
+    raw = days_of(column, attribute.dates) if attribute.dates else _raw_numbers(column, attribute.unit)
+    raw = np.where(np.isin(raw, _numbers_of(attribute.absent)), np.nan, raw) if attribute.absent else raw
     values = np.array(attribute.values)
     no_number = np.isnan(raw)
     numbers = np.clip(np.where(no_number, values[0], raw), *attribute.bounds)
@@ -153,7 +163,7 @@ def _code_numbers(column: pd.Series[Any], attribute: Attribute) -> _Column:
     outside = numbers != raw  # no number differs from every number
     if attribute.missing:
         missing = np.zeros(len(raw), dtype=bool)
-        missing[no_number] = column[no_number].map(_is_missing).to_numpy(dtype=bool)
+        missing[no_number] = [_is_missing(value, attribute) for value in column[no_number]]
         numbers, outside, no_number = np.where(missing, np.nan, numbers), outside & ~missing, no_number & ~missing
     return _Column(attribute.code(numbers), numbers, outside, no_number)
 
@@ -169,20 +179,6 @@ def _raw_numbers(column: pd.Series[Any], unit: str) -> Floats:
     return raw
 
 
-def _days(column: pd.Series[Any], attribute: Attribute) -> Floats:
-    """The days since 1970 (n,) of dates, or of such numbers; NaN for what is none. A time of the day is left out."""
-    import pandas as pd
-
-    if pd.api.types.is_numeric_dtype(column):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    if not pd.api.types.is_datetime64_any_dtype(column):
-        column = column.map(str).str.strip()
-    form = "ISO8601" if attribute.dates == ISO else attribute.dates
-    parsed = pd.to_datetime(column, format=form, errors="coerce", utc=True)
-    days = (parsed - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
-    return np.floor(days.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
 def without_unit(value: Any, unit: str) -> Any:
     """A text without the unit, or a sign of it, at its ends; anything else as it is.
 
@@ -196,5 +192,16 @@ def without_unit(value: Any, unit: str) -> Any:
     return value if found is None else found[1] + found[2]
 
 
-def _is_missing(value: Any) -> bool:
-    return str(value).strip().lower() in MISSING
+def _is_missing(value: Any, attribute: Attribute) -> bool:
+    text = str(value).strip()
+    if text.lower() in MISSING or text in attribute.absent:
+        return True
+    return attribute.numeric and bool(np.isin(_numbers_of([text]), _numbers_of(attribute.absent)).any())
+
+
+def _numbers_of(texts: Iterable[str]) -> Floats:
+    """The numbers among texts."""
+    import pandas as pd
+
+    found: Floats = pd.to_numeric(pd.Series(list(texts), dtype=str), errors="coerce").to_numpy(np.float64)
+    return found[np.isfinite(found)]

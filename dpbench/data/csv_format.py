@@ -1,12 +1,13 @@
-"""How a user's CSV file is written: its separator, the decimal sign and the thousands separator of its numbers."""
+"""How a user's CSV file is written: its encoding and separator, the signs of its numbers, and where its rows are."""
 
 from __future__ import annotations
 
+import codecs
+import io
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import open_binary
@@ -22,41 +23,78 @@ ALLOWED = {
     "thousands": ("comma", "point", "apostrophe", "space"),
 }
 SPACES = "\u00a0\u202f\u2009"  # that stand between thousands, in addition to the plain one
-TITLE_LINES = 5  # at most so many lines above the names are looked for
+MARKS = {" ": f"[ {SPACES}]", "'": "['\u2019]"}  # of thousands, where there are several
+UNNAMED = "Unnamed: "  # and its place: a column without a name, as pandas calls it
+UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+# Negative numbers in parentheses, with another sign, and with the sign behind them.
+NEGATIVE = {
+    r"^\s*\(([^()]*\d[^()]*)\)\s*$": r"-\1",
+    "\u2212": "-",
+    r"^([^-]*\d[^-]*)-\s*$": r"-\1",
+}  # (5), another sign, and 5-
 
 
 @dataclass(frozen=True)
 class CsvFormat:
-    """The signs of a file. `header`: the line with the names, from 1; `thousands` is empty if there is none."""
+    """How a file is written. `header`: the line with the names, from 1; `thousands` is empty if there is none.
+
+    `skip`: rows between the names and the table, such as units; `footer`: rows below it, such as a total.
+    """
 
     separator: str = ","
     decimal: str = "."
     thousands: str = ""
     header: int = 1
+    skip: int = 0
+    footer: int = 0
+    encoding: str = "utf-8"
 
     @classmethod
     def of(cls, config: Dataset) -> CsvFormat:
-        """By the settings of a data set, and a first line of the file such as `sep=;`, as Excel writes it.
+        """By the settings of a data set, a first line of the file such as `sep=;`, as Excel writes it, and the mark of
+        UTF-16 at its begin.
 
         Raises `UserError` for a sign that is none, or one that is two things.
         """
+        path = Path(config["path"])
         given = {key: _sign(key, config.get(key)) for key in ALLOWED if config.get(key) is not None}
         header = config.get("header") or 1
         if header < 1:
             raise UserError(f"dataset.header is the number of the line with the names, from 1, not {header}")
-        made = cls(**given, header=header)
-        if (said := _said(Path(config["path"]))) is not None:
+        made = cls(
+            separator=given.get("separator", ","),
+            decimal=given.get("decimal", "."),
+            thousands=given.get("thousands", ""),
+            header=header,
+            skip=_rows_of("skip", config.get("skip")),
+            footer=_rows_of("footer", config.get("footer")),
+            encoding=_encoding(path, config.get("encoding")),
+        )
+        if (said := _said(path, made.encoding)) is not None:
             made = replace(made, separator=given.get("separator", said), header=max(header, 2))
         if made.decimal == made.thousands:
             raise UserError("dataset.decimal and dataset.thousands are the same sign: set one of them to another")
         return made
 
     def numbers(self, column: pd.Series[Any]) -> pd.Series[Any]:
-        """Texts as Python writes numbers: without thousands separators, with a decimal point."""
+        """Texts as Python writes numbers: without thousands separators, with a decimal point, the minus in front."""
+        for pattern, plain in NEGATIVE.items():
+            column = column.str.replace(pattern, plain, regex=True)
         if self.thousands:
-            marks = f"[ {SPACES}]" if self.thousands == " " else re.escape(self.thousands)
-            column = column.str.replace(rf"(?<=\d){marks}(?=\d{{3}}(?!\d))", "", regex=True)
+            mark = MARKS.get(self.thousands, re.escape(self.thousands))
+            column = column.str.replace(rf"(?<=\d){mark}(?=(?:\d{{2}}{mark})*\d{{3}}(?!\d))", "", regex=True)
         return column if self.decimal == "." else column.str.replace(self.decimal, ".", regex=False)
+
+    def lines(self, path: Path) -> TextIO:
+        """The file as text. What is none in its encoding is replaced: whoever reads the rows reports it."""
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding  # which leaves out its mark
+        return io.TextIOWrapper(open_binary(path), encoding, errors="replace", newline="")
+
+
+def _rows_of(key: str, given: int | None) -> int:
+    if (given or 0) < 0:
+        raise UserError(f"dataset.{key} is a number of rows, 0 or more, not {given}")
+    return given or 0
 
 
 def _sign(key: str, given: str) -> str:
@@ -66,41 +104,23 @@ def _sign(key: str, given: str) -> str:
     return SIGNS[named[0]]
 
 
-def _said(path: Path) -> str | None:
+def _encoding(path: Path, given: str | None) -> str:
+    if given is None:
+        with open_binary(path) as stream:
+            return "utf-16" if stream.read(2) in UTF16 else "utf-8"
+    try:
+        return codecs.lookup(given).name
+    except LookupError as error:
+        raise UserError(f"dataset.encoding={shown(given)} is not known; such as cp1252, latin-1 or utf-16") from error
+
+
+def _said(path: Path, encoding: str) -> str | None:
     """The separator that the first line of the file names, if it does nothing else."""
-    with open_binary(path) as stream:
-        found = re.fullmatch(rb'(?:\xef\xbb\xbf)?"?sep=([;,|\t])"?\s*', stream.readline(100))
-    return None if found is None else found[1].decode()
+    with CsvFormat(encoding=encoding).lines(path) as stream:
+        found = re.fullmatch(r'"?sep=([;,|\t])"?\s*', stream.readline(100), re.IGNORECASE)
+    return None if found is None else found[1]
 
 
-def check_separator(path: Path, style: CsvFormat) -> None:
-    """Raises `UserError` if another character separates the names, and the first row (if any) into as many fields."""
-    with open_binary(path) as stream:
-        lines = [stream.readline() for _ in range(style.header + 1)]
-    names, row = lines[-2:]
-    for name in ALLOWED["separator"]:
-        mark, own = SIGNS[name].encode(), style.separator.encode()
-        found = names.count(mark)
-        if mark != own and found > names.count(own) and (row.count(mark) == found or not row.strip()):
-            header = shown(names.decode(errors="replace").strip())
-            comma = re.search(rb"(^|%b)-?\d+,\d+\s*(%b|$)" % (re.escape(mark), re.escape(mark)), row)
-            decimal = " dataset.decimal=comma" if comma and name != "comma" else ""
-            raise UserError(
-                f"{path}: the columns are not separated by {_named(style.separator)}; it begins with {header}. "
-                f"dataset.separator={name}{decimal} reads it"
-            )
-
-
-def _named(sign: str) -> str:
-    return next(f"{name}s" for name, one in SIGNS.items() if one == sign)
-
-
-def title_lines(path: Path, style: CsvFormat, wanted: Sequence[str]) -> int | None:
-    """How many lines stand above the one that has all of these names; None if no line near the top has them."""
-    with open_binary(path) as stream:
-        for above in range(TITLE_LINES + 1):
-            line = stream.readline().decode(errors="replace").removeprefix("\ufeff")
-            fields = [field.strip().strip('"') for field in line.split(style.separator)]
-            if set(wanted) <= set(fields):
-                return above
-    return None
+def numbers_rows(column: pd.Series[Any]) -> bool:
+    """Whether the values are 0, 1, 2 and so on, or 1, 2, 3."""
+    return len(column) > 0 and any(column.tolist() == [str(k + one) for k in range(len(column))] for one in (0, 1))

@@ -27,11 +27,12 @@ KEYS = {  # of a data set, and the types of those that every loader reads alike;
     "public": "bool",
     "public_data": "dict | None",
     "card": "dict | None",
-    **dict.fromkeys(("separator", "decimal", "thousands"), "str | None"),
-    "header": "int | None",
+    **dict.fromkeys(("encoding", "separator", "decimal", "thousands"), "str | None"),
+    **dict.fromkeys(("header", "skip", "footer"), "int | None"),
     **dict.fromkeys(("outside", "alternative", "offline", "unpaid", "test_rows"), "Any"),
 }
-FORMAT = ("separator", "decimal", "thousands", "header")  # how a user's file is written, where that is not the usual
+# How a user's file is written, where that is not the usual.
+FORMAT = ("encoding", "separator", "decimal", "thousands", "header", "skip", "footer")
 BOUNDS = ("declared", "data")
 Item = TypeVar("Item")
 

@@ -16,7 +16,7 @@ from dpbench.data.domain import ISO, STARTS, Attribute, Domain
 from dpbench.errors import UserError, check_known
 
 FORMS = """allowed forms:
-  {levels: [a, b, c]}                          categorical
+  {levels: [a, b, c]}                          categorical; with other: d, all that is not listed is d
   {bounds: [lower, upper], bins: k}            numeric, k equal-width bins
   {edges: [e0, e1, ..., ek]}                   numeric, bins with these edges
   {values: [v1, v2, ...]} or {values: {from: 1, to: 16}}   numeric, only these values
@@ -24,10 +24,12 @@ FORMS = """allowed forms:
                                                format: "%d.%m.%Y"
   k                                            integer codes 0 .. k-1 (categorical)
 numeric forms may also have unit: text, and decimals: 0 (whole numbers) or more;
-all but k may have missing: true, for values that are missing"""
+all but k may have missing: true, for values that are missing, or missing: ["?", -999] for texts that say so"""
 # Far above the size of any usable marginal; keeps a typing error from filling the memory.
 SIZE_LIMIT = 1_000_000
 MOST_DECIMALS = 12
+MOST_EXACT = 2.0**53  # of whole numbers that are told apart
+AS_WRITTEN = {"levels", "other", "missing"}  # keys whose texts are taken as they are written: no, 01, 1.50 or 2024-01
 NUMERIC = {"unit", "decimals"}  # keys of numeric forms alone
 
 
@@ -91,22 +93,35 @@ def _attribute(name: str, given: Any) -> Attribute:
     if decimals is not None and (type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS):
         raise _wrong(name, f"decimals must be a whole number from 0 to {MOST_DECIMALS}, not {decimals!r}")
     missing = given.get("missing", False)
-    if not isinstance(missing, bool):
-        raise _wrong(name, f"missing must be true or false, not {missing!r}")
+    absent = _texts(name, "missing", missing) if _listed(missing) else []
+    if not isinstance(missing, bool) and not absent:
+        raise _wrong(name, f"missing must be true or false, or list the texts that mean it, not {missing!r}")
     made = _declared(name, given, keys - NUMERIC - {"missing"}, unit)
     if made is None or not (made.numeric or keys.isdisjoint(NUMERIC)):
         raise _wrong(name, f"cannot be declared with {', '.join(sorted(map(str, keys))) or 'nothing'}")
     if made.dates and not keys.isdisjoint(NUMERIC):
         raise _wrong(name, "dates have no unit and no decimals")
-    made = made if decimals is None else replace(made, decimals=decimals)
-    return made.with_missing() if missing else made
+    made = made if decimals is None else _limited(made, decimals)
+    return made.with_missing(absent) if missing else made
+
+
+def _limited(made: Attribute, decimals: int) -> Attribute:
+    """The attribute whose numbers have so many decimals. Raises `UserError` if they are too large to have them."""
+    assert made.bounds is not None
+    if max(map(abs, made.bounds)) * 10**decimals > MOST_EXACT:
+        raise _wrong(
+            made.name,
+            f"numbers up to {max(map(abs, made.bounds)):g} with {decimals} decimals are not told apart (beyond 2^53); "
+            "leave out decimals, or the column",
+        )
+    return replace(made, decimals=decimals)
 
 
 def _declared(name: str, given: Mapping[Any, Any], form: set[Any], unit: str) -> Attribute | None:
     """The attribute in the form that these keys name; None if that is none."""
     match sorted(map(str, form)):
-        case ["levels"]:
-            return Attribute.categorical(name, _levels(name, given["levels"]))
+        case ["levels"] | ["levels", "other"]:
+            return _categorical(name, _levels(name, given["levels"]), given.get("other"))
         case ["bins", "bounds"]:
             bounds = _numbers(name, "bounds", given["bounds"])
             if len(bounds) != 2:
@@ -125,12 +140,24 @@ def _declared(name: str, given: Mapping[Any, Any], form: set[Any], unit: str) ->
 def _levels(name: str, given: Any) -> list[str]:
     if not _listed(given) or not given:
         raise _wrong(name, f"levels must be a list of one or more, not {given!r}")
-    for level in given:
-        if isinstance(level, date):
-            raise _wrong(name, f"level {level} is a date: put it in quotes, or declare dates")
-        if level is None or isinstance(level, bool) or not isinstance(level, (str, int, float)):
-            raise _wrong(name, f"level {level!r} is neither text nor a number; quote values such as no or null")
-    return [str(level) for level in given]
+    return _texts(name, "level", given)
+
+
+def _texts(name: str, what: str, given: Any) -> list[str]:
+    for one in given:
+        if one is None or isinstance(one, bool) or not isinstance(one, (str, int, float)):
+            raise _wrong(name, f"{what} {one!r} is neither text nor a number; put it in quotes")
+    return [str(one) for one in given]
+
+
+def _categorical(name: str, levels: list[str], other: Any) -> Attribute:
+    """Levels, and perhaps one that stands for all texts that are none: the last, if it is not listed itself."""
+    if other is None:
+        return Attribute.categorical(name, levels)
+    (text,) = _texts(name, "other", [other])
+    if not text.strip():
+        raise _wrong(name, "other must be the name of a level")
+    return replace(Attribute.categorical(name, levels if text in levels else [*levels, text]), other=text)
 
 
 def _dates(name: str, given: Any, by: Any, form: Any) -> Attribute:
@@ -208,7 +235,9 @@ def _parsed(path: Path, text: str) -> Any:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """YAML that refuses a key given twice, of which the plain loader would keep the last, and octal numbers."""
+        """YAML that refuses a key given twice, of which the plain loader would keep the last, and octal numbers. Names
+        and levels are texts as they are written.
+        """
 
     def pairs(items: list[tuple[Any, Any]]) -> dict[Any, Any]:
         twice = [key for key, count in Counter(key for key, _ in items).items() if count > 1]
@@ -217,8 +246,17 @@ def _parsed(path: Path, text: str) -> Any:
         return dict(items)
 
     def mapping(loader: Loader, node: yaml.MappingNode) -> dict[Any, Any]:
-        both = [[loader.construct_object(part, deep=True) for part in item] for item in node.value]
-        return pairs([(key, value) for key, value in both])
+        return pairs([(name(loader, key), value(loader, key.value, item)) for key, item in node.value])
+
+    def name(loader: Loader, key: yaml.Node) -> Any:
+        return key.value if isinstance(key, yaml.ScalarNode) else loader.construct_object(key, deep=True)
+
+    def value(loader: Loader, key: Any, item: yaml.Node) -> Any:
+        if key in AS_WRITTEN and isinstance(item, yaml.SequenceNode):
+            return [name(loader, one) for one in item.value]
+        if key == "other" and isinstance(item, yaml.ScalarNode):
+            return item.value
+        return loader.construct_object(item, deep=True)
 
     def integer(loader: Loader, node: yaml.ScalarNode) -> int:
         if not re.fullmatch(r"[-+]?(0|[1-9]\d*)", node.value):

@@ -44,6 +44,9 @@ class Attribute:
     its own after the others, code len(values), which no number represents.
 
     `dates`: how its values are written, if they are dates (made by `dated`); its numbers are then days since 1970.
+
+    `absent`: texts that mean a missing value, besides the usual ones. `other`: the level that stands for all texts that
+    are no level; empty if there is none.
     """
 
     name: str
@@ -55,6 +58,8 @@ class Attribute:
     decimals: int | None = None
     missing: bool = False
     dates: str = ""
+    absent: tuple[str, ...] = ()
+    other: str = ""
 
     def __post_init__(self) -> None:
         if bool(self.levels) == bool(self.edges):
@@ -63,6 +68,10 @@ class Attribute:
             raise UserError(f"attribute {self.name!r}: a level is listed twice")
         if self.missing and self.levels and self.levels[-1]:
             raise UserError(f"attribute {self.name!r}: of levels with missing ones the last has an empty name")
+        if self.other and self.other not in self.levels:
+            raise UserError(f"attribute {self.name!r}: the level for all others must be one of its levels")
+        if self.absent and not self.missing:
+            raise UserError(f"attribute {self.name!r}: texts that mean a missing value need missing values")
         if self.edges:
             self._check_bins(np.asarray(self.edges, float), np.asarray(self.values, float))
 
@@ -103,7 +112,7 @@ class Attribute:
         """
         points = tuple(float(value) for value in values)
         if len(points) < 2 or any(b <= a for a, b in pairwise(points)):
-            raise UserError(f"attribute {name!r}: values must be increasing, and at least two")
+            raise UserError(f"attribute {name!r}: values must be increasing, and at least two; one is a level")
         middles = [(a + b) / 2 for a, b in pairwise(points)]
         edges = (2 * points[0] - middles[0], *middles, 2 * points[-1] - middles[-1])
         return cls(name, edges=edges, values=points, bounds=(points[0], points[-1]), unit=unit)
@@ -152,15 +161,15 @@ class Attribute:
         codes = np.clip(places, 0, len(self.values) - 1).astype(np.int64)
         return np.where(np.isnan(numbers), len(self.values), codes) if self.missing else codes
 
-    def with_missing(self) -> Attribute:
-        """The attribute whose values may be missing."""
-        return replace(self, missing=True, levels=(*self.levels, "") if self.levels else ())
+    def with_missing(self, absent: Iterable[str] = ()) -> Attribute:
+        """The attribute whose values may be missing; `absent`: texts that say so, besides the usual ones."""
+        return replace(self, missing=True, levels=(*self.levels, "") if self.levels else (), absent=tuple(absent))
 
     def to_dict(self) -> dict[str, Any]:
         """The declaration as plain data (JSON-ready); `from_dict` reads it back."""
         full: dict[str, Any] = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}
         full |= {"values": list(self.values), "bounds": list(self.bounds or ()), "unit": self.unit}
-        full |= {"missing": self.missing, "dates": self.dates}
+        full |= {"missing": self.missing, "dates": self.dates, "absent": list(self.absent), "other": self.other}
         decimals = {} if self.decimals is None else {"decimals": self.decimals}
         return {key: value for key, value in full.items() if value} | decimals
 

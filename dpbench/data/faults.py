@@ -7,30 +7,24 @@ import math
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbench.data.dates import formats_of
 from dpbench.data.domain import ISO, Attribute, Domain
+from dpbench.data.written import ABSENT, setting_of, unit_of
 from dpbench.errors import UserError, unknown
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 8  # names that a message lists
-UNIT_SIGNS = "$€£¥%"  # that a number may have with it, where its declared unit has them
-TOTALS = re.compile(r"\s*(grand\s+)?(total|sum|summe|gesamt|average|mean|overall)\b", re.IGNORECASE)
-DATE = re.compile(r"(?:\d{4}-\d{2}-\d{2}|\d{1,2}([./])\d{1,2}[./]\d{4})\b")
-WRITTEN = {  # numbers as they are written elsewhere, and the setting that reads them
-    r"-?\d{1,3}(,\d{3})+(\.\d+)?": "dataset.thousands=comma (or dataset.decimal=comma, if that is its decimal sign)",
-    r"-?\d{1,3}(\.\d{3})+,\d+": "dataset.decimal=comma dataset.thousands=point",
-    r"-?\d{1,3}([ \u00a0\u202f\u2009]\d{3})+,\d+": "dataset.decimal=comma dataset.thousands=space",
-    r"-?\d{1,3}([ \u00a0\u202f\u2009]\d{3})+(\.\d+)?": "dataset.thousands=space",
-    r"-?\d{1,3}('\d{3})+(\.\d+)?": "dataset.thousands=apostrophe",
-    r"-?\d+,\d+": "dataset.decimal=comma",
-}
+MOST_STRAY = 5  # rows above or below a table that may not belong to it
+TOTALS = re.compile(r"\s*(grand\s+)?(total|sum|summe|gesamt|average|mean|overall)\b.{0,12}", re.IGNORECASE)
+WORDS = {"null", "true", "false", "nan", "inf"}  # that are no text as they stand
 Mask = NDArray[np.bool_]
 # Texts that mean no value, in any case, where an attribute may be missing: those of pandas.
 MISSING = frozenset({"", "na", "n/a", "#n/a", "#na", "<na>", "nan", "-nan", "null", "none", "nat"})
@@ -66,18 +60,26 @@ def drop_setting(names: Sequence[str]) -> str:
     >>> print(drop_setting(["age", "zip"]), drop_setting(["Income, gross €"]))
     dataset.drop=[age,zip] 'dataset.drop=["Income, gross €"]'
     """
-    plain = all(re.fullmatch(r"[A-Za-z_][\w.-]*", name, re.ASCII) for name in names)
-    listed = names if plain else [json.dumps(name, ensure_ascii=False) for name in names]
+    plain = all(re.fullmatch(r"[A-Za-z_][\w.-]*", name, re.ASCII) and name.lower() not in WORDS for name in names)
+    listed = names if plain else [_quoted(name) for name in names]
     setting = f"dataset.drop=[{','.join(listed)}]"
     return setting if plain else shlex.quote(setting)
 
 
+def _quoted(name: str) -> str:
+    """A text in quotes as Hydra reads it: a backslash means itself but before a quote, and ${ an interpolation."""
+    escaped = re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + ('\\"' if found[2] else ""), name)
+    return f'"{escaped}"'.replace("${", "\\${")
+
+
 def check_total(frame: pd.DataFrame, prefix: str = "") -> None:
-    """Raises `UserError` if a cell of the last row says that it is a total."""
-    if len(frame) and any(map(TOTALS.match, frame.iloc[-1].map(str))):
-        raise UserError(
-            f"{prefix}the last row, {len(frame)}, looks like a total of the others: take it out of the file"
-        )
+    """Raises `UserError` if a cell of the last row, and of no other, says that it is a total."""
+    for name in frame.columns if len(frame) > 1 else ():
+        last = str(frame[name].iloc[-1])
+        if TOTALS.fullmatch(last) and not (frame[name].iloc[:-1] == last).any():
+            raise UserError(
+                f"{prefix}the last row, {len(frame)}, looks like a total of the others: dataset.footer=1 leaves it out"
+            )
 
 
 def raise_faults(
@@ -92,7 +94,11 @@ def raise_faults(
         clip = "dataset.outside=clip has no nearest value for an unknown level, an empty value or text for a number"
     if all(rows.sum() == 1 and rows[-1] for _, rows in found):
         check_total(frame, prefix)
-    hints = dict.fromkeys(hint for a, rows in found if (hint := _hint(a, frame[a.name].iloc[int(rows.argmax())])))
+    if stray := stray_rows(np.array([rows for _, rows in found]), len(domain.names)):
+        raise UserError(f"{prefix}{stray}")
+    hints = dict.fromkeys(hint for a, rows in found for hint in _hints(a, frame[a.name][rows]))
+    if any(not attribute.numeric for attribute, _ in found):
+        clip += "; with `other: NAME` in a declaration of levels, a level NAME stands for all that are not listed"
     raise UserError(
         f"{prefix}values outside the declared domain\n  "
         + "\n  ".join(_fault(frame[attribute.name], attribute, rows) for attribute, rows in found)
@@ -101,33 +107,57 @@ def raise_faults(
     )
 
 
-def _hint(attribute: Attribute, value: Any) -> str:
-    """What reads a value that is outside of its domain for the way it is written; empty if nothing is known to."""
-    text = "" if value is None else str(value).strip()
-    name, kind = f"attribute {attribute.name!r}", "bin" if attribute.numeric else "level"
-    if text.lower() in MISSING:
-        return f"{name}: with `missing: true` in its declaration, missing values have a {kind} of their own."
-    if (found := DATE.match(text)) and attribute.dates != (form := date_format(found)):
-        written = "" if form == ISO else f", format: '{form}'"
-        return f"{name}: dates are declared as {{dates: [2020-01-01, 2024-12-31], by: month{written}}}."
-    if not attribute.numeric:
+def stray_rows(wrong: NDArray[np.bool_], columns: int) -> str:
+    """What to say of cells at fault, (attribute, row), that are all in the first or in the last few rows of a table of
+    so many columns, and are most of each; empty if they are not.
+    """
+    rows = np.flatnonzero(wrong.any(axis=0))
+    count, total = len(rows), wrong.shape[1]
+    if not count or count > MOST_STRAY or total < 3 * count or wrong[:, rows].sum(axis=0).min() < max(columns / 2, 2):
         return ""
-    for sign in UNIT_SIGNS:
-        if sign in text:
-            return f"{name}: declare its unit with the sign, such as unit: '{sign}', and it is read as a number."
-    for pattern, setting in WRITTEN.items():
-        if re.fullmatch(pattern, text):
-            return f"{name}: {setting} reads {text!r} as a number."
+    named = f"row {rows[0] + 1}" if count == 1 else f"rows {rows[0] + 1} to {rows[-1] + 1}"
+    if rows[-1] == count - 1:
+        return f"{named}: units or types below the names, it seems: dataset.skip={count} leaves them out"
+    if rows[0] == total - count:
+        return f"{named}: a total or a footnote below the table, it seems: dataset.footer={count} leaves it out"
     return ""
 
 
-def date_format(found: re.Match[str]) -> str:
-    """The format of a text that `DATE` matches.
+def _hints(attribute: Attribute, values: pd.Series[Any]) -> Iterator[str]:
+    """What reads values that are outside of their domain for the way they are written."""
+    texts = values.map(lambda value: "" if value is None else str(value).strip()).drop_duplicates()
+    name, kind = f"attribute {attribute.name!r}", "bin" if attribute.numeric else "level"
+    missing = texts.str.lower().isin(MISSING)
+    if missing.any():
+        yield f"{name}: with `missing: true` in its declaration, missing values have a {kind} of their own."
+    if not len(texts := texts[~missing]):
+        return
+    if len(texts) <= SHOWN and texts.str.lower().isin(ABSENT).all():
+        listed = json.dumps(sorted(texts), ensure_ascii=False)
+        yield f"{name}: with `missing: {listed}` in its declaration, missing values have a {kind} of their own."
+    elif not attribute.dates and (forms := formats_of(texts)):
+        yield f"{name}: dates are declared as {{dates: [2020-01-01, 2024-12-31], by: month{format_shown(forms)}}}."
+    elif attribute.dates and attribute.dates not in (forms := formats_of(texts, compact=True)) and forms:
+        yield f"{name}: such dates are declared with format: '{forms[0]}'."
+    elif not attribute.numeric and texts.str.lstrip("0").isin(attribute.levels).any():
+        yield f"{name}: codes are compared as they are written: list {texts.iloc[0]} as a level."
+    elif attribute.numeric and not attribute.dates:
+        unit = unit_of(texts)
+        setting = setting_of(texts, unit)
+        if unit and unit not in attribute.unit:
+            more = f", and give {setting}" if setting else ""
+            yield f"{name}: declare its unit, unit: '{unit}'{more}, and it is read as a number."
+        elif setting:
+            yield f"{name}: {setting} reads {texts.iloc[0]!r} as a number."
 
-    >>> [date_format(DATE.match(day)) for day in ("2024-01-31", "31.1.2024")]
-    ['%Y-%m-%d', '%d.%m.%Y']
+
+def format_shown(forms: Sequence[str]) -> str:
+    """The setting of how dates are written; empty for 2024-12-31.
+
+    >>> format_shown(["%d/%m/%Y", "%m/%d/%Y"]), format_shown(["%Y-%m-%d"])
+    (", format: '%d/%m/%Y'", '')
     """
-    return f"%d{found[1]}%m{found[1]}%Y" if found[1] else ISO
+    return "" if forms[0] == ISO else f", format: '{forms[0]}'"
 
 
 def _fault(column: pd.Series[Any], attribute: Attribute, rows: Mask) -> str:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, TypedDict
+
+import numpy as np
 
 from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import Coded
@@ -17,6 +21,7 @@ from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
 
+LARGE = 10.0  # an epsilon above which the odds for a statement on a person may change 22,000-fold
 FEW = 10  # rows of a level of the target, below which a split may well lack it
 
 
@@ -113,10 +118,11 @@ def card(dataset: Dataset) -> str:
     return "\n".join([*lines, *_file_lines(dataset)])
 
 
-def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
+def check(dataset: Dataset, test_rows: TestRows | None = None, budgets: Iterable[tuple[float, float]] = ()) -> str:
     """The text of `dpbench data check`: the rows fit their declaration, perhaps after clipping or dropping.
 
-    For a user's table with these `test_rows` (see `count_test_rows`) it gives the number of training rows.
+    For a user's table with these `test_rows` (see `count_test_rows`) it gives the number of training rows. It warns of
+    `budgets` as `cautions` does.
 
     Raises `UserError` if they do not.
     """
@@ -143,7 +149,7 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
         takers = "DP-SGD, PATE, JLT and the intervals of SSP"
         lines.append(f"  about {n:,} to train on: declare that with sample.train_rows={n}, which {takers} take for n,")
         lines.append("  if n is public: this count is not private, and is in no ledger")
-    lines += _rare(coded.table, dataset.target)
+    lines += [f"  {line}" for line in (*_not_whole(coded.table), *cautions(coded.table, dataset.target, budgets))]
     lines += [
         f"  {one.name} has {one.size:,} levels: more than {MOST_LEVELS:,} cannot be one-hot, as regression and "
         f"classification have them; put levels together, or dataset.drop=[{one.name}]"
@@ -153,6 +159,32 @@ def check(dataset: Dataset, test_rows: TestRows | None = None) -> str:
     return "\n".join([*lines, *_domain_lines(domain)])
 
 
+def cautions(table: Table, target: str | None, budgets: Iterable[tuple[float, float]]) -> list[str]:
+    """What its owner should know before a table is released or run on: weak budgets (epsilon, delta), and a target of
+    one class, or of a rare one. They tell of the rows, and are for nobody else.
+    """
+    found = list[str]()
+    for epsilon, delta in budgets:
+        if LARGE < epsilon < math.inf:
+            found.append(f"epsilon = {epsilon:g} is above {LARGE:g}: that protects little")
+        if delta * len(table) > 1:
+            found.append(
+                f"delta = {delta:g} is above 1/n: it allows for a person's row to be given away; set delta to "
+                f"{1 / (10 * _about(len(table))):.0e} or less"
+            )
+    return [*dict.fromkeys(found), *_rare(table, target)]
+
+
+def _not_whole(table: Table) -> list[str]:
+    """What to say of numbers that are declared to be whole and are not: thousands may be separated by a point."""
+    return [
+        f"{one.name} is declared to be whole, and has other numbers: decimals of such are not kept; if the point "
+        "separates thousands, dataset.thousands=point"
+        for one in table.domain.attributes
+        if one.decimals == 0 and one.name in table.numbers and np.any(np.mod(table.numbers[one.name], 1) > 0)
+    ]
+
+
 def _rare(table: Table, target: str | None) -> list[str]:
     """What is to be said of a target some of whose levels are in no row, or in so few that a split may lack them."""
     if target is None or table.domain[target].numeric:
@@ -160,10 +192,11 @@ def _rare(table: Table, target: str | None) -> list[str]:
     attribute, counts = table.domain[target], table.marginal((target,))
     if (counts > 0).sum() == 1:
         return [
-            f"  {target} (the target) is {attribute.levels[int(counts.argmax())]!r} in every row: nothing to predict"
+            f"{target} (the target) is {attribute.levels[int(counts.argmax())]!r} in every row: nothing to predict, "
+            "and metrics of it have no value"
         ]
     return [
-        f"  {target} (the target) is {level!r} in {count:.0f} row{'' if count == 1 else 's'}: the rows for training or "
+        f"{target} (the target) is {level!r} in {count:.0f} row{'' if count == 1 else 's'}: the rows for training or "
         "testing may have none, and a metric then no value"
         for level, count in zip(attribute.levels, counts, strict=True)
         if count < FEW

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dpbench.data.coding import without_unit
-from dpbench.data.csv_format import CsvFormat
-from dpbench.data.domain import ISO
-from dpbench.data.faults import DATE, MISSING, UNIT_SIGNS, WRITTEN, date_format, drop_setting
+from dpbench.data.csv_format import UNNAMED, CsvFormat, numbers_rows
+from dpbench.data.dates import YEAR, days_of, formats_of
+from dpbench.data.domain import EPOCH, ISO
+from dpbench.data.faults import MISSING, drop_setting, stray_rows
+from dpbench.data.written import ABSENT, setting_of, unit_of
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -20,15 +23,18 @@ if TYPE_CHECKING:
 
 IDENTIFIES = re.compile(
     r"(?:.*[\W_])?(?:id|uuid|guid|surname|e?-?mail|phone|tel|address|street|iban|ssn|passport)(?:[\W_].*)?"
-    r"|(?:first|last|family|full)?[\W_]?name",
+    r"|(?:first|last|family|full)?[\W_]?name|(?-i:.*[a-z]I[Dd])",
     re.IGNORECASE,
 )
 LONG = 40  # characters of a text from which on it counts as free
+MANY = 20  # rows from which on texts that are all different look like identifiers
+STRAY = 5  # last rows that may not belong to the table
 BINS, MOST_LEVELS, MOST_VALUES, MOST_DECIMALS = 32, 50, 20, 4  # of what is taken from a public table
 HEAD = """\
 # What {file} may contain. Of it only the names of the columns and their types were read: whole numbers, numbers, dates,
-# text. Fill in bounds, days and levels from what is known of the field, not from the rows; with missing: true, as in
-# {{levels: [a, b], missing: true}}, values may be missing. `dpbench data check` then holds the table against this file.
+# text, and how they are written. Fill in bounds, days and levels from what is known of the field, not from the rows;
+# with missing: true, as in {{levels: [a, b], missing: true}}, values may be missing. `dpbench data check` then holds
+# the table against this file.
 """
 PUBLIC = """\
 # What {file} may contain. Bounds, days and levels are those of {public}, a table that may be looked at; of {file} only
@@ -38,8 +44,8 @@ PUBLIC = """\
 
 @dataclass(frozen=True)
 class Kind:
-    """The type of a column: `whole`, `number`, `date`, `text` or `free text`; its unit, if each number has a sign of
-    one, and the format of its dates. `setting`: for a text, what would read it as a number.
+    """The type of a column: `whole`, `number`, `date`, `text` or `free text`; its unit, if each number has one with it,
+    and the format of its dates. `setting`: what would read it otherwise.
     """
 
     type: str
@@ -56,11 +62,23 @@ def skeleton(frame: pd.DataFrame, style: CsvFormat, file: str) -> str:
     lines, dropped = list[str](), list[str]()
     for name in map(str, frame.columns):
         kind = kind_of(frame[name], style)
-        if IDENTIFIES.fullmatch(name) or kind.type == "free text":
+        if kind.type == "free text" or identifies(name, frame[name], kind):
             dropped.append(name)
         else:
             lines.append(f"{key_of(name)}: {to_fill_in(kind)}")
     return HEAD.format(file=file) + "".join(f"{line}\n" for line in [*lines, *left_out_lines(dropped)])
+
+
+def identifies(name: str, column: pd.Series[Any], kind: Kind) -> bool:
+    """Whether a column looks like an identifier: by its name, or since it counts the rows, or each has another text.
+
+    One without a name cannot be declared, and counts as such.
+    """
+    if name.startswith(UNNAMED) or IDENTIFIES.fullmatch(name) or (len(column) >= MANY and numbers_rows(column)):
+        return True
+    there = texts_there(column)
+    apart = len(there) >= MANY and there.is_unique and len(there) == len(column)
+    return kind.type == "text" and not kind.setting and apart and bool(there.str.contains(r"[^\W\d_]").all())
 
 
 def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, file: str, where: str) -> str:
@@ -77,7 +95,7 @@ def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, fil
     lines, dropped = list[str](), list[str]()
     for name in names:
         kind, there = kind_of(public[name], style), texts_there(public[name])
-        form = None if IDENTIFIES.fullmatch(name) else _taken(kind, there, style)
+        form = None if identifies(name, public[name], kind) else _taken(kind, there, style)
         if form is None:
             dropped.append(name)
         else:
@@ -87,24 +105,47 @@ def from_public(frame: pd.DataFrame, public: pd.DataFrame, style: CsvFormat, fil
     return head + "".join(f"{line}\n" for line in [*lines, *left_out_lines(dropped)])
 
 
+def check_stray(frame: pd.DataFrame, style: CsvFormat, prefix: str) -> None:
+    """Raises `UserError` if the first or last few rows of a table of texts are no numbers, where the others are."""
+    wrong = []
+    for name in frame.columns:
+        there = texts_there(frame[name])
+        if not np.isnan(numbers_of(there, style, "")).any():
+            continue
+        inner = there[(there.index > 1) & (there.index < len(frame) - STRAY)]
+        kind = kind_of(inner, style)
+        if len(inner) and kind.type in ("whole", "number"):
+            odd = there.index[np.isnan(numbers_of(there, style, kind.unit)) & ~there.str.lower().isin(ABSENT)]
+            wrong.append(np.isin(np.arange(len(frame)), odd))
+    if wrong and (stray := stray_rows(np.array(wrong), min(len(wrong), 4))):
+        raise UserError(f"{prefix}{stray}")
+
+
 def kind_of(column: pd.Series[Any], style: CsvFormat) -> Kind:
     """The type of a column of texts; missing values have none, and a code such as 01 is a text."""
     there = texts_there(column)
-    if not len(there):
-        return Kind("text")
-    signs = [sign for sign in UNIT_SIGNS if there.str.contains(sign, regex=False).all()]
-    unit = signs[0] if signs else ""
-    numbers = numbers_of(there, style, unit)
-    if not np.isnan(numbers).any() and not there.str.match(r"[+-]?0\d").any():
-        return Kind("whole" if (numbers == np.round(numbers)).all() else "number", unit)
-    settings = (setting for pattern, setting in WRITTEN.items() if there.str.fullmatch(f"{pattern}|\\d+").all())
-    if (setting := next(settings, "")) != "":
-        return Kind("text", setting=setting)
-    forms = {date_format(found) if (found := DATE.match(text)) else None for text in there}
-    if len(forms) == 1 and (form := forms.pop()) is not None:
-        return Kind("date", form=form)
-    free = there.str.contains("\n", regex=False).any() or there.str.len().max() > LONG
-    return Kind("free text" if free else "text")
+    usual = there[~there.str.lower().isin(ABSENT)]
+    for texts in (there, usual):
+        if len(texts) and (kind := _number_or_date(texts, style)) is not None:
+            return kind
+    free = len(there) and (there.str.contains("\n", regex=False).any() or there.str.len().max() > LONG)
+    setting = setting_of(usual, unit_of(usual)) if len(usual) else ""
+    return Kind("free text") if free else Kind("text", setting=setting)
+
+
+def _number_or_date(texts: pd.Series[Any], style: CsvFormat) -> Kind | None:
+    """The type of texts that are all dates, or all numbers; None if they are not."""
+    if (forms := formats_of(texts, compact=True)) and forms[0] != YEAR:
+        return Kind("date", form=forms[0], setting=forms[1] if len(forms) > 1 else "")
+    unit, numbers = "", numbers_of(texts, style, "")
+    if np.isnan(numbers).any() and (unit := unit_of(texts)):
+        numbers = numbers_of(texts, style, unit)
+    if np.isnan(numbers).any() or texts.str.match(r"[+-]?0\d").any():
+        return None
+    if (numbers == np.round(numbers)).all():
+        return Kind("whole", unit)
+    grouped = not style.thousands and texts.str.fullmatch(r"-?[1-9]\d{0,2}\.\d{3}").all()
+    return Kind("number", unit, setting="dataset.thousands=point" if grouped else "")
 
 
 def texts_there(column: pd.Series[Any]) -> pd.Series[Any]:
@@ -117,6 +158,10 @@ def numbers_of(there: pd.Series[Any], style: CsvFormat, unit: str) -> np.ndarray
     """The texts as numbers, which may have the sign of a unit with them; NaN for one that is none."""
     import pandas as pd
 
+    if style.decimal == "." and not style.thousands:
+        quick = pd.to_numeric(there, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if not np.isnan(quick).any():
+            return quick
     plain = style.numbers(there)
     plain = plain.map(lambda text: without_unit(text, unit)) if unit else plain
     return pd.to_numeric(plain, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
@@ -130,9 +175,11 @@ def to_fill_in(kind: Kind) -> str:
             others = "or {values: {from: 1, to: 5}}, or {levels: [0, 1]}"
             return f"{{bounds: [LOWER, UPPER], bins: {BINS}, decimals: 0{unit}}}  # {others}"
         case "number":
-            return f"{{bounds: [LOWER, UPPER], bins: {BINS}{unit}}}  # and perhaps decimals: 2"
+            whole = f"; if the point separates thousands, {kind.setting}" if kind.setting else ""
+            return f"{{bounds: [LOWER, UPPER], bins: {BINS}{unit}}}  # and perhaps decimals: 2{whole}"
         case "date":
-            return f"{{dates: [FIRST, LAST], by: month{format_of(kind)}}}"
+            other = f"  # or format: {json.dumps(kind.setting)}" if kind.setting else ""
+            return f"{{dates: [FIRST, LAST], by: month{format_of(kind)}}}{other}"
         case _:
             numbers = f", or read them as numbers with {kind.setting}" if kind.setting else ""
             return f"{{levels: []}}  # list them{numbers}"
@@ -145,8 +192,6 @@ def format_of(kind: Kind) -> str:
 
 def _taken(kind: Kind, there: pd.Series[Any], style: CsvFormat) -> str | None:
     """The declaration by the values that are there; None for free text, too many levels, or a single number."""
-    import pandas as pd
-
     if kind.type in ("whole", "number"):
         numbers = numbers_of(there, style, kind.unit)
         numbers = numbers[np.isfinite(numbers)]
@@ -154,8 +199,8 @@ def _taken(kind: Kind, there: pd.Series[Any], style: CsvFormat) -> str | None:
         decimals = 0 if whole else int(style.numbers(there).str.extract(r"\.(\d+)")[0].str.len().max())
         return bounds_text(kind, float(numbers.min()), float(numbers.max()), decimals)
     if kind.type == "date":
-        days = pd.to_datetime(there, format="ISO8601" if kind.form == ISO else kind.form, errors="coerce").dropna()
-        first, last = (day.date().isoformat() for day in (days.min(), days.max()))
+        days = days_of(there, kind.form)
+        first, last = (date.fromordinal(int(day) + EPOCH).isoformat() for day in (np.nanmin(days), np.nanmax(days)))
         return None if first == last else f"dates: [{first}, {last}], by: month{format_of(kind)}"
     levels = sorted(there.unique())
     if kind.type == "free text" or not 0 < len(levels) <= MOST_LEVELS:

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import io
 import json
-import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 import numpy as np
 
 from dpbench.data.coding import Coded, code_counted
-from dpbench.data.csv_format import CsvFormat, check_separator, title_lines
+from dpbench.data.csv_format import UNNAMED, CsvFormat, numbers_rows
+from dpbench.data.csv_layout import check_kind, check_layout, check_quotes, layout_of, one_off, title_lines
 from dpbench.data.dataset import Dataset
 from dpbench.data.declare import read_domain_file
 from dpbench.data.fetch import open_binary
@@ -46,15 +46,21 @@ def load_csv(config: Dataset) -> Table:
 
 
 def code_csv(config: Dataset) -> Coded:
-    """`load_csv`, with the numbers of rows dropped and values clipped."""
+    """`load_csv`, with the numbers of rows dropped and values clipped.
+
+    A row without any value is none, as an empty line is, unless all of its values may be missing.
+    """
     path = csv_path(config)
     file = _given(config, "domain", "my.yaml, a file that declares its attributes")
     domain = read_domain_file(file, config.get("numeric") or ())
     frame, style = read_frame(config, [name for name in domain.names if name not in config.drop])
+    if len(frame.columns) > 1 and not all(attribute.missing for attribute in domain.attributes):
+        frame = frame[frame.apply(lambda column: column.str.strip() != "").any(axis=1)].reset_index(drop=True)
     for attribute in domain.attributes:
-        if attribute.numeric and attribute.name in frame.columns:
+        if attribute.numeric and not attribute.dates and attribute.name in frame.columns:
             frame[attribute.name] = style.numbers(frame[attribute.name])
-    return code_counted(frame, domain, config.outside, str(path), config.drop)
+    ignore = [name for name in config.drop if name in frame.columns or not name.startswith(UNNAMED)]
+    return code_counted(frame, domain, config.outside, str(path), ignore)
 
 
 def read_frame(config: Dataset, wanted: Sequence[str] = ()) -> tuple[pd.DataFrame, CsvFormat]:
@@ -64,6 +70,8 @@ def read_frame(config: Dataset, wanted: Sequence[str] = ()) -> tuple[pd.DataFram
     """
     path = csv_path(config)
     _read_through(path)
+    if config.get("encoding") is None:
+        check_kind(path)
     style = CsvFormat.of(config)
     above = title_lines(path, style, wanted) if wanted else None
     if above is not None and above != style.header - 1:
@@ -123,53 +131,66 @@ def _read_through(path: Path) -> str:
 
 
 def read_csv(path: Path, style: CsvFormat) -> pd.DataFrame:
-    """Every field as text; an empty one is empty text."""
+    """Every field as text; an empty one is empty text.
+
+    A column without a name is left out if it is empty, or if it is the first and numbers the rows. A row that repeats
+    the names is none.
+    """
     import pandas as pd
 
-    names = list[str]()
-    signs: dict[str, Any] = {"dtype": str, "na_filter": False, "sep": style.separator, "skiprows": style.header - 1}
+    layout = layout_of(path, style)
+    check_layout(path, style, layout)
+    names = list(layout.names)
+    if twice := sorted(name for name, count in Counter(names).items() if count > 1 and name):
+        raise UserError(f"{path}: a column occurs twice: {', '.join(twice)}; give one of them another name")
+    more = one_off(layout)
+    columns = range(len(names) + max(more, 0))
+    signs: dict[str, Any] = {"dtype": str, "na_filter": False, "sep": style.separator, "encoding": style.encoding}
+    signs |= {"skiprows": style.header - 1, "index_col": False}
+    signs |= {"nrows": style.skip + len(layout.fields)} if style.footer else {}  # what is below may be no CSV
     try:
-        check_separator(path, style)
         with open_binary(path) as stream:
-            names = list(pd.read_csv(stream, header=None, nrows=1, **signs).iloc[0])
-        with open_binary(path) as stream:
-            frame: pd.DataFrame = pd.read_csv(stream, **signs)
-    except pd.errors.EmptyDataError as error:
-        raise UserError(f"{path} is empty; its first line must name the columns") from error
+            frame: pd.DataFrame = pd.read_csv(stream, names=columns, header=0, **signs)
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8 text ({error.reason}); save it as UTF-8") from error
+        way = "dataset.encoding=cp1252 reads what most programs on Windows write" if style.encoding == "utf-8" else ""
+        raise UserError(
+            f"{path} is not {style.encoding.upper()} text ({error.reason}): {way or 'name another dataset.encoding'}, "
+            "or save it as UTF-8"
+        ) from error
     except pd.errors.ParserError as error:
-        raise UserError(f"{path} cannot be read as CSV: {_mistake(path, str(error), len(names))}") from error
+        check_quotes(path, style)
+        raise UserError(f"{path} cannot be read as CSV: {' '.join(str(error).split())}") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error}") from error
-    if not isinstance(frame.index, pd.RangeIndex):
-        raise UserError(f"{path}: the rows have more fields than the first line has names")
-    if twice := sorted(name for name, count in Counter(map(str.strip, names)).items() if count > 1 and name):
-        raise UserError(f"{path}: a column occurs twice: {', '.join(twice)}")  # pandas would call it name.1
-    frame.columns = [str(name).strip() for name in frame.columns]
-    return frame
+    frame = frame.iloc[style.skip :].reset_index(drop=True)
+    if more > 0:
+        names = ["", *names] if numbers_rows(frame[0]) else [*names, ""]
+        if not names[-1] and (frame[len(names) - 1].str.strip() != "").any():
+            raise UserError(
+                f"{path}: the rows have one field more than line {style.header} has names: name each column, or put "
+                "values that contain the separator, such as decimal commas, in quotes"
+            )
+    return _without_repetitions(_named(frame, names))
 
 
-def _mistake(path: Path, error: str, columns: int) -> str:
-    """The defect of the file, from the text of pandas' error; that text if it is an unknown one."""
-    if found := re.search(r"Expected \d+ fields in line (\d+), saw (\d+)", error):
-        line = _line_of(path, int(found[1]))
-        return f"line {line} has {found[2]} fields, the header {columns}: put values that contain commas in quotes"
-    if found := re.search(r"EOF inside string starting at row (\d+)", error):
-        return f"a quote that opens in line {_line_of(path, int(found[1]) + 1)} is not closed"
-    return " ".join(error.split())
+def _named(frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """The columns by their names, those without one by their place."""
+    kept = {
+        place: name or f"{UNNAMED}{place}"
+        for place, name in enumerate(names)
+        if name or not ((frame[place].str.strip() == "").all() or (place == 0 and numbers_rows(frame[place])))
+    }
+    return frame[list(kept)].rename(columns=kept)
 
 
-def _line_of(path: Path, row: int) -> int:
-    """The line in which a row begins, both counted from 1: before it, values in quotes may go over several lines."""
-    rows = quotes = 0
-    with open_binary(path) as stream:
-        for number, line in enumerate(stream, 1):
-            rows += quotes % 2 == 0
-            if rows == row:
-                return number
-            quotes += line.count(b'"')
-    return row
+def _without_repetitions(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that do not repeat the names of the columns, as files that were put together have them."""
+    if len(frame.columns) < 2:
+        return frame
+    again = frame[frame.columns[0]].str.strip() == frame.columns[0]
+    for name in frame.columns[1:] if again.any() else ():
+        again &= frame[name].str.strip() == name
+    return frame[~again].reset_index(drop=True) if again.any() else frame
 
 
 # --- tables that ship ------------------------------------------------------------------------------------

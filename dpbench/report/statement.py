@@ -262,7 +262,8 @@ def _declared(one: Attribute) -> tuple[str, str]:
     absent = ", or missing" if one.missing else ""
     if not one.numeric:
         levels = one.levels[:-1] if one.missing else one.levels
-        return f"{len(levels)} levels{absent}", ", ".join(levels)
+        other = f" ({one.other} for all others)" if one.other else ""
+        return f"{len(levels)} levels{absent}", ", ".join(levels) + other
     if one.discrete_values:
         return f"{len(one.values)} values{absent}", ", ".join(map(one.text, one.values)) + unit
     assert one.bounds is not None

@@ -63,8 +63,21 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _plain(cell: Any) -> Any:
-    formula = isinstance(cell, str) and cell[:1] in _FORMULA and not _PLAIN_NUMBER.fullmatch(cell)
-    return f"'{cell}" if formula else cell
+    return f"'{cell}" if isinstance(cell, str) and _is_formula(cell) else cell
+
+
+def _is_formula(text: str) -> bool:
+    signs = not any(map(str.isalnum, text))  # such as - or ?, which nothing can run
+    return text[:1] in _FORMULA and not signs and not _PLAIN_NUMBER.fullmatch(text)
+
+
+def from_plain(text: str) -> str:
+    """A text of `plain_cells` as it was.
+
+    >>> from_plain("'=1+1"), from_plain("'tis"), from_plain("-2")
+    ('=1+1', "'tis", '-2')
+    """
+    return text[1:] if text[:1] == "'" and _is_formula(text[1:]) else text
 
 
 def number(value: float) -> str:

@@ -82,3 +82,21 @@ def test_what_cannot_be_compared_is_told(stored, capsys):
     ):
         assert main(["compare", *line]) == 2
         assert told in capsys.readouterr().err
+
+
+def test_methods_of_one_run_are_compared_pair_by_pair(tmp_path, capsys):
+    """The second is worse by 1 in each run, the third by noise of mean 0 around the first (fixed numbers)."""
+    trials = []
+    for k, (base, noise) in enumerate(zip((1.0, 5.0, 2.0, 9.0), (0.1, -0.2, 0.15, -0.02), strict=True)):
+        for name, value in (("aim", base), ("mst", base + 1), ("ssp", base + noise)):
+            trials.append(make_trial(mechanism=name, repetition=k, mse=value))
+    write_export(trials, tmp_path / "own")
+    assert main(["compare", str(tmp_path / "own"), "--methods", "--out", str(tmp_path / "out")]) == 0
+    out = capsys.readouterr().out
+    verdicts = {line.split()[3].split("/")[0]: line for line in out.splitlines() if " mse " in line}
+    (best,) = (name for name, line in verdicts.items() if "best mean" in line)
+    assert len(verdicts) == 3 and {"aim", "ssp"} >= {best} and verdicts["mst"].rstrip().endswith("worse")
+    assert sum("not told apart" in line for line in verdicts.values()) == 1 and "paired differences" in out
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"methods.csv", "methods.md", "methods.tex"}
+    for line, said in ((["--methods", str(tmp_path)], "leave out B"), ([], "takes two sets"), (["--out", "x"], "two")):
+        assert main(["compare", str(tmp_path / "own"), *line]) == 2 and said in capsys.readouterr().err

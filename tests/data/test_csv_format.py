@@ -93,7 +93,7 @@ def test_the_message_gives_the_settings_that_read_the_file(load, kind):
 )
 def test_a_sign_is_read_where_the_unit_has_it_and_said_where_not(load, income, unit):
     text = rows(income, income)
-    with pytest.raises(UserError, match="declare its unit with the sign"):
+    with pytest.raises(UserError, match="declare its unit, unit: "):
         load(text)
     found = load(text, DOMAIN.replace("bins: 10", f"bins: 10, unit: {unit}"))
     assert found.numbers["income"] == pytest.approx(35.8, abs=0.02)

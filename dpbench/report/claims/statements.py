@@ -72,7 +72,7 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
                     outcome = _share(found)
                 else:
                     allowed = 0.0 if relation == "better" else _margin(known, panel, margin, calibration, x)
-                    outcome = _outcome(found, relation, allowed)
+                    outcome = paired_outcome(found, relation, allowed)
                 outcome |= {} if x in run else {"verdict": NOT_RUN}
                 compared.append({"panel": panel, "calibration": calibration, "x": x, **outcome})
     return pd.DataFrame(compared, columns=COLUMNS)
@@ -115,7 +115,7 @@ def _margin(known: Known, panel: str, margin: Margin, calibration: str, x: float
     return float(margin["part"]) * abs(float(values[np.isfinite(values)].mean()))
 
 
-def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:
+def paired_outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:
     """The mean of the paired differences with its interval, and the verdict."""
     finite = differences[np.isfinite(differences)]
     pairs = len(finite)
