@@ -6,6 +6,7 @@ It runs in the checkout, whose results, docs and README it reads. `make site` th
 from __future__ import annotations
 
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 from dpbench.config import Paper, choices, paper_of
@@ -25,16 +26,20 @@ from dpbench.report.site.rendering import TEMPLATES, Site, environment
 ASSETS = ("site.css", "site.js")
 
 
-def write_site(root: Path, folder: Path) -> Site:
-    """Write all pages of the checkout `root` into `folder`/pages, with mkdocs.yml beside it."""
+def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) -> Site:
+    """Write all pages of the checkout `root` into `folder`/pages, with mkdocs.yml beside it.
+
+    `ranked`: the papers whose trials are read, for leaderboards and counts; None for all.
+    """
     if not (root / "docs").is_dir() or not (root / "results").is_dir():
         raise UserError(f"{root} has no docs and results: run it in a checkout of the project")
     site = Site(folder / "pages")
     checkout = Checkout(root, site)
     papers = [paper_of(name) for name in choices("paper") if exports_in(root / "results" / name)]
-    exports = {paper.name: exports_of(paper, root / "results") for paper in papers}
+    read = [paper for paper in papers if ranked is None or paper.name in ranked]
+    exports = {paper.name: exports_of(paper, root / "results") for paper in read}
     exported = [cell for own in exports.values() for cells in own.values() for cell in cells]
-    boards = [board for paper in papers for board in boards_of(paper, exports[paper.name])]
+    boards = [board for paper in read for board in boards_of(paper, exports[paper.name])]
     audits, datasets = read_audits(root / "results"), datasets_of()
     for board in boards:
         Pages(board, datasets, audits).write(site)

@@ -88,7 +88,8 @@ class Board:
     @cached_property
     def private(self) -> pd.DataFrame:
         """The cells of private methods."""
-        return self.cells[np.isfinite(self.cells["epsilon"])]
+        found: pd.DataFrame = self.cells[np.isfinite(self.cells["epsilon"])]
+        return found
 
     @cached_property
     def ranks(self) -> pd.DataFrame:
@@ -121,7 +122,9 @@ class Board:
 
     def exported(self, cell: Mapping[Any, Any]) -> list[Cell]:
         """What the exports hold of a cell."""
-        return list({id(one): one for one in (self.by_trial[trial.id] for trial in self.trials[cell["place"]])}.values())
+        return list(
+            {id(one): one for one in (self.by_trial[trial.id] for trial in self.trials[cell["place"]])}.values()
+        )
 
 
 def boards_of(paper: Paper, exports: Exports) -> Iterator[Board]:
@@ -155,7 +158,7 @@ def board_of(paper: Paper, spec: Spec, exported: Sequence[Cell]) -> Board:
 
 def _evidence(frame: pd.DataFrame, metric: str, known: Mapping[str, str], level: float | None) -> Evidence | None:
     """What puts the errors of different tables on one scale; None for a metric that has none."""
-    free = IN_UNITS.get(metric)
+    free = IN_UNITS.get(metric, metric)
     try:
         return evidence_of(frame, free if free in set(frame["metric"]) else metric, known, level)
     except UserError:
@@ -164,8 +167,9 @@ def _evidence(frame: pd.DataFrame, metric: str, known: Mapping[str, str], level:
 
 def cells_of(rows: pd.DataFrame, evidence: Evidence | None) -> pd.DataFrame:
     """A row for each method, table and epsilon: the mean, its standard error `se` and its interval `low` to `high` of
-    level `LEVEL` (Student's t), the `rank` among the private methods there, last if a run has no value, the median `seconds` and `mb`, the number of
-    `runs`, and on a scale that all tables share `relative` with `relative_low` and `relative_high` (`Evidence`).
+    level `LEVEL` (Student's t), the `rank` among the private methods there (last if a run has no value), the median
+    `seconds` and `mb`, the number of `runs`, and on a scale that all tables share `relative` with `relative_low` and
+    `relative_high` (`Evidence`).
 
     `anchor` is the name of the cell on the page of its table: it depends on what was run alone, not on labels.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from dpbench.config.catalogue import catalogue
 from dpbench.config.composition import merged
@@ -22,7 +22,7 @@ def datasets_of() -> dict[str, Dataset]:
     for entry in catalogue("dataset"):
         try:
             node = OmegaConf.to_container(merged([], config_name=f"dataset/{entry.name}").dataset, resolve=True)
-            dataset = Dataset.of(node)
+            dataset = Dataset.of(cast(dict[str, Any], node))
             if dataset.domain.names:
                 found[entry.name] = dataset
         except UserError:  # of the user's own: its file and its domain are not named yet
@@ -41,7 +41,7 @@ def write_datasets(site: Site, datasets: Mapping[str, Dataset], boards: Sequence
     site.render("tables/index.md", "datasets.md.j2", rows=rows)
 
 
-def _best(board: Board, dataset: str) -> list[tuple[float, list[Mapping[Any, Any]]]]:
+def _best(board: Board, dataset: str) -> list[tuple[float, list[dict[Any, Any]]]]:
     """By epsilon, the methods of the first three ranks on a table."""
     cells = board.private[(board.private["dataset"] == dataset) & (board.private["count"] > 0)]
     return [

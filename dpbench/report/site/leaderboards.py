@@ -120,7 +120,7 @@ class Pages:
         for name, title in board.datasets.items():
             self._write_place(site, name, title)
 
-    def _ranks(self) -> list[tuple[str, str, dict[float, Mapping[Any, Any]]]]:
+    def _ranks(self) -> list[tuple[str, str, dict[float, dict[Any, Any]]]]:
         """A line for each method, the best one first: its mechanism, its label, and its ranks at each epsilon."""
         ranks = self.board.ranks
         mechanisms = self.board.private.set_index("series")["mechanism"].to_dict()

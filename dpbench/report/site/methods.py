@@ -84,8 +84,8 @@ def records_of(board: Board, mechanism: str) -> list[Record]:
         order = cells.sort_values("rank", kind="stable").to_dict("records")
         ends, medians = (order[:ENDS], order[: -ENDS - 1 : -1]), cells[["seconds", "mb"]].median()
         methods = int((board.ranks["epsilon"] == epsilon).sum())
-        ranks = board.ranked[label, epsilon]
-        found.append(Record(board, str(label), float(str(epsilon)), ranks, methods, *ends, *medians))
+        name, at = str(label), float(str(epsilon))
+        found.append(Record(board, name, at, board.ranked[name, at], methods, *ends, *medians))
     return found
 
 

@@ -16,7 +16,7 @@ from dpbench.report.site.methods import as_markdown
 from dpbench.report.site.rendering import Site, code, plain, table
 
 GROUPS = ("dataset", "mechanism", "model", "metric", "sample", "limits", "experiment", "as", "figure", "table")
-COMMAND = re.compile(r"^    (\w+) ", re.MULTILINE)  # as the help lists them
+COMMAND = re.compile(r"^ {4}(\w+)", re.MULTILINE)  # as the help lists them
 
 
 def write_reference(site: Site, checkout: Checkout) -> None:
@@ -44,8 +44,8 @@ def _help(*command: str) -> str:
 def _settings(checkout: Checkout) -> Iterator[str]:
     yield "# Settings"
     yield (
-        "Every value can be set on the command line, in [Hydra's](https://hydra.cc/docs/advanced/override_grammar/basic/) "
-        "syntax: `dpbench run epsilon=[0.1,1] sample.train_rows=2000`. These are the defaults."
+        "Every value can be set on the command line, in Hydra's syntax: "
+        "`dpbench run epsilon=[0.1,1] sample.train_rows=2000`. These are the defaults."
     )
     yield code((checkout.root / "conf" / "config.yaml").read_text(encoding="utf-8"), "yaml")
     for group in GROUPS:

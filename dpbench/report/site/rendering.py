@@ -124,7 +124,7 @@ def chart(rows: pd.DataFrame, x: str, low: str, high: str, title: str, *, log: b
         "scale": {"domain": epsilons, "range": COLOURS},
         "legend": {"orient": "top"},
     }
-    y = {"field": "series", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 130}}
+    y = {"field": "series", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 180}}
     shared = {"y": y, "yOffset": {"field": "epsilon", "type": "nominal", "sort": epsilons}, "color": colour}
     at = {"type": "quantitative", "title": title, "scale": scale, "axis": {"labelOverlap": True}}
     texts = [{"field": name, "type": "nominal"} for name in ("series", "epsilon")]
@@ -134,6 +134,7 @@ def chart(rows: pd.DataFrame, x: str, low: str, high: str, title: str, *, log: b
     spec = {
         "width": "container",
         "height": {"step": STEP},
+        "autosize": {"type": "fit-x", "contains": "padding"},
         "config": CONFIG,
         "data": {"values": _records(shown[["series", "epsilon", x, low, high]])},
         "layer": [
