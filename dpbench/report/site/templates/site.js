@@ -32,11 +32,11 @@
       if (kind === "choice") {
         const texts = [...new Set(rows.map(row => row.cells[at].textContent.trim()))];
         if (texts.length < 2) return;
-        const select = element("select", {}, element("option", {value: ""}, "all"), ...texts.map(one => element("option", {value: one}, one)));
+        const select = element("select", {ariaLabel: name}, element("option", {value: ""}, "all"), ...texts.map(one => element("option", {value: one}, one)));
         tests.push(row => !select.value || row.cells[at].textContent.trim() === select.value);
         form.append(element("label", {}, name, select));
       } else if (kind === "range") {
-        const ends = ["from", "to"].map(end => element("input", {type: "number", min: 0}));
+        const ends = ["from", "to"].map(end => element("input", {type: "number", min: 0, ariaLabel: `${name} ${end}`}));
         tests.push(row => (!ends[0].value || value(row, at) >= +ends[0].value) && (!ends[1].value || value(row, at) <= +ends[1].value));
         form.append(element("label", {}, `${name} from`, ends[0]), element("label", {}, `${name} to`, ends[1]));
       }
@@ -60,7 +60,8 @@
 
   for (const chart of window.vegaEmbed ? document.querySelectorAll(".chart") : []) {
     const spec = JSON.parse(chart.nextElementSibling.textContent);
-    window.vegaEmbed(chart, spec, {mode: "vega-lite", renderer: "svg", actions: false});
+    window.vegaEmbed(chart, spec, {mode: "vega-lite", renderer: "svg", actions: false})
+      .then(() => chart.querySelector("svg").setAttribute("aria-hidden", "true"));  // its frame has the words
   }
 
   // a permalink leads into what may be closed
