@@ -133,8 +133,7 @@ def chart(rows: pd.DataFrame, x: str, low: str, high: str, title: str, *, log: b
     kept = f"isValid(datum.{low}) && isValid(datum.{high})" + (f" && datum.{low} > 0" if log else "")
     spec = {
         "width": "container",
-        "height": {"step": STEP},
-        "autosize": {"type": "fit-x", "contains": "padding"},
+        "height": STEP * (len(epsilons) + 1) * len(names),
         "config": CONFIG,
         "data": {"values": _records(shown[["series", "epsilon", x, low, high]])},
         "layer": [

@@ -60,7 +60,7 @@
 
   for (const chart of window.vegaEmbed ? document.querySelectorAll(".chart") : []) {
     const spec = JSON.parse(chart.nextElementSibling.textContent);
-    window.vegaEmbed(chart, spec, {mode: "vega-lite", renderer: "svg", actions: false, logLevel: 1})
+    window.vegaEmbed(chart, spec, {mode: "vega-lite", renderer: "svg", actions: false})
       .then(() => chart.querySelector("svg").setAttribute("aria-hidden", "true"));  // its frame has the words
   }
 
