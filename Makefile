@@ -69,6 +69,21 @@ test-browser: $(STAMP)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.lock
 	$(THREADS) $(BIN)/python -m pytest -m "browser and not slow" -rs tests/report/page
 
+# The static site, site/html: opened from disk (index.html), or served by anything. From what is committed alone.
+.PHONY: site test-site
+site: $(STAMP)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-site.lock
+	rm -rf site
+	$(THREADS) $(BIN)/python -m dpbench.report.site site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file site/mkdocs.yml
+	find site/html -name '*.map' -delete
+	@du -sh site/html
+
+# The site in a headless browser, with axe-core: see test-browser.
+test-site: $(STAMP)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.lock -r requirements-site.lock
+	$(THREADS) $(BIN)/python -m pytest -m browser -rs tests/report/site
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

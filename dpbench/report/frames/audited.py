@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpbench.grid.audits import AuditRecord
-from dpbench.grid.records import Trial
+from dpbench.grid.records import Trial, TrialKey
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import number
 
@@ -20,7 +20,12 @@ def measured(group: Sequence[Trial], audits: Sequence[AuditRecord]) -> str:
     """The largest lower bound on the epsilon of these trials, and its estimate: one that holds for the budgets of all;
     if there is none, that of the other budget whose bound is the largest part of the epsilon spent there.
     """
-    first, budgets = group[0].key, [trial.key.release.budget for trial in group]
+    return measured_for([trial.key for trial in group], audits)
+
+
+def measured_for(keys: Sequence[TrialKey], audits: Sequence[AuditRecord]) -> str:
+    """The same for the keys of trials."""
+    first, budgets = keys[0], [key.release.budget for key in keys]
     epsilon, delta = budgets[0].epsilon, max(budget.delta for budget in budgets)
     asked = {(first.release.mechanism.name, calibration_of(first), budget.relation) for budget in budgets}
     own = [one for one in audits if (one.mechanism, one.calibration, one.relation) in asked]
