@@ -16,7 +16,7 @@ from dpbench.report.frames.frame import trial_frame
 from dpbench.report.text import number
 
 HEADER = ["data set", "ε", "metric", "method", "mean", "minus the best", "interval", "pairs", "verdict"]
-BEST, WORSE, OPEN, ALONE = "best mean", "worse", "not told apart", "no pairs"
+BEST, WORSE, OPEN, ALONE = "best mean", "worse", "cannot tell", "no pairs"
 CELL = ["dataset", "panel", "epsilon", "delta", "metric"]
 RULE = (
     f"A method is worse where the {100 * LEVEL:.0f} % interval (Student's t) of its paired differences from the method "
