@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 from dpbench.config.specs import Spec
 from dpbench.report.figures.style import (
     REFERENCE_COLOUR,
+    LineStyle,
     add_footnote,
     add_legend,
     empty_figure,
@@ -67,7 +67,7 @@ def posteriors(
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, column: str, known: Sequence[Series]) -> list[pd.DataFrame]:
     """The non-private posterior and a line a series; the points of each."""
-    looks: dict[str, dict[str, Any]] = {REFERENCE: {"color": REFERENCE_COLOUR, "linestyle": "--"}}
+    looks: dict[str, LineStyle] = {REFERENCE: {"color": REFERENCE_COLOUR, "linestyle": "--"}}
     parts = [(REFERENCE, rows.drop_duplicates("repetition"), "nonprivate")]
     for place, (one, look) in enumerate(zip(known, line_styles(known), strict=True)):
         looks[one.label] = {"color": look["color"], "linestyle": look["linestyle"]}

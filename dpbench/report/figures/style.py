@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, Required, TypedDict
 
 import matplotlib
 import numpy as np
@@ -40,7 +40,8 @@ COLOURS = {
     "black": "#000000",  # of references
 }
 MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d", "*", "8", "H")
-LINES: tuple[Any, ...] = (
+Dashes = str | tuple[float, tuple[float, ...]]  # a name of matplotlib's, or an offset and the lengths of the pattern
+LINES: tuple[Dashes, ...] = (
     "-",
     (0, (4, 2)),
     (0, (1, 1.5)),
@@ -76,6 +77,16 @@ STYLE: dict[Any, Any] = {
 }
 
 
+class LineStyle(TypedDict, total=False):
+    """Arguments of matplotlib's for a line and its markers."""
+
+    color: Required[str]
+    linestyle: Dashes
+    linewidth: float
+    marker: str
+    markerfacecolor: str
+
+
 @contextmanager
 def style() -> Iterator[None]:
     """matplotlib's own defaults with `STYLE`, whatever the user's matplotlibrc says."""
@@ -85,7 +96,7 @@ def style() -> Iterator[None]:
         yield
 
 
-def line_styles(known: Sequence[Series]) -> list[dict[str, Any]]:
+def line_styles(known: Sequence[Series]) -> list[LineStyle]:
     """The style of each series: colour and marker of its label; line style and hollow markers of further calibrations.
 
     Labels with a style of their own (`config.labels.styles`) have it in every figure; the others of a figure take the
@@ -94,7 +105,7 @@ def line_styles(known: Sequence[Series]) -> list[dict[str, Any]]:
     declared = styles()
     pairs = [(colour, marker) for marker in MARKERS for colour in COLOURS if colour != "black"]
     free = cycle([pair for pair in pairs if pair not in declared.values()] or pairs)
-    found = []
+    found: list[LineStyle] = []
     for one in known:
         if one.name not in declared:
             declared[one.name] = next(free)
@@ -102,8 +113,16 @@ def line_styles(known: Sequence[Series]) -> list[dict[str, Any]]:
         check_known(f"colour of {one.name}", colour, COLOURS)
         hollow = one.place > 0 or one.calibration == "paper"
         line = max(one.place, 1 if hollow else 0)
-        style = {"color": COLOURS[colour], "marker": marker, "linestyle": LINES[line % len(LINES)]}
-        found.append({**style, "markerfacecolor": "white" if hollow else COLOURS[colour]})
+        fill = "white" if hollow else COLOURS[colour]
+        dashes = LINES[line % len(LINES)]
+        found.append({"color": COLOURS[colour], "marker": marker, "linestyle": dashes, "markerfacecolor": fill})
+    return found
+
+
+def without_line(look: LineStyle) -> LineStyle:
+    """The markers of a style alone."""
+    found = look.copy()
+    found["linestyle"] = "none"
     return found
 
 
