@@ -46,7 +46,7 @@ from dpbench.data.domain import Domain
 from dpbench.data.public import shared_rows
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, unknown
-from dpbench.files import usual_mode
+from dpbench.files import Node, usual_mode
 from dpbench.grid.single import design_of, fit_release, make_release, private_part
 from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
@@ -62,8 +62,8 @@ from dpbench.targets import own_folder, use_folder
 
 __all__ = ["Fitted", "Run", "UserError", "evaluate", "figure", "fit", "mechanisms", "release", "results", "run"]
 
-Settings = Sequence[str] | Mapping[str, Any]
-Declaration = Domain | Mapping[str, Any] | str | Path  # a domain, as a mapping, or in a YAML or JSON file
+Settings = Sequence[str] | Node
+Declaration = Domain | Node | str | Path  # a domain, as a mapping, or in a YAML or JSON file
 
 # --- grids ---------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from dpbench.commands.run_settings import guard
 from dpbench.config import composed
@@ -80,7 +79,7 @@ def _measured(path: Path, domain: Domain) -> list[Clique]:
     return found
 
 
-def measured_in(events: Iterable[Mapping[str, Any]], domain: Domain) -> list[Clique]:
+def measured_in(events: Iterable[Mapping[str, object]], domain: Domain) -> list[Clique]:
     """The marginals of these attributes that a ledger, as plain data, has measured."""
     labels = [str(event.get("label", "")) for event in events]
     cliques = [tuple(label.removeprefix(LABEL).split(",")) for label in labels if label.startswith(LABEL)]

@@ -15,7 +15,7 @@ from dpbench.grid.tiny import ROWS
 LABELS = {"exact/linear_statistics": "public", "ssp/linear_statistics": "SSP"}
 EXAMPLES = {"metric": "mse", "method": "SSP", "less": "SSP", "values": [ROWS, ROWS]}
 EXAMPLES |= dict.fromkeys(("x", "panel", "setting"), "release.split.train_rows")
-BY_TYPE: dict[str, Any] = {"str": "text", "float": 1.0, "int": 1, "bool": True, "list": [], "dict": {}}
+BY_TYPE: dict[str, object] = {"str": "text", "float": 1.0, "int": 1, "bool": True, "list": [], "dict": {}}
 
 
 def check_kind(name: str, source: Source) -> Iterator[Check]:
@@ -50,7 +50,7 @@ def _frame(settings: Sequence[str], reads: Sequence[str]) -> Any:
     rows = []
     for mechanism, epsilon in (("exact", math.inf), ("ssp", 0.5), ("ssp", 1.0)):
         for repetition in range(3):
-            row: dict[str, Any] = {column: "" if kind == "str" else 0.0 for column, kind in COLUMNS.items()}
+            row: dict[str, object] = {column: "" if kind == "str" else 0.0 for column, kind in COLUMNS.items()}
             row |= {"trial": f"{mechanism}{epsilon}{repetition}", "dataset": "adult", "mechanism": mechanism}
             row |= {"model": "linear_statistics", "epsilon": epsilon, "delta": 1e-5, "repetition": repetition}
             row |= {"status": "done", "metric": "mse", "value": 0.1 + 0.01 * repetition, "direction": "lower"}

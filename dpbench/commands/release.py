@@ -31,8 +31,7 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
 from dpbench.data.typed import typed_rows
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
-from dpbench.files import write_file
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json, write_file
 from dpbench.grid.odometer import Odometer, Sum, TableKey
 from dpbench.grid.plan import inputs_of
 from dpbench.grid.provenance import provenance

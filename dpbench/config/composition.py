@@ -14,6 +14,7 @@ from dpbench.config.registry import PARTS, check_own_files, choices, experiments
 from dpbench.config.values import check_values, checked_type
 from dpbench.data.dataset import KEYS
 from dpbench.errors import UserError, bounded, shown, unknown
+from dpbench.files import Json, Node
 from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
@@ -23,7 +24,7 @@ LOOP = "an interpolation (${...}) is circular"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
-def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
+def composed(overrides: Sequence[str], config_dir: Path | None = None) -> Json:
     """What Hydra makes of the settings, as plain data. Raises `UserError` if it cannot."""
     return resolved(merged(overrides, config_dir), {}, overrides, config_dir)
 
@@ -70,9 +71,7 @@ def _copied(config: Any) -> Any:
     return pickle.loads(pickle.dumps(config))  # a quarter of the seconds of a deepcopy
 
 
-def resolved(
-    config: Any, point: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None = None
-) -> dict[str, Any]:
+def resolved(config: Any, point: Node, overrides: Sequence[str], config_dir: Path | None = None) -> Json:
     """What `merged` made of `overrides`, with the further settings of `point`, as plain data. Raises `UserError`."""
     from omegaconf import OmegaConf
 
@@ -94,7 +93,7 @@ def resolved(
     return plain
 
 
-def _drop_settings_of_others(plain: dict[str, Any], overrides: Sequence[str]) -> None:
+def _drop_settings_of_others(plain: Json, overrides: Sequence[str]) -> None:
     """Where the line names the parts of a group, or `as`, what the files set for others of its parts is left out."""
     for group in PARTS:
         nodes, mine = plain.get(group), rf"[+~]*{group}\.(\w+)"
@@ -107,7 +106,7 @@ def _drop_settings_of_others(plain: dict[str, Any], overrides: Sequence[str]) ->
             }
 
 
-def _check_as(plain: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None) -> None:
+def _check_as(plain: Node, overrides: Sequence[str], config_dir: Path | None) -> None:
     """A config of `as` for none of the grid's parts would give what is declared another name."""
     for item in overrides:
         found = re.fullmatch(r"as=\[?(\w+)\]?", item.strip())

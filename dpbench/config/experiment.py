@@ -21,6 +21,7 @@ from dpbench.config.validation import check_experiment
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
 from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, shown, unknown
+from dpbench.files import Json, Node
 
 MOST_POINTS, MOST_TRIALS = 500, 2_000_000
 MOST = {"draws": 1000, "jobs": 1024, "shards": 10_000, "seed": 2**63 - 1}
@@ -76,7 +77,7 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     return experiment
 
 
-def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list[Any]]:
+def _axes(config: Node, overrides: Sequence[str]) -> dict[str, list[Any]]:
     """The sweep, setting -> values, without what the line itself sets; of its own sweep, what it sets afterwards.
 
     Of the files' sweep, settings of parts in whose place the line names others are left out, too.
@@ -109,7 +110,7 @@ def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list
 
 def _points(
     base: Any, axes: Mapping[str, list[Any]], overrides: Sequence[str], config_dir: Path | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Json]:
     """The configuration of each point.
 
     Hydra merges the files once for all that differ in plain settings alone, or in a data set of the project that the
@@ -141,9 +142,7 @@ def _trials(grid: Experiment) -> int:
     return cells * sum(grid.draws if "rows" in model.needs else 1 for model in grid.models)
 
 
-def _experiment(
-    config: Mapping[str, Any], config_dir: Path | None, known: dict[str, tuple[Part, ...]] | None = None
-) -> Experiment:
+def _experiment(config: Node, config_dir: Path | None, known: dict[str, tuple[Part, ...]] | None = None) -> Experiment:
     """The experiment of a configuration; `known`: the parts that were read before, by what the configuration says."""
     _check_settings(config)
     known = {} if known is None else known
@@ -189,7 +188,7 @@ def _experiment(
     return experiment
 
 
-def _check_settings(config: Mapping[str, Any]) -> None:
+def _check_settings(config: Node) -> None:
     """All settings are there, of their types, and no others; so are those of the design."""
     from dpbench.data.encode import Design
 

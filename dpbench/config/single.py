@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from dpbench.config.composition import composed
 from dpbench.config.parts import parts_of
-from dpbench.config.schema import Part
+from dpbench.config.schema import Parameters, Part
 from dpbench.config.sizes import delta_of, epsilons_of, sample_of
 from dpbench.config.values import listed
 from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, shown
+from dpbench.files import Node
 from dpbench.privacy.budget import Budget
 
 READ = (
@@ -21,6 +22,9 @@ READ = (
     *("limits", "sample"),  # of which parameters of mechanisms are taken: model_mb, the declared number of rows
 )
 NEEDED = ("dataset", "mechanism")
+
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -33,11 +37,11 @@ class Single:
 
     dataset: Dataset
     mechanism: Part
-    parameters: Mapping[str, Any]
+    parameters: Parameters
     models: tuple[Part, ...]
     budget: Budget
     delta_power: str | None
-    design: Mapping[str, Any]
+    design: Node
 
 
 def single(overrides: Sequence[str], config_dir: Path | None = None) -> Single:
@@ -66,7 +70,7 @@ def single(overrides: Sequence[str], config_dir: Path | None = None) -> Single:
     )
 
 
-def _one(name: str, given: Sequence[Any]) -> Any:
+def _one(name: str, given: Sequence[Item]) -> Item:
     if len(given) != 1:
         raise UserError(
             f"a release has one {name}, not {len(given)}: {', '.join(str(getattr(x, 'name', x)) for x in given)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import TypedDict
 
 from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import Coded
@@ -16,6 +16,7 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
+from dpbench.files import Json
 
 FEW = 10  # rows of a level of the target, below which a split may well lack it
 
@@ -26,10 +27,10 @@ class Fingerprint(TypedDict):
     name: str
     _target_: str
     sources: dict[str, str]
-    attributes: list[dict[str, Any]]
+    attributes: list[Json]
     outside: str
     drop: list[str]
-    parameters: dict[str, Any]
+    parameters: Json
 
 
 def load_dataset(dataset: Dataset) -> Table | Simulation:

@@ -6,9 +6,9 @@ import hashlib
 import json
 import logging
 from pathlib import Path
-from typing import Any
 
-Json = dict[str, Any]  # an object of JSON, as it stands in a file or a message
+from dpbench.files import Json
+
 SEAL = b', "checksum": "'  # what stands between the content of a line and its checksum
 END = b'"}\n'
 SEALED = len(SEAL) + 64 + len(END)  # bytes of the last entry

@@ -14,7 +14,7 @@ import sys
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpbench.grid.checksummed import Json
+from dpbench.grid.records import ScoreData
 
 
 class Scored(NamedTuple):
@@ -22,7 +22,7 @@ class Scored(NamedTuple):
 
     status: str
     spent_epsilon: float
-    score: Json | None
+    score: ScoreData | None
 
 
 # The id, status and turn of a record, where the line starts that it shares with others, and what it scored, if asked.
@@ -83,15 +83,17 @@ def fields_with_score(body: bytes, metric: str) -> LineFields | None:
     identity, shared, about, value, spent, turn = done.groups()
     try:
         spent_epsilon = math.nan if spent is None else _number(spent)
-        scored = Scored("done", spent_epsilon, {**_about(about), "value": float(value.strip(b'"'))})
+        score = _about(about).copy()
+        score["value"] = float(value.strip(b'"'))
+        scored = Scored("done", spent_epsilon, score)
     except (ValueError, TypeError):
         return fields_of(body)
     return identity.decode(), "done", int(turn or 0), int(shared), scored
 
 
 @lru_cache
-def _about(text: bytes) -> Json:
-    found: Json = json.loads(b"{" + text + b"}")
+def _about(text: bytes) -> ScoreData:
+    found: ScoreData = json.loads(b"{" + text + b"}")
     return found
 
 

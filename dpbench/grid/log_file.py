@@ -9,7 +9,8 @@ import weakref
 from pathlib import Path
 from typing import IO
 
-from dpbench.grid.checksummed import Json, sealed
+from dpbench.files import Json
+from dpbench.grid.checksummed import sealed
 from dpbench.grid.seeds import canonical
 
 SUFFIX, BYTES = ".jsonl", ".bin"

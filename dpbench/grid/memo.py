@@ -7,8 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dpbench.files import write_file
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json, write_file
 
 MOST = 2_000  # answers that are kept
 

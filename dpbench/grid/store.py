@@ -17,9 +17,10 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from dpbench.errors import MALFORMED, UserError
-from dpbench.grid.checksummed import Json, warn
+from dpbench.files import Json
+from dpbench.grid.checksummed import warn
 from dpbench.grid.line_fields import Scored, fields_of, fields_with_score
-from dpbench.grid.records import Trial, TrialKey, with_repetition, without_repetition
+from dpbench.grid.records import Trial, TrialKey, score_to_dict, with_repetition, without_repetition
 from dpbench.grid.trial_log import Log
 
 STALE_SECONDS = 24 * 3600
@@ -169,7 +170,7 @@ class Store:
         for record in self.trials.records([identity for identity in known if identity not in found]):
             if (trial := self._trial(record, key)) is not None:
                 spent_epsilon = math.nan if trial.spent is None else trial.spent.epsilon
-                score = next((vars(score) for score in trial.scores if score.name == self.metric), None)
+                score = next((score_to_dict(score) for score in trial.scores if score.name == self.metric), None)
                 found[trial.id] = Scored(trial.status, spent_epsilon, score)
         return found
 

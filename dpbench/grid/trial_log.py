@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dpbench.errors import UserError
-from dpbench.grid.checksummed import Json, content, record_of, unsealed, warn
+from dpbench.files import Json
+from dpbench.grid.checksummed import content, record_of, unsealed, warn
 from dpbench.grid.line_fields import LineFields, Scored, fields_of
 from dpbench.grid.log_file import BYTES, SUFFIX, Place, Writer, open_file
 

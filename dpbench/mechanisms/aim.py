@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_part
+from dpbench.files import Json
 from dpbench.inference import Counts, Measurement, Model, candidate_mb
 from dpbench.mechanisms.fitting import (
     Costs,
@@ -109,7 +109,7 @@ def aim(
     measured = [measure(r) for r in singles]  # Alg. 3
     model = fitting.estimate(sizes, measured)
     counts = Counts(sizes, train.codes, candidates)
-    trace: list[dict[str, Any]] = []
+    trace: list[Json] = []
     last = False
     while not last:
         rho_left = rho - rho_used

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -93,7 +92,7 @@ def aim_grem(
         return Measurement(r, y, sigma)
 
     state.take([measure(r) for r in singles])  # Alg. 3
-    trace: list[dict[str, Any]] = []
+    trace: list[dict[str, object]] = []
     last = False
     while not last:
         rho_left = rho - rho_used
@@ -149,7 +148,7 @@ class _State:
 
     def released(
         self, how: Reconstruction, domain: Domain, rng: np.random.Generator
-    ) -> tuple[dict[Clique, Floats], tuple[Part, ...], dict[str, Any]]:
+    ) -> tuple[dict[Clique, Floats], tuple[Part, ...], dict[str, object]]:
         """The tables of the workload, what a model gives, and diagnostics."""
         if how.how == "simplex":
             self._refresh(set(domain.names))

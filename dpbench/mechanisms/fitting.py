@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
-from typing import Any
 
 from dpbench.data.domain import Clique
 from dpbench.data.table import Countable
@@ -25,7 +24,11 @@ LEAST_SIGMA = 1e-9  # the spacing of float64 near a count of some millions: less
 LARGEST_EPSILON = 1e100  # its square stays within float64
 COPIES = 5  # of a marginal in memory while it is answered, stored and scored: 4.3 measured for one of 374 MB
 BYTES_A_CELL = 16  # of `Counts`: a place, a row and a count
-ENGINES: dict[str, Any] = {"native": JunctionTree, "mbi": Mbi, "mixture": ProductMixture}  # by their names in conf/
+ENGINES: dict[str, type[JunctionTree | Mbi | ProductMixture]] = {  # by their names in conf/
+    "native": JunctionTree,
+    "mbi": Mbi,
+    "mixture": ProductMixture,
+}
 
 
 def engine_of(name: str, *, iterations: int, tolerance: float | None = None, components: int | None = None) -> Engine:
@@ -41,8 +44,8 @@ def engine_of(name: str, *, iterations: int, tolerance: float | None = None, com
         if setting not in has[name]:
             others = " or ".join(other for other in ENGINES if setting in has[other])
             raise UserError(f"engine {name!r} has no {setting}; leave it out (null), or choose engine={others}")
-    engine: Engine = ENGINES[name](**settings)
-    return engine
+    make: Callable[..., Engine] = ENGINES[name]
+    return make(**settings)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -91,7 +90,7 @@ def mwem_pgm(
     counts = Counts(sizes, train.codes, candidates)
     measured: list[Measurement] = []
     model = fitting.estimate(sizes, measured)
-    trace: list[dict[str, Any]] = []
+    trace: list[dict[str, object]] = []
     for t in range(1, T + 1):
         allowed = _allowed(sizes, [m.clique for m in measured], candidates, max_model_mb * t / T)
         scores = [distance - counts.size(r) for r, distance in model.distances(counts, allowed).items()]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Score:
     value: float
     unit: str
     direction: str
-    detail: Mapping[str, Any] | None = None
+    detail: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)

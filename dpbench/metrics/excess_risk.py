@@ -6,9 +6,8 @@ Labels are -1 and +1, and L(theta, D) is the mean of log(1 + exp(-y x'theta)) ov
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -102,7 +101,7 @@ def _bound(name: str, theorem: Callable[..., Bound], evaluation: Evaluation, deg
         "minimax": _by_polynomial("minimax", degree - 1, narrower, sums, distance),
         "risks": abs(real_s - made_s) + abs(real_r - made_r),
     }
-    detail: Mapping[str, Any] = {
+    detail = {
         **known,
         **{"distance": distance, "promised_distance": promised if promised is None else promised / len(y)},
         **{"approximation": bound.approximation, "marginal": bound.marginal, "optimisation": optimisation},

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.errors import UnconvergedError, check_part
+from dpbench.files import Json
 from dpbench.models.diagnostics import ess_bulk, ess_tail, r_hat
 from dpbench.models.fit import Fit
 
@@ -17,7 +15,7 @@ KEPT = 1000  # draws of a chain that are stored
 
 
 def posterior_fit(
-    draws: Floats, *, divergences: int | None = None, level: float = 0.95, notes: Mapping[str, Any] | None = None
+    draws: Floats, *, divergences: int | None = None, level: float = 0.95, notes: Json | None = None
 ) -> Fit:
     """The posterior mean (p,), equal-tailed intervals of `level` (p, 2), covariance and draws of draws (chains, m, p).
 

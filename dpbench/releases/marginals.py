@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpbench.data.domain import Clique, Domain, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, shown
+from dpbench.files import Json
 
 from .checks import check_array, check_plain
 from .part import Arrays, Part
@@ -40,9 +41,9 @@ class Marginals(Part):
             check_plain(f"the noise of the marginals, of {','.join(clique)}", sd)
         check_plain("of_residuals of the marginals", self.of_residuals)
 
-    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+    def to_parts(self) -> tuple[Json, Arrays]:
         """The tables as arrays, in the order of their cliques."""
-        data: dict[str, Any] = {
+        data: Json = {
             "cliques": [list(clique) for clique in self.tables],
             "noise": [[list(r), sd] for r, sd in self.noise],
         }
@@ -51,7 +52,7 @@ class Marginals(Part):
         return data, {str(i): table for i, table in enumerate(self.tables.values())}
 
     @classmethod
-    def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> Marginals:
+    def from_parts(cls, domain: Domain, data: Json, arrays: Arrays) -> Marginals:
         """The marginals that `to_parts` wrote."""
         tables = {tuple(clique): arrays[str(i)] for i, clique in enumerate(data["cliques"])}
         noise = tuple((tuple(clique), sd) for clique, sd in data["noise"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from dpbench.data.domain import Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
+from dpbench.files import Json
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 
@@ -26,13 +27,13 @@ class Part(Protocol):
     def check(self, domain: Domain) -> None:
         """Check types and shapes against the domain of the release. Raises `ContractError`."""
 
-    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+    def to_parts(self) -> tuple[Json, Arrays]:
         """The part as JSON-ready data and arrays; `from_parts` reads them back."""
         arrays = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
         return {name: value for name, value in vars(self).items() if name not in arrays}, arrays
 
     @classmethod
-    def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> Self:
+    def from_parts(cls, domain: Domain, data: Json, arrays: Arrays) -> Self:
         """The part that `to_parts` wrote."""
         return cls(**data, **arrays)
 

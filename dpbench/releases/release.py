@@ -16,6 +16,7 @@ from dpbench.data.domain import Clique, Domain, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, UserError
+from dpbench.files import Json
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 
@@ -53,7 +54,7 @@ class Release:
     budget: Budget
     ledger: Ledger
     parts: tuple[Part, ...] = ()
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Json = field(default_factory=dict)
     nonprivate_inputs: tuple[str, ...] = ()
 
     @property
@@ -134,10 +135,10 @@ class Release:
         """The values on which `exact` depends, apart from the rows and the design."""
         return tuple((part.kind, part.outline) for part in self.parts)
 
-    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+    def to_parts(self) -> tuple[Json, Arrays]:
         """The release as JSON-ready data and arrays; `from_parts` reads them back."""
         apart = {part.kind: part.to_parts() for part in self.parts}
-        data: dict[str, Any] = {
+        data: Json = {
             "domain": self.domain.to_list(),
             "budget": {**vars(self.budget), "epsilon": str(self.budget.epsilon)},
             "ledger": self.ledger.to_list(),
@@ -148,7 +149,7 @@ class Release:
         return data, {f"{kind}.{name}": a for kind, (_, arrays) in apart.items() for name, a in arrays.items()}
 
     @classmethod
-    def from_parts(cls, data: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> Release:
+    def from_parts(cls, data: Json, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Release:
         """The release that `to_parts` wrote."""
         domain, own = _domain(json.dumps(data["domain"])), dict[str, Arrays]()
         for name, array in arrays.items():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from dpbench.data.domain import Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError
+from dpbench.files import Json
 
 from .checks import kind_of
 from .part import Arrays, Part
@@ -31,7 +31,7 @@ class SyntheticRows(Part):
         if self.table.domain != domain:
             raise ContractError("the released rows must have the domain of the release, but they have another one")
 
-    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+    def to_parts(self) -> tuple[Json, Arrays]:
         """The codes in the smallest type that holds them, and the numbers of each attribute that has them."""
         widest = max(self.table.domain.sizes.values()) - 1
         numbers = {f"numbers_{i}": column for i, column in enumerate(self.table.numbers.values())}
@@ -39,7 +39,7 @@ class SyntheticRows(Part):
         return {"numbers": list(self.table.numbers)}, {"codes": codes, **numbers}
 
     @classmethod
-    def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> SyntheticRows:
+    def from_parts(cls, domain: Domain, data: Json, arrays: Arrays) -> SyntheticRows:
         """The rows that `to_parts` wrote."""
         numbers = {name: arrays[f"numbers_{i}"] for i, name in enumerate(data["numbers"])}
         return cls(Table(domain, arrays["codes"].astype(np.int64), numbers))

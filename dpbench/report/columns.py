@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from dpbench.grid.seeds import canonical
 
 PLAIN = (str, int, float, bool, type(None))
 
 
-def packed(values: Sequence[Any]) -> dict[str, Any]:
+class Packed(TypedDict, total=False):
+    """Values of one place in all records, in one of these ways: one for all, each of them, or by their parts."""
+
+    all: Any
+    each: Sequence[Any]
+    dict: Mapping[str, Packed]
+    list: Sequence[Packed]
+
+
+def packed(values: Sequence[Any]) -> Packed:
     """Values of one place in all records: {"all": the one value}, or dicts and lists taken apart, or {"each": list}."""
     first, kind = values[0], type(values[0])
     if kind is dict and all(type(value) is dict and value.keys() == first.keys() for value in values):
@@ -28,18 +37,16 @@ def packed(values: Sequence[Any]) -> dict[str, Any]:
     return {"each": list(values)}
 
 
-def unpacked(node: Mapping[str, Any], count: int) -> Sequence[Any]:
+def unpacked(node: Packed, count: int) -> Sequence[Any]:
     """The `count` values of a node made by `packed`."""
-    ((how, found),) = node.items()
-    if how == "all":
-        return [found] * count
-    if how == "each":
-        each: list[Any] = found
-        return each
-    if how == "list":
-        return list(map(list, zip(*(unpacked(item, count) for item in found), strict=True)))
-    columns = [unpacked(column, count) for column in found.values()]
-    return [dict(zip(found, row, strict=True)) for row in zip(*columns, strict=True)]
+    if "all" in node:
+        return [node["all"]] * count
+    if "each" in node:
+        return node["each"]
+    if "list" in node:
+        return list(map(list, zip(*(unpacked(item, count) for item in node["list"]), strict=True)))
+    columns = [unpacked(column, count) for column in node["dict"].values()]
+    return [dict(zip(node["dict"], row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def value_at(value: Any, path: Sequence[str]) -> Any:
@@ -49,23 +56,26 @@ def value_at(value: Any, path: Sequence[str]) -> Any:
     return value
 
 
-def check_columns(node: Mapping[str, Any], count: int) -> None:
-    """Raises `ValueError` if a column does not have `count` values."""
-    ((how, found),) = node.items()
-    if how == "each" and len(found) != count:
-        raise ValueError(f"a column of {len(found)} values for {count} trials")
-    for part in found.values() if how == "dict" else found if how == "list" else ():
+def check_columns(node: Packed, count: int) -> None:
+    """Raises `ValueError` if a column does not have `count` values, or is none."""
+    ((how, _),) = node.items()
+    if how not in ("all", "each", "list", "dict"):
+        raise ValueError(f"a column of the kind {how!r}")
+    if "each" in node and len(node["each"]) != count:
+        raise ValueError(f"a column of {len(node['each'])} values for {count} trials")
+    for part in (*node.get("dict", {}).values(), *node.get("list", ())):
         check_columns(part, count)
 
 
-def check_count(node: Mapping[str, Any], count: Any) -> None:
+def check_count(node: Packed, count: object) -> None:
     """Raises `ValueError` for a count that the node does not list: trials differ at least in their repetition."""
     listed = {**node, **node.get("dict", {}).get("repetition", {})}
     if type(count) is not int or (count != 1 and "each" not in listed):
         raise ValueError(f"{count} trials without a repetition for each")
 
 
-def names_of(node: Mapping[str, Any]) -> set[str]:
+def names_of(node: Packed) -> set[str]:
     """The fields that all records have."""
-    ((how, found),) = node.items()
-    return set.intersection(*map(set, found)) if how == "each" else set(found)
+    if "each" in node:
+        return set.intersection(*map(set, node["each"]))
+    return set(node["all"] if "all" in node else node["dict"])

@@ -12,19 +12,20 @@ from __future__ import annotations
 import json
 import lzma
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from dpbench.config import Experiment
 from dpbench.errors import MALFORMED, UserError
-from dpbench.files import read_xz, write_file
+from dpbench.files import Json, read_xz, write_file
 from dpbench.grid.plan import all_stays, one_repetition
+from dpbench.grid.provenance import Provenance
 from dpbench.grid.records import ReleaseKey, Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
-from dpbench.report.columns import check_columns, check_count, names_of, packed, unpacked, value_at
+from dpbench.report.columns import Packed, check_columns, check_count, names_of, packed, unpacked, value_at
 from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledgers
 
 NAME, FOLDER, SUFFIX = "trials.jsonl.xz", "exports", ".jsonl.xz"
@@ -34,18 +35,26 @@ FILTERS = [  # numbers as text repeat little: a shallow search for it takes a si
 ]
 
 
+class Shared(TypedDict):
+    """What the trials of a cell have in common besides their key and status."""
+
+    experiment: str
+    provenance: Provenance
+    release_provenance: Provenance | None
+
+
 @dataclass(frozen=True)
 class Cell:
     """Trials with one key except the repetition, which is 0 in `key`, one experiment, provenance and status.
 
-    `records` has what differs between them, as `columns.packed` packs it. A trial is made when it is requested.
+    `records` has what differs between them, by column. A trial is made when it is requested.
     `ledger` is None where no release was available.
     """
 
     key: TrialKey
-    shared: Mapping[str, Any]
+    shared: Shared
     count: int
-    records: Mapping[str, Any]
+    records: Packed
     ledger: FirstLedger | None = None
 
     @cached_property
@@ -56,7 +65,7 @@ class Cell:
     @property
     def experiment(self) -> str:
         """The one that the trials were run for."""
-        return str(self.shared["experiment"])
+        return self.shared["experiment"]
 
     @cached_property
     def keys(self) -> Sequence[TrialKey]:
@@ -170,9 +179,9 @@ def write_export(trials: Iterable[Trial], folder: Path, ledger_of: LedgerOf = no
 
     Returns its path; a file with the same contents is not changed.
     """
-    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    cells: dict[tuple[str, str], list[Json]] = {}
     texts: dict[object, str] = {}
-    first: dict[str, dict[str, Any]] = {}
+    first: dict[str, Json] = {}
     ledgers: dict[str, int] = {}
     with all_stays():
         for trial in sorted(trials, key=lambda one: (one.key.release.repetition, one.id)):
@@ -272,20 +281,24 @@ def count_exported(path: Path) -> int:
         raise UserError(f"{path} cannot be read: {error}") from error
 
 
-def _events(data: list[dict[str, Any]]) -> Events:
+def _events(data: list[Json]) -> Events:
     """The events of a ledger, each of which has a kind."""
     if not all("kind" in event for event in data):
         raise ValueError("an event without its kind")
     return data
 
 
-def _cell(data: dict[str, Any], releases: dict[str, ReleaseKey], ledgers: Sequence[Events]) -> Cell:
+def _cell(data: Json, releases: dict[str, ReleaseKey], ledgers: Sequence[Events]) -> Cell:
     """One cell. `releases`: the keys of those read before, since cells on one release share its key."""
     own = data["key"]
     text = canonical(own["release"])
     if text not in releases:
         releases[text] = ReleaseKey.from_dict({**own["release"], "repetition": 0})
-    shared = {name: data[name] for name in ("experiment", "provenance", "release_provenance")}
+    shared = Shared(
+        experiment=str(data["experiment"]),
+        provenance=data["provenance"],
+        release_provenance=data["release_provenance"],
+    )
     first = data.get("ledger") and FirstLedger(**{**data["ledger"], "events": ledgers[data["ledger"]["events"]]})
     cell = Cell(TrialKey.of(releases[text], own), shared, data["count"], data["records"], first)
     check_columns(cell.records, cell.count)

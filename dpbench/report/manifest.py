@@ -6,10 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from dpbench.config import Paper
-from dpbench.files import write_file
+from dpbench.files import Json, write_file
 from dpbench.grid.records import Trial
 from dpbench.report.claims.published import EQUAL, protocol_table
 from dpbench.report.export_file import Exported
@@ -26,7 +25,7 @@ def write_manifest(paper: Paper, results: Sequence[Results], folder: Path) -> Pa
     return write_file(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
 
-def _entry(paper: Paper, one: Results) -> dict[str, Any]:
+def _entry(paper: Paper, one: Results) -> Json:
     protocol = protocol_table(paper.published.get("protocol") or [], [one.experiment])
     differs = protocol[protocol["verdict"] != EQUAL]
     origins = list(_origins(one.trials))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,6 +13,7 @@ from dpbench.config.specs import PublishedTable, Spec
 from dpbench.config.values import listed
 from dpbench.contracts import TextTable
 from dpbench.data.domain import Floats
+from dpbench.files import Json
 from dpbench.report.claims.agreement import RULE, WITHIN, counted, verdict
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.series import mark_series, series_of
@@ -85,7 +85,7 @@ def _with_detail(rows: pd.DataFrame) -> list[str]:
     return [trial for trial, detail in zip(rows["trial"], rows["detail"], strict=True) if detail]
 
 
-def _cells(own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, PublishedTable]) -> Iterator[dict[str, Any]]:
+def _cells(own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, PublishedTable]) -> Iterator[Json]:
     """A cell for each quantity and coefficient: our number, those of the sources, and the verdicts on these."""
     found, of_naive = _numbers(own), _numbers(naive)
     found |= {f"naive {name}": of_naive[name] for name in ("theoretical SD", "coverage") if name in of_naive}
@@ -111,7 +111,7 @@ def _rows(given: PublishedTable, coefficients: int) -> Floats:
     return rows
 
 
-def _verdict(cell: Mapping[str, Any], source: str, given: PublishedTable, scale: float | None = None) -> str:
+def _verdict(cell: Json, source: str, given: PublishedTable, scale: float | None = None) -> str:
     """The verdict on our number and that of the source, "" if it has none."""
     if np.isnan(cell[source]):
         return ""
@@ -119,7 +119,7 @@ def _verdict(cell: Mapping[str, Any], source: str, given: PublishedTable, scale:
     return verdict(cell["value"], cell["se"], cell["count"], cell[source], {**given, "digit": digit}, scale)
 
 
-def _of_package(cells: Iterable[Mapping[str, Any]], sources: Mapping[str, PublishedTable]) -> Iterator[dict[str, Any]]:
+def _of_package(cells: Iterable[Json], sources: Mapping[str, PublishedTable]) -> Iterator[Json]:
     """The numbers of the authors' package as cells of their own, with our spread, and the verdicts on the published."""
     for cell in cells:
         if np.isfinite(cell[PACKAGE]):

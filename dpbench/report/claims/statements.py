@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -115,7 +114,7 @@ def _margin(known: Known, panel: str, margin: Margin, calibration: str, x: float
     return float(margin["part"]) * abs(float(values[np.isfinite(values)].mean()))
 
 
-def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:
+def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, str | float]:
     """The mean of the paired differences with its interval, and the verdict."""
     finite = differences[np.isfinite(differences)]
     pairs = len(finite)
@@ -130,7 +129,7 @@ def _outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, 
     return {**numbers, "verdict": verdict}
 
 
-def _share(differences: pd.Series) -> dict[str, Any]:
+def _share(differences: pd.Series) -> dict[str, str | float]:
     """The share of the pairs that differ in which the method is better, with its interval, and the verdict."""
     ahead, behind = int((differences > 0).sum()), int((differences < 0).sum())
     tails = (1 - LEVEL) / 2, (1 + LEVEL) / 2

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpbench.grid.plan import Plan
-from dpbench.grid.records import Trial, TrialKey
+from dpbench.grid.records import ScoreData, Trial, TrialKey, score_to_dict
 from dpbench.grid.store import Store
 from dpbench.report.export_file import Cell, Exported
 
@@ -38,15 +38,15 @@ class Alike:
 
     key: TrialKey
     fields: Mapping[str, Sequence[Any]]
-    scores: Sequence[Sequence[Mapping[str, Any]]]
+    scores: Sequence[Sequence[ScoreData]]
 
     @cached_property
-    def scored(self) -> dict[str, Mapping[str, Any]]:
+    def scored(self) -> dict[str, ScoreData]:
         """The last score of each name among those of `done`."""
         return {score["name"]: score for _, score in self.done}
 
     @property
-    def done(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    def done(self) -> Iterator[tuple[int, ScoreData]]:
         """The place of each trial that is done, and each of its scores."""
         for place, (status, scores) in enumerate(zip(self.fields["status"], self.scores, strict=True)):
             if status == "done":
@@ -78,7 +78,7 @@ def _of_trials(trials: Sequence[Trial]) -> Alike:
         "model_seconds": [trial.runtime.model_seconds for trial in trials],
         "peak_mb": [_peak(trial.runtime.release_peak_mb, trial.runtime.peak_mb) for trial in trials],
     }
-    return Alike(trials[0].key, fields, [[vars(score) for score in trial.scores] for trial in trials])
+    return Alike(trials[0].key, fields, [[score_to_dict(score) for score in trial.scores] for trial in trials])
 
 
 def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:

@@ -171,7 +171,7 @@ def _scores(groups: Sequence[Alike], places: list[int]) -> pd.DataFrame:
         first = {name: len(columns["value"]) + row * size for row, name in enumerate(wanted)}
         for name in wanted:
             known = units.get((dataset, name), units.get((name,), {"unit": "", "direction": "none"}))
-            given: dict[str, Any] = {"setting": setting, "metric": name, "value": np.nan, "detail": None, **known}
+            given: dict[str, object] = {"setting": setting, "metric": name, "value": np.nan, "detail": None, **known}
             columns["place"] += places[start : start + size]
             for column, value in given.items():
                 columns[column] += [value] * size

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from dpbench.grid.records import Trial
 
-Events = Sequence[Mapping[str, Any]]
+Events = Sequence[Mapping[str, object]]  # each with its `kind`; its other fields are those of the kind
 LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a trial; None if it is not stored
 
 

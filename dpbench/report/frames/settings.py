@@ -174,7 +174,7 @@ def placed(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     for path, value in spec.get("where", {}).items():
         missing = frame[path].isna() | frame[path].isin([np.inf])
         frame = frame[(frame[path] == value) | missing]
-    columns: dict[str, Any] = {}
+    columns: dict[str, np.ndarray | pd.Series] = {}
     if "x" in spec:
         codes, values = pd.factorize(frame[spec["x"]])  # -1 for none
         columns["x"] = np.array([*map(_as_number, values), np.inf])[codes]

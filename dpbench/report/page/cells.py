@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from dpbench.config.labels import metric_label
 from dpbench.config.specs import Report
+from dpbench.files import Json
 from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
 from dpbench.report.frames.by_setting import unfinished
@@ -59,7 +60,7 @@ class Cell:
         return [] if self.ledger is None else list(lines_of(self.ledger.events))
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Json:
         """The trials that are listed, with the place of the cell and, if no other is stored, the first ledger."""
         where = {"experiment": self.experiment, "dataset": self.dataset, "method": self.method, "epsilon": self.epsilon}
         first = self.ledger and self.ledger.first
@@ -89,7 +90,7 @@ class Cells:
     trials: int = 0
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Json:
         """The lists of every cell, and all ledgers."""
         return {"cells": [cell.data for cell in self.cells], **self.ledgers.data}
 

@@ -10,9 +10,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dpbench.files import Json
 from dpbench.report.page.legends import Look, looks_of
 
-Json = dict[str, Any]
 HEIGHT, POINT, STRIPE = 250, 55, 0.13  # pixels of a panel, area of a mark, opacity of a band
 LONGEST = 150  # pixels of the name of a series, left of its row
 CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it is

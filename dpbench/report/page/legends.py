@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.colors import to_hex
-from matplotlib.container import ErrorbarContainer
+from matplotlib.container import Container, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
@@ -27,7 +28,7 @@ class Look(NamedTuple):
 
 def looks_of(figure: Figure) -> dict[str, Look]:
     """The look of each entry of the legend, in its order."""
-    handles: dict[str, Any] = {}
+    handles: dict[str, Artist | Container] = {}
     for axes in figure.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             handles.setdefault(label, handle)
@@ -35,7 +36,7 @@ def looks_of(figure: Figure) -> dict[str, Look]:
     return {label: _look(handles[label]) for label in dict.fromkeys([*shown, *handles]) if label in handles}
 
 
-def _look(handle: Any) -> Look:
+def _look(handle: Artist | Container) -> Look:
     line = handle.lines[0] if isinstance(handle, ErrorbarContainer) else handle
     if isinstance(line, Line2D):
         colour, fill = to_hex(line.get_color()), to_hex(line.get_markerfacecolor())

@@ -10,21 +10,20 @@ from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
 
 from dpbench.config import Paper
 from dpbench.config.specs import Report, Spec
 from dpbench.errors import UserError
-from dpbench.files import write_file
+from dpbench.files import Json, write_file
 from dpbench.report.build import build_report
 from dpbench.report.frames.ledgers import FirstLedger, LedgerOf, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.manifest import write_manifest
 from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
-from dpbench.report.page.cells import Cells, cells_of
+from dpbench.report.page.cells import Cell, Cells, cells_of
 from dpbench.report.page.compressed import address, packed, packed_json
 from dpbench.report.page.documents import Block, blocks
 from dpbench.report.page.filters import Filters
@@ -50,7 +49,7 @@ class Figure:
     title: str
     part: Part
     table: Sequence[Block]
-    chart: Mapping[str, Any] | None
+    chart: Json | None
 
     @property
     def csv(self) -> str:
@@ -184,7 +183,7 @@ def _title(spec: Spec) -> str:
     return str(spec.get("title") or spec.get("metric") or spec["name"])
 
 
-def _chart(part: Part, filters: Filters) -> dict[str, Any] | None:
+def _chart(part: Part, filters: Filters) -> Json | None:
     """The chart with the methods of its series; None if there is none."""
     if part.chart is None:
         return None
@@ -196,14 +195,14 @@ def _claims(path: Path) -> dict[str, int]:
     return dict(Counter(pd.read_csv(path)["verdict"])) if path.exists() else {}
 
 
-def _by_experiment(cells: Cells) -> dict[str, list[tuple[int, Any]]]:
-    found: dict[str, list[tuple[int, Any]]] = {}
+def _by_experiment(cells: Cells) -> dict[str, list[tuple[int, Cell]]]:
+    found: dict[str, list[tuple[int, Cell]]] = {}
     for place, cell in enumerate(cells.cells):
         found.setdefault(cell.experiment, []).append((place, cell))
     return found
 
 
-def _totals(results: Sequence[Results]) -> dict[str, Any]:
+def _totals(results: Sequence[Results]) -> Json:
     """Counts over all experiments, a trial of two of them once."""
     trials = {trial.id: trial for one in results for trial in one.trials}.values()
     releases = {trial.release_id: trial for trial in trials}.values()

@@ -7,13 +7,12 @@ import io
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dpbench.files import write_file
+from dpbench.files import Json, write_file
 from dpbench.report.figures.style import style
 from dpbench.report.page.charts import chart_of
 from dpbench.report.page.legends import Look, looks_of
@@ -34,7 +33,7 @@ class Part:
     footnotes: str
     csv: str
     legend: list[tuple[str, Look]]
-    chart: dict[str, Any] | None
+    chart: Json | None
 
 
 def save_part(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> list[Path]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any
 
 from dpbench.files import write_file
 from dpbench.grid.audits import AuditRecord
+from dpbench.grid.provenance import Provenance
 from dpbench.grid.records import Trial
 from dpbench.privacy.accounting import Spent, together
 from dpbench.report.frames.audited import AUDITED, measured
@@ -86,7 +86,7 @@ def _together(trials: list[Trial]) -> list[str]:
     return sentences
 
 
-def _commit(record: Mapping[str, Any]) -> str:
+def _commit(record: Provenance) -> str:
     return f"{record['commit'] or 'not a checkout'}{' with uncommitted changes' if record['dirty'] else ''}"
 
 
