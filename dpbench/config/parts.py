@@ -15,7 +15,7 @@ from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, check_known, shown, unknown
 from dpbench.files import Node
 from dpbench.privacy.budget import CALIBRATIONS, NOISES, RELATIONS
-from dpbench.privacy.discrete_values import is_discrete
+from dpbench.privacy.discrete import is_discrete
 from dpbench.releases import KINDS
 from dpbench.targets import is_shipped, resolve
 

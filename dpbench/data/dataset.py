@@ -9,7 +9,7 @@ from typing import Any, TypedDict, TypeVar
 
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.source import Source
+from dpbench.data.fetch import Source
 from dpbench.errors import UserError, check_known, text_of
 from dpbench.files import Json, Node
 from dpbench.targets import resolve

@@ -1,15 +1,19 @@
-"""What is made of a `Dataset`: its rows, identity and card."""
+"""What is made of a `Dataset`: its rows, identity and card.
+
+Bounds computed from the rows instead of declared ones, as in papers that do not discuss the choice of bounds.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TypedDict
 
-from dpbench.data.bounds import observed_bounds
+import numpy as np
+
 from dpbench.data.coding import Coded
 from dpbench.data.coins import testing_part
 from dpbench.data.dataset import Dataset
-from dpbench.data.domain import Attribute, Domain
+from dpbench.data.domain import Attribute, Codes, Domain, Floats
 from dpbench.data.encode import MOST_LEVELS
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
@@ -251,3 +255,43 @@ def _file_lines(dataset: Dataset) -> list[str]:
         return ["", "How it was made", *(f"  {key}: {facts[key]}" for key in Shipped.__annotations__)]
     files = [f"  {s.file}  sha256 {s.sha256 or 'not known'}\n    {s.url}" for s in dataset.sources]
     return ["", "Files", *files] if files else []
+
+
+def observed_bounds(table: Table) -> Table:
+    """The same rows, with the bounds of each numeric attribute at its smallest and largest number in them.
+
+    Not private: the domain of the result is computed from rows. An attribute keeps its number of bins, which become
+    equal-width; one with listed values keeps those within the bounds.
+
+    Raises `UserError` for an attribute that has only one number, or codes instead of numbers.
+    """
+    codes, attributes = table.codes.copy(), list(table.domain.attributes)
+    for column, declared in enumerate(table.domain.attributes):
+        if declared.numeric:
+            attributes[column], codes[:, column] = _observed(declared, table.numbers.get(declared.name))
+    return Table(Domain(tuple(attributes)), codes, table.numbers)
+
+
+def _observed(declared: Attribute, numbers: Floats | None) -> tuple[Attribute, Codes]:
+    """The attribute with observed bounds, and the codes (n,) of its numbers (n,)."""
+    name, unit = declared.name, declared.unit
+    if numbers is None:
+        raise UserError(
+            f"dataset.bounds=data: attribute {name!r} has only codes, and no numbers from which to compute bounds; "
+            "use dataset.bounds=declared"
+        )
+    known = numbers[~np.isnan(numbers)] if declared.missing else numbers
+    lower, upper = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    if lower == upper:
+        raise UserError(
+            f"dataset.bounds=data: attribute {name!r} is {lower:g} in every row, so it has no bounds; "
+            f"leave it out with dataset.drop=[{name}], or use dataset.bounds=declared"
+        )
+    if declared.dates:
+        raise UserError(f"dataset.bounds=data: attribute {name!r} has dates, whose ends are declared")
+    if declared.discrete_values:
+        attribute = Attribute.discrete(name, [value for value in declared.values if lower <= value <= upper], unit)
+    else:
+        attribute = Attribute.binned(name, lower, upper, len(declared.values), unit)
+    attribute = replace(attribute, decimals=declared.decimals, missing=declared.missing)
+    return attribute, attribute.code(numbers)

@@ -38,7 +38,7 @@ _TAIL_BYTES = 60  # it is not looked for in more
 
 
 def fields_of(body: bytes) -> LineFields | None:
-    """The fields of a line with this content (`checksummed.content`); None if it must be parsed for them."""
+    """The fields of a line with this content (`log_file.content`); None if it must be parsed for them."""
     head, tail = _HEAD.match(body), _TAIL.fullmatch(body, max(body.rfind(b', "status": ', -_TAIL_BYTES), 0))
     shared = None if head is None else _SHARED.search(body, head.end())
     if head is None or tail is None or shared is None:

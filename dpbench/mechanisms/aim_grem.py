@@ -13,13 +13,12 @@ from dpbench.data.table import Countable
 from dpbench.errors import UserError, check_part
 from dpbench.inference import Measurement
 from dpbench.inference.residuals import RunningAnswers
-from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_start
+from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_start, noisy_marginal
 from dpbench.mechanisms.reconstruction import Reconstruction
 from dpbench.mechanisms.workload import Workload, closure, distinct_cliques, weights
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.privacy.noise import exponential_mechanism
 from dpbench.releases import Marginals, Part, Release
 
 WAYS = ("simplex", "mixture")
@@ -86,10 +85,7 @@ def aim_grem(
     state = _State(candidates, RunningAnswers(sizes))
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
-        label, multiplier = f"marginal {','.join(r)}", sigma / costs.l2
-        exact = whole(true[r], noise)
-        y = gaussian(noise_rng, ledger, exact, sensitivity=costs.l2, multiplier=multiplier, label=label)
-        return Measurement(r, y, sigma)
+        return noisy_marginal(noise_rng, ledger, r, true[r], sigma, l2=costs.l2, noise=noise)
 
     state.take([measure(r) for r in singles])  # Alg. 3
     trace: list[dict[str, object]] = []

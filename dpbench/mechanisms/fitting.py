@@ -7,15 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
 
-from dpbench.data.domain import Clique
+import numpy as np
+
+from dpbench.data.domain import Clique, Codes, Floats
 from dpbench.data.table import Countable
 from dpbench.errors import UserError, check_known
-from dpbench.inference import MOST_SIGMA, Engine, JunctionTree
+from dpbench.inference import MOST_SIGMA, Engine, JunctionTree, Measurement
 from dpbench.inference.mbi_engine import Mbi
 from dpbench.inference.mixture import ProductMixture
 from dpbench.privacy.accounting import check_calibration, gaussian_mu, zcdp_rho
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.discrete import whole
 from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.noise import gaussian
 from dpbench.privacy.pure import bounded_range_epsilon, bounded_range_mu
 from dpbench.privacy.sensitivity import of_marginal
 from dpbench.resources import memory_mb
@@ -102,6 +106,22 @@ class Costs:
         if self.calibration == "tight":
             return bounded_range_epsilon(math.sqrt(2 * cost / times))
         return math.sqrt(8 * cost / times)
+
+
+def noisy_marginal(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    clique: Clique,
+    counts: Floats | Codes,
+    sigma: float,
+    *,
+    l2: float,
+    noise: str,
+) -> Measurement:
+    """A marginal with Gaussian noise of standard deviation `sigma`; a record changes its counts by `l2` at most."""
+    exact, label = whole(counts, noise), f"marginal {','.join(clique)}"
+    noisy = gaussian(rng, ledger, exact, sensitivity=l2, multiplier=sigma / l2, label=label)
+    return Measurement(clique, noisy, sigma)
 
 
 def rows_if_public(mechanism: str, train: Countable, budget: Budget, n_public: bool | None) -> int | None:

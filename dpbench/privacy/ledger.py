@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from dpbench.files import Json
 from dpbench.privacy import events as kinds
 from dpbench.privacy.batches import BatchGaussian
-from dpbench.privacy.discrete_values import DiscreteGaussian
+from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import Event
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve

@@ -15,7 +15,7 @@ from dpbench.errors import ContractError
 from dpbench.files import Json
 
 from .checks import check_array, check_plain
-from .part import Arrays, Part
+from .kinds import Arrays, Part
 
 if TYPE_CHECKING:
     from dpbench.inference import Model, ModelData, State

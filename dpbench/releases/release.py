@@ -1,4 +1,7 @@
-"""`Release`: the output of a mechanism, with the ledger of its noise. It holds no exact value and not n."""
+"""`Release`: the output of a mechanism, with the ledger of its noise. It holds no exact value and not n.
+
+The answers of a release to the queries of a workload of marginals.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,15 @@ from dpbench.files import Json
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 
-from .bins import BinSums
 from .checks import check_plain, kind_of, listed
-from .coefficients import Coefficients
 from .distribution import Distribution
-from .glm import GlmStatistics
-from .marginals import Marginals
-from .part import Arrays, Part
-from .rows import SyntheticRows
-from .statistics import SufficientStatistics
+from .kinds import Arrays, BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpbench.privacy.accounting import Spent
+from dpbench.inference.queries import QueryWorkload
 
 P = TypeVar("P", bound=Part)
 KINDS: dict[str, type[Part]] = {
@@ -207,3 +205,18 @@ def _check_parts(parts: Sequence[Any], offers: Sequence[str], domain: Domain) ->
         raise ContractError(f"the release must hold each kind once, not {', '.join(held)}")
     for part in parts:
         part.check(domain)
+
+
+def answers_of(release: Release, cliques: tuple[Clique, ...], n: int) -> Floats:
+    """The answers (m,) to all cells of these marginals, as parts of one; n is the total of the released marginals.
+
+    Those of its own marginals if it has all of these, else of its distribution, else of its rows. Raises
+    `ContractError` for a release of none of them.
+    """
+    released = release.get(Marginals)
+    if released is not None and all(clique in released.tables for clique in cliques):
+        return np.concatenate([released.tables[clique].ravel() for clique in cliques]) / n
+    if (distribution := release.get(Distribution)) is not None:
+        tables = distribution.answer(cliques)
+        return np.concatenate([tables[clique].ravel() for clique in cliques]) / distribution.model.total
+    return QueryWorkload(release.domain.sizes, cliques).of_rows(release[SyntheticRows].table.codes)

@@ -19,8 +19,7 @@ from dpbench.report.figures.style import (
     style,
 )
 from dpbench.report.footnotes import as_text, footnotes
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series, series_of
 
 Cells = Iterator[tuple[Series, LineStyle, pd.DataFrame]]  # of a panel: a series, its style and its rows
 

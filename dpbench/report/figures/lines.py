@@ -35,10 +35,8 @@ from dpbench.report.figures.style import (
 )
 from dpbench.report.figures.survivors import number_survivors
 from dpbench.report.footnotes import as_text
-from dpbench.report.frames.frame import SERIES
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series
-from dpbench.report.frames.stats import has_value, summarise
+from dpbench.report.frames.frame import SERIES, has_value, summarise
+from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series
 from dpbench.targets import resolve
 
 CELL = ("panel", *SERIES, "x", "metric")

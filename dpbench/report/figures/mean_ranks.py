@@ -15,9 +15,8 @@ from dpbench.config.specs import Spec
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.figures.style import add_footnote, empty_figure, line_styles, set_titles, style, without_line
 from dpbench.report.footnotes import as_text, sweep_footnotes
-from dpbench.report.frames.panels import declared_titles
-from dpbench.report.frames.series import Series, mark_series, series_of
-from dpbench.report.frames.stats import has_value
+from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.series import Series, declared_titles, mark_series, series_of
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
 BLOCK = ["dataset", "delta"]  # one block of the rank tests

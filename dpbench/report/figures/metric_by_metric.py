@@ -23,10 +23,9 @@ from dpbench.report.figures.style import (
     without_line,
 )
 from dpbench.report.footnotes import as_text, sweep_footnotes
-from dpbench.report.frames.metrics import metric_rows
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series, series_of
-from dpbench.report.frames.stats import has_value
+from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series, series_of
+from dpbench.report.frames.settings import metric_rows
 from dpbench.report.text import number
 
 DRAWN = ["panel", "epsilon", "series", "x", "y", "low", "high", "count", "trials", "datasets"]

@@ -16,10 +16,9 @@ from dpbench.files import Json
 from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
 from dpbench.report.frames.by_setting import unfinished
-from dpbench.report.frames.frame import CELL, joined_frame
+from dpbench.report.frames.frame import CELL, joined_frame, summarise
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.frames.stats import summarise
 from dpbench.report.page.compressed import rounded
 from dpbench.report.page.facts import Register, Term, facts_of, inputs_of, marks_of, overspent
 from dpbench.report.page.filters import Filters, Tags
