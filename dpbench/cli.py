@@ -21,6 +21,24 @@ from dpbench.files import usual_mode
 from dpbench.resources import THREADS, with_threads
 from dpbench.targets import use_folder
 
+OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
+DATA_OVERRIDES = "a data set, or its settings"
+GROUPS = (
+    "datasets",
+    "mechanisms",
+    "models",
+    "metrics",
+    "experiments",
+    "papers",
+    "samples",
+    "limits",
+    "as",
+    "figures",
+    "tables",
+)
+MOST_THREADS = 1024
+EXIT_USER, EXIT_INTERRUPTED, EXIT_UNREAD = 2, 130, 141  # the last two as the shell reports SIGINT and SIGPIPE
+
 
 class Unheard(io.TextIOWrapper):
     """A stream of text. From its first error on, what is written goes nowhere."""
@@ -65,26 +83,6 @@ def open_streams() -> None:
 
 def _writer(descriptor: int) -> io.BufferedWriter:
     return io.BufferedWriter(io.FileIO(descriptor, "w", closefd=False))
-
-
-OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
-DATA_OVERRIDES = "a data set, or its settings"
-GROUPS = (
-    "datasets",
-    "mechanisms",
-    "models",
-    "metrics",
-    "experiments",
-    "papers",
-    "samples",
-    "limits",
-    "as",
-    "figures",
-    "tables",
-)
-MOST_THREADS = 1024
-EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER = 0, 1, 2
-EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell reports SIGINT and SIGPIPE
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -12,6 +12,18 @@ from difflib import get_close_matches
 from pathlib import Path
 
 NAMES, LINES, CHARACTERS = 60, 18, 3600  # limits of a message: names listed, lines, characters
+EXTRAS = {  # by import name
+    "torch": "networks",
+    "opacus": "networks",
+    "jax": "jax",
+    "numpyro": "jax",
+    "mbi": "jax",
+    "sklearn": "learn",
+    "xgboost": "learn",
+    "folktables": "data",
+    "pyarrow": "data",
+    "vl_convert": "html",
+}
 
 
 class UserError(Exception):
@@ -105,20 +117,6 @@ def bounded(message: str) -> str:
     if len(cut) > CHARACTERS:
         return cut[: CHARACTERS - 40] + " ... (cut)"
     return cut + (f"\n... ({len(lines) - LINES} more lines)" if len(lines) > LINES else "")
-
-
-EXTRAS = {  # by import name
-    "torch": "networks",
-    "opacus": "networks",
-    "jax": "jax",
-    "numpyro": "jax",
-    "mbi": "jax",
-    "sklearn": "learn",
-    "xgboost": "learn",
-    "folktables": "data",
-    "pyarrow": "data",
-    "vl_convert": "html",
-}
 
 
 def missing_extra(error: BaseException) -> str | None:

@@ -41,6 +41,9 @@ Outcome = Release | NoEstimateError  # that there is no estimate is reported too
 SEEDS = (3, 4)  # of the run that is replayed, and of another one
 ROUNDING = 1e-9  # relative, of a sensitivity
 EXEMPT = {kinds.Exact: "it is not private", kinds.Claimed: "its noise is the claim of a third party"}
+FALSE_ALARM = 1e-6  # approximate probability of a report for independent noise
+LAST_BITS = 2.0**-52  # relative
+DENSITY = 1.2  # twice a bound on the integral of f^2, f the density of |z|: 0.57 of normal, 0.5 of Laplace noise
 
 
 def exemption(release: Release) -> str | None:
@@ -203,11 +206,6 @@ def _rho_of_run(search: RandomSearch) -> float:
 
 
 # --- noise that two runs share --------------------------------------------------------------------------------------
-
-
-FALSE_ALARM = 1e-6  # approximate probability of a report for independent noise
-LAST_BITS = 2.0**-52  # relative
-DENSITY = 1.2  # twice a bound on the integral of f^2, f the density of |z|: 0.57 of normal, 0.5 of Laplace noise
 
 
 def shared_noise(*tapes: Tape) -> Iterator[str]:

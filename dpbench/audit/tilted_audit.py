@@ -46,6 +46,15 @@ from dpbench.privacy.projections import Projection, projection_rdp
 from dpbench.privacy.tape import Entry, ReplayError, answered_by
 from dpbench.releases import Release
 
+Run = Callable[[], object]
+Make = Callable[[Table, int], Release]  # the mechanism, of a table and a seed
+TRIES = 60  # of the search
+MORE = 1e-6  # relative, by which a better pair exceeds the best one so far
+PARTS = (1.0, 1.5, 0.5, 0.25)  # of the first tilt, that are tried
+PILOT, LEAST_PILOT = 8, 12  # the part of the runs that is made before at each of them, and how many at least
+PILOT_CONFIDENCE = 0.5
+FIRST = 10**6  # the seed of the first run that counts: those of the search are smaller
+
 
 class Drawn(NamedTuple):
     """The answer of a step, its privacy loss log(p / q) and the cumulant at the tilt, of P against Q.
@@ -191,9 +200,6 @@ def _pieces(far: Floats, tilt: float) -> Floats:
     return np.stack([tilt * far, tilt * far + between, -(tilt + 1) * far])
 
 
-Run = Callable[[], object]
-
-
 class _Stopped(Exception):
     """The other run has failed."""
 
@@ -245,15 +251,6 @@ def lockstep(one: Run, two: Run, answer_of: Callable[[Entry, Entry], Any]) -> No
     finally:
         answers.put(_Stopped())
         thread.join()
-
-
-Make = Callable[[Table, int], Release]  # the mechanism, of a table and a seed
-TRIES = 60  # of the search
-MORE = 1e-6  # relative, by which a better pair exceeds the best one so far
-PARTS = (1.0, 1.5, 0.5, 0.25)  # of the first tilt, that are tried
-PILOT, LEAST_PILOT = 8, 12  # the part of the runs that is made before at each of them, and how many at least
-PILOT_CONFIDENCE = 0.5
-FIRST = 10**6  # the seed of the first run that counts: those of the search are smaller
 
 
 @dataclass(frozen=True)

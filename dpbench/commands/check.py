@@ -42,6 +42,9 @@ MAKERS: dict[str, tuple[str, ...]] = {  # for each kind of release a shipped mec
     "bins": ("binagg",),
     "distribution": ("mst",),
 }
+LABELS = {"exact/linear_statistics": "public", "ssp/linear_statistics": "SSP"}
+EXAMPLES = {"metric": "mse", "method": "SSP", "less": "SSP", "values": [ROWS, ROWS]}
+BY_TYPE: dict[str, object] = {"str": "text", "float": 1.0, "int": 1, "bool": True, "list": [], "dict": {}}
 
 
 @dataclass(frozen=True)
@@ -168,10 +171,7 @@ def check_dataset(name: str, source: Source) -> Iterator[Check]:
         )
 
 
-LABELS = {"exact/linear_statistics": "public", "ssp/linear_statistics": "SSP"}
-EXAMPLES = {"metric": "mse", "method": "SSP", "less": "SSP", "values": [ROWS, ROWS]}
 EXAMPLES |= dict.fromkeys(("x", "panel", "setting"), "release.split.train_rows")
-BY_TYPE: dict[str, object] = {"str": "text", "float": 1.0, "int": 1, "bool": True, "list": [], "dict": {}}
 
 
 def check_kind(name: str, source: Source) -> Iterator[Check]:

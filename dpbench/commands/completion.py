@@ -19,6 +19,8 @@ from dpbench.resources import conf_dir
 LISTS = ("mechanism", "model", "metric", "calibration")  # settings with several values, such as mechanism=[aim,mst]
 GROUPS = ("mechanism", "model", "metric", "dataset", "experiment", "paper", "sample", "limits", "as")
 WORDS = {"relation": RELATIONS, "calibration": CALIBRATIONS, "noise": NOISES}
+NAMED = ("experiment", "paper", "mechanism", "model", "metric", "dataset", "figure", "table")  # likeliest first
+NO_FOLDER = {"show", "check"}  # commands that take none
 
 
 def offered(prefix: str, parsed_args: argparse.Namespace, **_: object) -> list[str]:
@@ -57,10 +59,6 @@ def _below(parent: str, config_dir: Path | None) -> list[str]:
 
 
 # --- words that cannot be read --------------------------------------------------------------------------------------
-
-
-NAMED = ("experiment", "paper", "mechanism", "model", "metric", "dataset", "figure", "table")  # likeliest first
-NO_FOLDER = {"show", "check"}  # commands that take none
 
 
 def hint(word: str, line: Sequence[str], config_dir: Path | None) -> str:

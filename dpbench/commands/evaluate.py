@@ -20,7 +20,7 @@ from dpbench.data.table import Table
 from dpbench.data.tabular import read_csv
 from dpbench.errors import UserError
 from dpbench.metrics.quality import UNPROTECTED, Quality, quality
-from dpbench.report.page.quality import write_quality
+from dpbench.report.page.quality_page import write_quality
 from dpbench.report.text import aligned
 
 FOLDER = "quality"  # in the results folder

@@ -42,7 +42,7 @@ from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release, SyntheticRows
-from dpbench.report.page.quality import write_quality
+from dpbench.report.page.quality_page import write_quality
 from dpbench.report.statement import ENTRY_HEADER, Facts, coefficient_table, entry_row, statement, statement_page
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number, plain_cells

@@ -28,7 +28,7 @@ from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.page.page import write_experiment_page, write_paper_page
 from dpbench.report.paper import build_paper, write_manifest
-from dpbench.report.parallel import forked
+from dpbench.report.parallel import in_processes
 
 Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of their files, with what there is of them
 
@@ -104,7 +104,7 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
 
 def _composed(names: Sequence[str], overrides: Sequence[str], config_dir: Path | None) -> dict[str, Experiment]:
     """The experiments of these names."""
-    made = forked([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
+    made = in_processes([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
     return dict(zip(names, made, strict=True))
 
 
@@ -136,7 +136,7 @@ def _draw(read: Sequence[tuple[Experiment, Stored]], save: Save) -> None:
     for experiment, found in sorted(read, key=lambda one: len(one[1].trials), reverse=True):  # the longest first
         calls += [partial(_build, experiment, found, save)] + [partial(_export, experiment, found)] * bool(found.stored)
     made: dict[str, list[Path]] = {}
-    for name, paths in forked(calls):
+    for name, paths in in_processes(calls):
         made.setdefault(name, []).extend(paths)
     for experiment, found in read:
         paths, folder = made[experiment.name], experiment.results / experiment.name

@@ -261,19 +261,19 @@ def _table(plan: Plan, store: Store, accepted: Mapping[str, Trial], experiment: 
 
     Records that cannot be read as trials count as not stored from now on.
     """
-    from dpbench.report.frames.by_setting import alike, alike_stored
+    from dpbench.report.frames.by_setting import by_setting, stored_by_setting
     from dpbench.report.frames.frame import joined_frame, rows_of_groups
     from dpbench.report.tables.cells import terminal_table
 
-    report, others, shown = experiment.report, alike(accepted.values()), store.metric
+    report, others, shown = experiment.report, by_setting(accepted.values()), store.metric
     with all_stays():
-        groups = [*alike_stored(plan, store), *others]
+        groups = [*stored_by_setting(plan, store), *others]
         if not any(shown in group.scored for group in groups):
             trials = chain(store.read_trials(plan.trials), accepted.values())
             scored = {score.name for trial in trials for score in trial.scores}
             known = scored or {metric.name for group in groups for metric in group.key.metrics}
             shown = next((name for name in report["metrics"] if name in known), min(known, default=shown))
-            groups = [*alike_stored(plan, replace(store, metric=shown)), *others]
+            groups = [*stored_by_setting(plan, replace(store, metric=shown)), *others]
         return terminal_table(joined_frame([rows_of_groups(groups)]), report["labels"], shown) if groups else ""
 
 

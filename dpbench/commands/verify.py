@@ -43,6 +43,7 @@ VERSIONS = (
 )
 BEYOND_RECOMPUTED = "What was changed in trials that were not run again, with new checksums, cannot be seen"
 Problems = dict[str, list[str]]  # what is wrong, and the identities of those it is wrong with
+SAME = 1e-6  # relative difference of scores on processors whose sums differ in their last bits
 
 
 def verify(arguments: argparse.Namespace) -> int:
@@ -199,9 +200,6 @@ def _known(commit: str) -> bool:
         return True
     line = ["git", "-C", str(root), "merge-base", "--is-ancestor", commit, "HEAD"]
     return subprocess.run(line, capture_output=True, check=False).returncode == 0
-
-
-SAME = 1e-6  # relative difference of scores on processors whose sums differ in their last bits
 
 
 def recompute(store: Store, trials: Sequence[Trial], count: int) -> tuple[int, dict[str, list[str]]]:

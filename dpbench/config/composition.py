@@ -29,6 +29,9 @@ from dpbench.targets import use_folder
 
 HYDRA = "hydra/config"  # where Hydra's own settings stand
 _read: dict[tuple[str, str], bytes] = {}
+GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
+LOOP = "an interpolation (${...}) is circular"
+LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
 class ReadOnce(ConfigRepository):
@@ -59,10 +62,7 @@ def read_files_once() -> None:
         loader.repository = ReadOnce(loader.config_search_path)
 
 
-GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
 GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
-LOOP = "an interpolation (${...}) is circular"
-LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
 def composed(overrides: Sequence[str], config_dir: Path | None = None) -> Json:

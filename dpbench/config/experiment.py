@@ -56,6 +56,12 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "slurm": "dict",
     "report": "dict",
 }
+READ = (
+    *("dataset", "mechanism", "model", "epsilon", "delta", "mu", "relation", "calibration", "noise", "design"),
+    *("limits", "sample"),  # of which parameters of mechanisms are taken: model_mb, the declared number of rows
+)
+NEEDED = ("dataset", "mechanism")
+Item = TypeVar("Item")
 
 
 def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experiment:
@@ -227,16 +233,6 @@ def _report(experiment: Experiment) -> Report:
         named = {**named, "figures": own}
     report = checked_report(named, [*given, *choices("metric", experiment.config_dir)])
     return {**report, "metrics": [name for name in report["metrics"] if name in given] or given}
-
-
-READ = (
-    *("dataset", "mechanism", "model", "epsilon", "delta", "mu", "relation", "calibration", "noise", "design"),
-    *("limits", "sample"),  # of which parameters of mechanisms are taken: model_mb, the declared number of rows
-)
-NEEDED = ("dataset", "mechanism")
-
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)

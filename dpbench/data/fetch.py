@@ -24,6 +24,12 @@ from dpbench.errors import UserError
 if TYPE_CHECKING:
     from dpbench.data.dataset import Dataset
 
+MIRRORS = "DPBENCH_DATA_MIRRORS"
+CACHE = "DPBENCH_CACHE"
+RETRIES = 2  # further attempts after a failed or damaged download; pooch waits 1, 2, ... s between them
+TIMEOUT = (10, 60)  # seconds to connect, and between two pieces of an answer
+log = logging.getLogger(__name__)
+
 
 def sort_rows(content: bytes) -> bytes:
     """The lines of a CSV file: its first, the header, and then the rows sorted, each line ended by a newline.
@@ -97,14 +103,6 @@ class Source:
     def name(self) -> str:
         """The last part of `file`."""
         return self.file.split("/")[-1]
-
-
-MIRRORS = "DPBENCH_DATA_MIRRORS"
-CACHE = "DPBENCH_CACHE"
-RETRIES = 2  # further attempts after a failed or damaged download; pooch waits 1, 2, ... s between them
-TIMEOUT = (10, 60)  # seconds to connect, and between two pieces of an answer
-
-log = logging.getLogger(__name__)
 
 
 def cache_dir() -> Path:

@@ -77,11 +77,6 @@ def left_out(coded: Coded) -> tuple[str, ...]:
     )
 
 
-def declared_domain(dataset: Dataset) -> Domain:
-    """Its declared domain, without the attributes of `drop`, for loaders; needs no data."""
-    return dataset.domain
-
-
 def fingerprint(dataset: Dataset) -> Fingerprint:
     """The identity of the rows, JSON-ready: the checksums of their files, declaration and parameters; never a path.
 

@@ -19,6 +19,8 @@ from dpbench.data.domain import Attribute, Clique, Codes, Domain, Floats
 from dpbench.errors import UserError
 
 AT_ONCE = 2**14  # rows, so that their codes in a marginal's attributes fit a processor's cache
+Number = TypeVar("Number", np.int64, np.float64)
+TestRows = float | Sequence[float]  # see `count_test_rows`
 
 
 def counted(
@@ -56,8 +58,6 @@ def counted(
     return {clique: table.reshape(shape) for clique, table, shape in zip(cliques, tables, shapes, strict=True)}
 
 
-Number = TypeVar("Number", np.int64, np.float64)
-TestRows = float | Sequence[float]  # see `count_test_rows`
 PROTOCOLS = ("split", "authors")  # see `Split.seen`
 
 

@@ -30,6 +30,7 @@ _KNOWN: dict[tuple[str, Path | None], tuple[str, dict[Path, Stamp]]] = {}  # dig
 LOGGERS = {"log", "logger", "logging", "warnings"}  # names whose calls, like `print`, say what they are given
 
 # --- all that a target imports -------------------------------------------------------------------------------------
+MOST = 2_000  # answers that are kept
 
 
 def code_of(target: str) -> str:
@@ -291,9 +292,6 @@ def _used(statement: ast.stmt) -> Iterator[str]:
             yield f"{node.value.id}.{node.attr}"
         elif isinstance(node, ast.Name):
             yield node.id
-
-
-MOST = 2_000  # answers that are kept
 
 
 class Memo:

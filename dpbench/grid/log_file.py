@@ -24,6 +24,8 @@ MOST_WARNINGS = 20  # of one folder
 
 log = logging.getLogger(__name__)
 _NAMED: dict[Path, set[str]] = {}  # what a warning has named, by folder
+SUFFIX, BYTES = ".jsonl", ".bin"
+Place = tuple[str, int, int]  # of a line: its file, where it starts, and its length
 
 
 def sealed(record: Json) -> str:
@@ -63,10 +65,6 @@ def warn(path: Path, problem: str) -> None:
         log.warning("%s: it counts as not stored", what)
     elif len(named) == MOST_WARNINGS + 1:
         log.warning("%s holds more such files; if an earlier version wrote them, give another results=", path.parent)
-
-
-SUFFIX, BYTES = ".jsonl", ".bin"
-Place = tuple[str, int, int]  # of a line: its file, where it starts, and its length
 
 
 def open_file(path: str) -> IO[bytes]:

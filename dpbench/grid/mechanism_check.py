@@ -44,6 +44,20 @@ UNSEEN = (
     "tables of other sizes or attributes alone, keep rows outside of its own modules, open files through a library, or "
     "change dpbench itself. Run mechanisms of people whom you trust, and read them"
 )
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CODE = (".py", ".pyc", ".pyi", ".so", ".pth")  # a file of this kind may be read: it is imported
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib")  # what libraries look at
+_OTHERS = {
+    "socket.connect": "connects to another process or machine",
+    "socket.sendto": "sends something to another process or machine",
+    "subprocess.Popen": "starts a program",
+    "os.system": "starts a program",
+    "os.exec": "starts a program",
+    "os.posix_spawn": "starts a program",
+    "sqlite3.connect": "opens a database",
+}
+_seen: list[dict[str, None]] = []  # what is seen, by those who watch
+_installed: list[bool] = []  # a hook stays for as long as the process
 
 
 def check_mechanism(part: Part, given: tuple[str, ...] = ()) -> Iterator[Check]:
@@ -186,22 +200,6 @@ def wrong_with(check: Callable[..., Any], *arguments: Any) -> list[str]:
     except ContractError as error:
         return [str(error)]
     return []
-
-
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_CODE = (".py", ".pyc", ".pyi", ".so", ".pth")  # a file of this kind may be read: it is imported
-_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib")  # what libraries look at
-_OTHERS = {
-    "socket.connect": "connects to another process or machine",
-    "socket.sendto": "sends something to another process or machine",
-    "subprocess.Popen": "starts a program",
-    "os.system": "starts a program",
-    "os.exec": "starts a program",
-    "os.posix_spawn": "starts a program",
-    "sqlite3.connect": "opens a database",
-}
-_seen: list[dict[str, None]] = []  # what is seen, by those who watch
-_installed: list[bool] = []  # a hook stays for as long as the process
 
 
 @contextmanager

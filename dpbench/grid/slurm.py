@@ -23,6 +23,24 @@ from dpbench.grid.seeds import digest
 from dpbench.grid.store import Store
 from dpbench.grid.task import arguments, variables
 
+WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
+ENDED = {  # of the states of squeue(1); a job in any other state has a node
+    "COMPLETED": "completed",
+    "FAILED": "failed",
+    "CANCELLED": "cancelled",
+    "REVOKED": "cancelled",
+    "PREEMPTED": "preempted",
+    "TIMEOUT": "timed out",
+    "DEADLINE": "timed out",
+    "OUT_OF_MEMORY": "out of memory",
+    "NODE_FAIL": "ended with its node",
+    "BOOT_FAIL": "ended with its node",
+}
+KILLED = re.compile(rb"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+( DUE TO TIME LIMIT)?")  # slurmstepd in a task's log
+TAIL_BYTES = 8192
+ANSWER_SECONDS = 60.0
+States = dict[tuple[str, int], str]  # (job, task) -> state as SLURM writes it
+
 
 def write_array(shards: Sequence[Plan], store: Store, *, options: Slurm, config_dir: Path | None) -> Path:
     """Write the shards of a plan, and the sbatch script that runs a task on each; the script's path."""
@@ -76,24 +94,6 @@ def submit(path: Path, store: Store, tasks: int) -> str:
     job = done.stdout.strip().split(";")[0]  # a federation's answer has the cluster too
     add_job(store, job, path.parent, tasks)
     return job
-
-
-WAITING = ("PENDING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD")
-ENDED = {  # of the states of squeue(1); a job in any other state has a node
-    "COMPLETED": "completed",
-    "FAILED": "failed",
-    "CANCELLED": "cancelled",
-    "REVOKED": "cancelled",
-    "PREEMPTED": "preempted",
-    "TIMEOUT": "timed out",
-    "DEADLINE": "timed out",
-    "OUT_OF_MEMORY": "out of memory",
-    "NODE_FAIL": "ended with its node",
-    "BOOT_FAIL": "ended with its node",
-}
-KILLED = re.compile(rb"\*\*\* JOB \S+ ON \S+ CANCELLED AT \S+( DUE TO TIME LIMIT)?")  # slurmstepd in a task's log
-TAIL_BYTES = 8192
-ANSWER_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
@@ -173,9 +173,6 @@ def _with_states(store: Store, tasks: Collection[Task]) -> dict[Task, Task]:
     if forgotten := {task.job for task in tasks if (task.job, task.number) not in states}:
         states = {**_sacct(forgotten), **states}
     return {task: replace(task, state=_words(states.get((task.job, task.number)) or _logged(task))) for task in tasks}
-
-
-States = dict[tuple[str, int], str]  # (job, task) -> state as SLURM writes it
 
 
 def _squeue(store: Store) -> States:

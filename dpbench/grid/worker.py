@@ -29,6 +29,11 @@ from dpbench.resources import MEMORY, PACKAGE
 PR_SET_CHILD_SUBREAPER = 36  # prctl(2)
 OOM_SCORE = 500  # of 1000: when memory runs out, the kernel ends this process before the one that records it
 LIBC = ctypes.CDLL(None)
+SENTENCES = (UserError, NoEstimateError, UnconvergedError, ContractError, OverspentError)  # their text is complete
+LONGEST = 2000  # characters of a message
+_HERE = str(Path(__file__).parent)
+_LIBRARY = str(Path(os.__file__).parent)
+_PATH = re.compile(r"(?<![\w:/.])~?(?:/[^\s/'\":;,()<>]+)+/([^\s/'\":;,()<>]+)")
 
 
 def _check_mechanism(request: Message, work: Work) -> None:
@@ -94,13 +99,6 @@ def _serve(request: Message, page: Page) -> Message:
         end = {"status": status_of(error), "phase": work.current, "error": asdict(described(error))}
     end |= {"seconds": work.seconds, "peak_mb": peak_memory_mb(), "answer": work.facts}
     return {"reply": end}
-
-
-SENTENCES = (UserError, NoEstimateError, UnconvergedError, ContractError, OverspentError)  # their text is complete
-LONGEST = 2000  # characters of a message
-_HERE = str(Path(__file__).parent)
-_LIBRARY = str(Path(os.__file__).parent)
-_PATH = re.compile(r"(?<![\w:/.])~?(?:/[^\s/'\":;,()<>]+)+/([^\s/'\":;,()<>]+)")
 
 
 def status_of(error: BaseException) -> str:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from .engines import Model, ModelData, State, sizes_of
 from .measurements import Array, Clique, InferenceError, canonical
 from .model import with_total
-from .queries import QueryWorkload
+from .query_workload import QueryWorkload
 from .sampling import rounded_column
 from .trees import BYTES_PER_CELL, BYTES_PER_MB
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from .engines import Model, ModelData, State, sizes_of
 from .measurements import Array, Clique, InferenceError, canonical
 from .model import with_total
-from .queries import QueryWorkload
+from .query_workload import QueryWorkload
 from .sampling import rounded_column
 
 Codes = npt.NDArray[np.int64]

@@ -21,7 +21,7 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 HISTOGRAMS = ("mwem", "pep")  # the methods that keep a table over the whole domain
-HISTOGRAM_MB = 80.0  # the largest, unless told otherwise
+HISTOGRAM_MB = 80.0  # the largest, unless set otherwise
 WITHOUT_HISTOGRAM = (  # as in conf/
     "gem, gem_small, rap, rap_softmax, dualquery, fem, aim, aim_grem, aim_mixture, mst, mwem_pgm, gaussian_marginals, "
     "residual_planner, residual_planner_mixture"

@@ -15,7 +15,7 @@ import numpy as np
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, check_known
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import rho_of
 from dpbench.mechanisms.dualquery import dualquery
 from dpbench.mechanisms.fem import fem

@@ -14,7 +14,7 @@ from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
 from dpbench.errors import ContractError, UserError, shown
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
 from dpbench.privacy.budget import Budget

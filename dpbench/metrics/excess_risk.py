@@ -41,6 +41,7 @@ from dpbench.releases import Coefficients, Release, SyntheticRows
 
 LOG_2 = math.log(2)
 DIVERGENCE = "the bounds need marginals of at least two attributes: degree must be at least 2, not {}"
+GRID = np.linspace(-1.0, 1.0, 4001)  # over which a polynomial's distance from the loss is taken
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,6 @@ def _check(degree: int, features: int, norm: float, rows: float, distance: float
             "the bounds need features of at least 1, rows above 0, and a norm and a distance of at least 0; they are "
             f"{features}, {rows:g}, {norm:g} and {distance:g}"
         )
-
-
-GRID = np.linspace(-1.0, 1.0, 4001)  # over which a polynomial's distance from the loss is taken
 
 
 def excess_risk(evaluation: Evaluation) -> Score:

@@ -44,6 +44,13 @@ from dpbench.releases import Release, SyntheticRows
 LEVEL = 0.95  # of the intervals that say what is significant
 ALIASED = 1e-9  # at most this part of a square is left of what others determine
 STEPS = 100  # of logistic regression: the default of scikit-learn
+TEST = 0.2  # of the real rows are for testing models
+UNPROTECTED = (
+    "The scores compare the synthetic rows with the real ones exactly: no privacy budget protects them. Before they "
+    "are published, ask whether they may be."
+)
+LIKE_REAL = math.nan  # what the bootstrap reaches is the best
+_TV = "total variation distance, half of the l1 distance, of the shares of the rows"
 
 
 def efficacy(train: Table, test: Table, design: Design, rng: np.random.Generator) -> Values:
@@ -142,13 +149,6 @@ def _signs(X: Floats, y: Floats) -> Floats | None:
     return signs
 
 
-TEST = 0.2  # of the real rows are for testing models
-UNPROTECTED = (
-    "The scores compare the synthetic rows with the real ones exactly: no privacy budget protects them. Before they "
-    "are published, ask whether they may be."
-)
-
-
 @dataclass(frozen=True)
 class Definition:
     """What a score is, and its value for a table that could not be better (NaN: see the bootstrap)."""
@@ -158,8 +158,6 @@ class Definition:
     best: float
 
 
-LIKE_REAL = math.nan  # what the bootstrap reaches is the best
-_TV = "total variation distance, half of the l1 distance, of the shares of the rows"
 SCORES = {
     "one_way": Definition("marginals", f"{_TV}, of one attribute's levels or bins; the mean over attributes", 0),
     "two_way": Definition("marginals", f"{_TV}, of a pair's cells; the mean over all pairs", 0),

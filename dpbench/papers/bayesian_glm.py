@@ -34,6 +34,9 @@ DRAWN = ["panel", "series", "place", "value", "low", "high", "ranks"]
 DEPENDENCE = "The ranks of the coefficients of one data set are treated as independent"
 Points = tuple[Floats, Floats, Floats, Floats]  # places on the x axis, values, and the ends of the band
 Form = Callable[[NDArray[np.int64], int], Points]  # of ranks, 0 to the number of draws
+QUANTILES = ["dataset", "column", "series", "epsilon", "level", "mean", "low", "high", "repetitions"]
+REFERENCE = "non-private"
+MIDDLE = (0.025, 0.975)  # of the repetitions are inside the band
 
 
 def rank_histogram(
@@ -144,10 +147,6 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], form: F
 
 
 # --- marginal posteriors of the coefficients and the non-private ones, one panel a coefficient ---------------------
-
-QUANTILES = ["dataset", "column", "series", "epsilon", "level", "mean", "low", "high", "repetitions"]
-REFERENCE = "non-private"
-MIDDLE = (0.025, 0.975)  # of the repetitions are inside the band
 
 
 def posteriors(

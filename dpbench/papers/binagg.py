@@ -22,6 +22,15 @@ from dpbench.report.text import mean_and_error, number
 
 BINS = "notes.bins"  # the model's note of how many bins it used
 ENDS = ("min", "max", "median")
+LEVEL = "model.parameters.level"  # of the intervals
+QUANTITIES = ("bias", "empirical SD", "theoretical SD", "naive theoretical SD", "coverage", "naive coverage")
+NAIVE = QUANTITIES[3], QUANTITIES[5]  # of another method's trials
+PLACE = ["draw", "quantity", "coefficient"]
+SOURCES = PUBLISHED, PACKAGE = "published", "authors' package"
+VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
+TIDY = [*PLACE, "series", "value", "se", "count", *(column for pair in VERDICTS.items() for column in pair)]
+AGREE, DIFFER = 0.9, 0.5  # two sources agree or differ if at least, at most this share of their numbers is within
+Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
 
 
 def bins_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
@@ -69,16 +78,6 @@ def _text_of_bins(value: object) -> str:
 
 
 # --- bias, standard deviation and coverage of each coefficient, with those of the naive intervals (Table 1) -----------
-
-LEVEL = "model.parameters.level"  # of the intervals
-QUANTITIES = ("bias", "empirical SD", "theoretical SD", "naive theoretical SD", "coverage", "naive coverage")
-NAIVE = QUANTITIES[3], QUANTITIES[5]  # of another method's trials
-PLACE = ["draw", "quantity", "coefficient"]
-SOURCES = PUBLISHED, PACKAGE = "published", "authors' package"
-VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
-TIDY = [*PLACE, "series", "value", "se", "count", *(column for pair in VERDICTS.items() for column in pair)]
-AGREE, DIFFER = 0.9, 0.5  # two sources agree or differ if at least, at most this share of their numbers is within
-Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
 
 
 def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:

@@ -30,6 +30,9 @@ Coins = NDArray[np.bool_]
 LARGEST_SCALE = 2**31
 KEY_BYTES = 32
 STEPS = 2**60  # in 1, of the exponents in `weighted_index`
+GRID = 2**24  # spacings at least in a standard deviation of noise on numbers
+ROUNDED = 4  # see `DiscreteGaussian`
+LEAST_MULTIPLIER = 2**-10  # below, sums of a hundred million terms could leave 63 bits
 
 
 class Source:
@@ -151,11 +154,6 @@ def weighted_index(source: Source, levels: Sequence[int], rate: Fraction) -> int
         drawn = drawn[coins(source, rest[drawn], STEPS)]
         if len(drawn):
             return int(drawn[0])
-
-
-GRID = 2**24  # spacings at least in a standard deviation of noise on numbers
-ROUNDED = 4  # see `DiscreteGaussian`
-LEAST_MULTIPLIER = 2**-10  # below, sums of a hundred million terms could leave 63 bits
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Releases: the outputs of mechanisms. `KINDS` lists their kinds."""
 
 from .distribution import Distribution, Merge
-from .kinds import BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
+from .offers import BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
 from .release import KINDS, Release, check_release
 
 __all__ = [

@@ -15,7 +15,7 @@ from dpbench.errors import ContractError
 from dpbench.files import Json
 
 from .checks import check_array, check_plain
-from .kinds import Arrays, Part
+from .offers import Arrays, Part
 
 if TYPE_CHECKING:
     from dpbench.inference import Model, ModelData, State

@@ -25,13 +25,13 @@ from dpbench.privacy.ledger import Ledger
 
 from .checks import check_plain, kind_of, listed
 from .distribution import Distribution
-from .kinds import Arrays, BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
+from .offers import Arrays, BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpbench.privacy.accounting import Spent
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 
 P = TypeVar("P", bound=Part)
 KINDS: dict[str, type[Part]] = {

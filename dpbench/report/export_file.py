@@ -30,6 +30,11 @@ from dpbench.grid.seeds import canonical
 from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledgers
 
 PLAIN = (str, int, float, bool, type(None))
+NAME, FOLDER, SUFFIX = "trials.jsonl.xz", "exports", ".jsonl.xz"
+FORMAT, WITH_IDENTITIES = 3, (1, 2)  # in those before, each trial has its identities too
+FILTERS = [  # numbers as text repeat little: a shallow search for it takes a sixth of the time, and 2% more bytes
+    {"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 4, "lp": 0, "pb": 0, "mf": lzma.MF_HC4, "depth": 2, "nice_len": 32}
+]
 
 
 class Packed(TypedDict, total=False):
@@ -101,13 +106,6 @@ def names_of(node: Packed) -> set[str]:
     if "each" in node:
         return set.intersection(*map(set, node["each"]))
     return set(node["all"] if "all" in node else node["dict"])
-
-
-NAME, FOLDER, SUFFIX = "trials.jsonl.xz", "exports", ".jsonl.xz"
-FORMAT, WITH_IDENTITIES = 3, (1, 2)  # in those before, each trial has its identities too
-FILTERS = [  # numbers as text repeat little: a shallow search for it takes a sixth of the time, and 2% more bytes
-    {"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 4, "lp": 0, "pb": 0, "mf": lzma.MF_HC4, "depth": 2, "nice_len": 32}
-]
 
 
 class Shared(TypedDict):

@@ -28,7 +28,7 @@ from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import is_table
-from dpbench.report.parallel import forked
+from dpbench.report.parallel import in_processes
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import Keep
 
@@ -50,7 +50,7 @@ def build_paper(
     tables = folder / "tables"
     calls = [partial(write_verdicts, paper, by_name, tables), partial(write_published, paper, named, tables)]
     calls += [partial(_draw_spec, paper, spec, by_name, folder, save, keep) for spec in paper.report["figures"]]
-    verdicts, published, *others = forked(calls)  # the longest first
+    verdicts, published, *others = in_processes(calls)  # the longest first
     return [path for paths in (*others, published, verdicts) for path in paths]
 
 

@@ -49,6 +49,7 @@ NOT_COVERED = (
     "Attacks on the last bits of noise in double precision, where the noise is not discrete (noise=discrete).",
     "Whether a release failed, how long it took, and who can read the table, the salt and the log themselves.",
 )
+HEADER = ("model", "feature", "scaled", "interval", "own units", "own interval")
 
 
 @dataclass(frozen=True)
@@ -298,9 +299,6 @@ def _check(facts: Facts) -> list[str]:
         "The words are those of NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees "
         "(doi 10.6028/NIST.SP.800-226), and of OpenDP (opendp.org).",
     ]
-
-
-HEADER = ("model", "feature", "scaled", "interval", "own units", "own interval")
 
 
 def coefficient_table(fits: Sequence[Fitted], about: Mapping[str, str]) -> TextTable:

@@ -11,7 +11,7 @@ import pytest
 from dpbench.config import compose
 from dpbench.config.registry import declared
 from dpbench.errors import NoEstimateError, UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms import query_search as module
 from dpbench.mechanisms.pep import pep
 from dpbench.mechanisms.query_search import METHODS, query_search, settings_of

@@ -31,6 +31,54 @@ from dpbench.files import write_file
 from dpbench.report.frames.series import Series
 from dpbench.report.text import csv_text
 
+Save = Callable[[Figure, pd.DataFrame, Path, str], list[Path]]  # writes a figure and its data into a folder
+# Okabe and Ito's colours for all kinds of colour vision, the pale yellow left out, and a grey.
+COLOURS = {
+    "vermillion": "#D55E00",
+    "purple": "#CC79A7",
+    "blue": "#0072B2",
+    "green": "#009E73",
+    "orange": "#E69F00",
+    "sky": "#56B4E9",
+    "grey": "#777777",
+    "black": "#000000",  # of references
+}
+MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d", "*", "8", "H")
+Dashes = str | tuple[float, tuple[float, ...]]  # a name of matplotlib's, or an offset and the lengths of the pattern
+LINES: tuple[Dashes, ...] = (
+    "-",
+    (0, (4, 2)),
+    (0, (1, 1.5)),
+    (0, (5, 1.5, 1, 1.5)),
+    (0, (8, 2.5)),
+    (0, (5, 1.5, 1, 1.5, 1, 1.5)),
+    (0, (10, 1.5, 3, 1.5)),
+    (0, (2, 4)),
+)
+REFERENCE_COLOUR = "#000000"
+TITLE_WIDTH = 40  # characters of a line above one panel, left of the legend
+SHORT_LEGEND = 8  # entries with names that leave enough space for a title
+PANEL = (5.2, 3.6)  # inches, without the legend
+LEGEND_WIDTH = 1.5  # inches
+FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that fit below a figure, inches of each further one
+PNG_DPI, PNG_COLOURS = 100, 48  # for pages: a figure of a few panels has less than 60 kB; a PDF is for print
+_DIGITS = np.array([2**16, 2**8, 1], dtype=np.uint32)  # of a colour as one number
+STYLE: dict[Any, Any] = {
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 4.4,
+    "pdf.fonttype": 42,
+    "svg.hashsalt": "dpbench",
+}
+
 
 class Renderer(RendererAgg):
     """Letters are at whole pixels of their line, as hinting places them."""
@@ -76,57 +124,6 @@ class Canvas(FigureCanvasAgg):
         """The figure drawn, (height, width, 4)."""
         self.draw()  # type: ignore[no-untyped-call]
         return np.asarray(self.renderer.buffer_rgba())  # type: ignore[no-untyped-call]
-
-
-Save = Callable[[Figure, pd.DataFrame, Path, str], list[Path]]  # writes a figure and its data into a folder
-
-# Okabe and Ito's colours for all kinds of colour vision, the pale yellow left out, and a grey.
-COLOURS = {
-    "vermillion": "#D55E00",
-    "purple": "#CC79A7",
-    "blue": "#0072B2",
-    "green": "#009E73",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "grey": "#777777",
-    "black": "#000000",  # of references
-}
-MARKERS = ("X", "s", "^", "o", "D", "v", "P", "<", ">", "p", "h", "d", "*", "8", "H")
-Dashes = str | tuple[float, tuple[float, ...]]  # a name of matplotlib's, or an offset and the lengths of the pattern
-LINES: tuple[Dashes, ...] = (
-    "-",
-    (0, (4, 2)),
-    (0, (1, 1.5)),
-    (0, (5, 1.5, 1, 1.5)),
-    (0, (8, 2.5)),
-    (0, (5, 1.5, 1, 1.5, 1, 1.5)),
-    (0, (10, 1.5, 3, 1.5)),
-    (0, (2, 4)),
-)
-REFERENCE_COLOUR = "#000000"
-
-TITLE_WIDTH = 40  # characters of a line above one panel, left of the legend
-SHORT_LEGEND = 8  # entries with names that leave enough space for a title
-PANEL = (5.2, 3.6)  # inches, without the legend
-LEGEND_WIDTH = 1.5  # inches
-FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that fit below a figure, inches of each further one
-PNG_DPI, PNG_COLOURS = 100, 48  # for pages: a figure of a few panels has less than 60 kB; a PDF is for print
-_DIGITS = np.array([2**16, 2**8, 1], dtype=np.uint32)  # of a colour as one number
-STYLE: dict[Any, Any] = {
-    "font.size": 9.0,
-    "axes.titlesize": 10.0,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "grid.color": "#E4E4E4",
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "lines.linewidth": 1.4,
-    "lines.markersize": 4.4,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "dpbench",
-}
 
 
 class LineStyle(TypedDict, total=False):

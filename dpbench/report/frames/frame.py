@@ -22,7 +22,7 @@ from dpbench.errors import UserError
 from dpbench.grid.records import Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
 from dpbench.report.export_file import Exported
-from dpbench.report.frames.by_setting import OF_TRIAL, Alike, alike
+from dpbench.report.frames.by_setting import OF_TRIAL, OneSetting, by_setting
 from dpbench.report.frames.settings import NOTES, Group, leaves_of, note_of, series_group, setting_of, variants
 
 SERIES = ("mechanism", "calibration", "variant", "model")
@@ -41,6 +41,36 @@ _OF_SETTING = {
 }
 _OF_SCORE = {"metric": "str", "value": "float64", "detail": "object", "unit": "str", "direction": "str"}
 COLUMNS = {**OF_TRIAL, **_OF_SETTING, "variant": "str", **_OF_SCORE, "x": "float64", "panel": "str"}
+NOT_FAILED = ("no_estimate", "unconverged")  # statuses of trials that have no score, though nothing went wrong
+TIDY_COLUMNS = {
+    "trial": "identity of the trial: one fit of a model to a release",
+    "release": "identity of the release",
+    "experiment": "name of the experiment that it was run for",
+    "dataset": "name of the data set",
+    "mechanism": "name of the mechanism",
+    "calibration": "noise by the paper's constants (paper), the least that is private (tight), or by the authors' code",
+    "variant": "settings by which rows with the same names differ",
+    "model": "name of the model",
+    "epsilon": "asked for; inf: the non-private reference",
+    "delta": "asked for",
+    "relation": "of neighbouring tables: add_remove or replace",
+    "spent_epsilon": "at delta, by the ledger",
+    "nonprivate_inputs": "what was taken from the private rows without paying for it, a list of texts",
+    "train_rows": "asked for; all that there are if there are fewer. 0: all that are not for testing",
+    "test_rows": "asked for: a number, or a part of all rows and its most; +coins: by a coin for each row",
+    "seed": "of the splits and, on public data, of the noise",
+    "repetition": "repetitions have splits of their own; methods are compared on the same ones",
+    "status": "done, or why there is no value",
+    "metric": "name of the score",
+    "value": "of the score; missing if there is none",
+    "unit": "of the value",
+    "direction": "which values are better: lower, higher or none",
+    "detail": "what the score has beside its value, as JSON; empty if nothing, and for private rows",
+    "release_seconds": "of making the release",
+    "model_seconds": "of fitting the model",
+    "commit": "of the code that made the trial",
+    "settings": "all settings of the trial but its repetition, as JSON",
+}
 
 
 def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame:
@@ -84,10 +114,10 @@ class TrialRows:
 def rows_of(trials: Iterable[Trial]) -> TrialRows:
     """The trials as rows. Raises `UserError` if one id comes twice with different scores."""
     source = trials if isinstance(trials, Exported) else unique_trials(trials)
-    return rows_of_groups(alike(source), source)
+    return rows_of_groups(by_setting(source), source)
 
 
-def rows_of_groups(found: Iterable[Alike], source: Sequence[Trial] = ()) -> TrialRows:
+def rows_of_groups(found: Iterable[OneSetting], source: Sequence[Trial] = ()) -> TrialRows:
     """The trials of these groups as rows; `source`, the trials, is for their notes.
 
     They have the fields that all groups have; without the trials' ids, their order is that of the groups.
@@ -165,7 +195,7 @@ def _of_setting(key: TrialKey) -> tuple[object, ...]:
     return dataset, mechanism, calibration, model, budget.epsilon, budget.delta, *plain
 
 
-def _scores(groups: Sequence[Alike], places: list[int]) -> pd.DataFrame:
+def _scores(groups: Sequence[OneSetting], places: list[int]) -> pd.DataFrame:
     """A row for each trial and metric: `place`, the trial's, `setting`, that of its group, and the score.
 
     `places` has the trials of one group after the other. The rows are in its order, then in that of the metrics.
@@ -191,7 +221,7 @@ def _scores(groups: Sequence[Alike], places: list[int]) -> pd.DataFrame:
     return rows.take(np.lexsort([metric, rows["place"].to_numpy()])).reset_index(drop=True)
 
 
-def _metric_names(groups: Sequence[Alike]) -> list[list[str]]:
+def _metric_names(groups: Sequence[OneSetting]) -> list[list[str]]:
     """The metric names that the trials of each group have rows for.
 
     One metric may give several scores (a mean and a maximum), so the names are learnt from done trials: of
@@ -212,7 +242,7 @@ def _metric_names(groups: Sequence[Alike]) -> list[list[str]]:
     ]
 
 
-def _units(groups: Iterable[Alike]) -> dict[Group, dict[str, str]]:
+def _units(groups: Iterable[OneSetting]) -> dict[Group, dict[str, str]]:
     """The unit and direction of each (dataset, metric) and of each (metric,)."""
     units: dict[Group, dict[str, str]] = {}
     for group in groups:
@@ -222,9 +252,6 @@ def _units(groups: Iterable[Alike]) -> dict[Group, dict[str, str]]:
             units.setdefault((dataset, name), known)
             units.setdefault((name,), known)
     return units
-
-
-NOT_FAILED = ("no_estimate", "unconverged")  # statuses of trials that have no score, though nothing went wrong
 
 
 def has_value(rows: pd.DataFrame) -> pd.Series:
@@ -258,37 +285,6 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
     values["se"] /= np.sqrt(values["count"].where(values["count"] > 0))
     parts: list[pd.DataFrame] = [cells, values, groups[list(counted)].sum(), groups[["spent_epsilon"]].max()]
     return pd.concat(parts, axis=1)
-
-
-TIDY_COLUMNS = {
-    "trial": "identity of the trial: one fit of a model to a release",
-    "release": "identity of the release",
-    "experiment": "name of the experiment that it was run for",
-    "dataset": "name of the data set",
-    "mechanism": "name of the mechanism",
-    "calibration": "noise by the paper's constants (paper), the least that is private (tight), or by the authors' code",
-    "variant": "settings by which rows with the same names differ",
-    "model": "name of the model",
-    "epsilon": "asked for; inf: the non-private reference",
-    "delta": "asked for",
-    "relation": "of neighbouring tables: add_remove or replace",
-    "spent_epsilon": "at delta, by the ledger",
-    "nonprivate_inputs": "what was taken from the private rows without paying for it, a list of texts",
-    "train_rows": "asked for; all that there are if there are fewer. 0: all that are not for testing",
-    "test_rows": "asked for: a number, or a part of all rows and its most; +coins: by a coin for each row",
-    "seed": "of the splits and, on public data, of the noise",
-    "repetition": "repetitions have splits of their own; methods are compared on the same ones",
-    "status": "done, or why there is no value",
-    "metric": "name of the score",
-    "value": "of the score; missing if there is none",
-    "unit": "of the value",
-    "direction": "which values are better: lower, higher or none",
-    "detail": "what the score has beside its value, as JSON; empty if nothing, and for private rows",
-    "release_seconds": "of making the release",
-    "model_seconds": "of fitting the model",
-    "commit": "of the code that made the trial",
-    "settings": "all settings of the trial but its repetition, as JSON",
-}
 
 
 def tidy_frame(trials: Iterable[Trial]) -> pd.DataFrame:

@@ -17,6 +17,11 @@ from dpbench.report.text import number
 
 Events = Sequence[Mapping[str, object]]  # each with its `kind`; its other fields are those of the kind
 LedgerOf = Callable[[Trial], Events | None]  # the events of the release of a trial; None if it is not stored
+AUDITED = (
+    "Measured by dpbench audit on its own tables, with the settings in its records; the largest of several lower "
+    "bounds, each with 95 % confidence. Where a cell names a budget, none was measured at the row's own: it says how "
+    "much of the epsilon spent there was measured."
+)
 
 
 @dataclass(frozen=True)
@@ -67,13 +72,6 @@ def ex_post(group: Sequence[Trial]) -> float | None:
     """The largest epsilon of the noise under a filter, as if it had been fixed in advance; None without a filter."""
     costs = [trial.spent.ex_post for trial in group if trial.spent is not None and trial.spent.ex_post is not None]
     return max(costs, default=None)
-
-
-AUDITED = (
-    "Measured by dpbench audit on its own tables, with the settings in its records; the largest of several lower "
-    "bounds, each with 95 % confidence. Where a cell names a budget, none was measured at the row's own: it says how "
-    "much of the epsilon spent there was measured."
-)
 
 
 def measured(group: Sequence[Trial], audits: Sequence[AuditRecord]) -> str:

@@ -20,6 +20,8 @@ from dpbench.report.frames.frame import SERIES, TrialRows, joined_frame, rows_of
 from dpbench.report.frames.series import series_of
 from dpbench.report.frames.settings import calibration_of, is_placed, placed, settings_of
 
+NAMED = 4  # up to this many methods are named, more are counted
+
 
 @dataclass(frozen=True)
 class Results:
@@ -62,9 +64,6 @@ def notes_on(results: Sequence[Results]) -> list[str]:
             noted.setdefault(note, []).append(one.experiment.name)
     notes = [note if len(names) == len(run) else f"{', '.join(names)}: {note}" for note, names in noted.items()]
     return [*([f"Experiments not run: {', '.join(missing)}"] if missing else []), *notes]
-
-
-NAMED = 4  # up to this many methods are named, more are counted
 
 
 def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) -> list[str]:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dpbench.files import Json
 from dpbench.report.footnotes import SLACK
-from dpbench.report.page.cells import Cell
 from dpbench.report.page.documents import Block
+from dpbench.report.page.trial_cells import Cell
 
 
 def differences(manifest: Mapping[str, Json]) -> Block:

@@ -22,6 +22,21 @@ from dpbench.files import Json
 
 OPAQUE = "#000000"  # for marks without a colour of their own
 NO_MARKER = ("", "None", "none", " ", None)
+HEIGHT, POINT, STRIPE = 250, 55, 0.13  # pixels of a panel, area of a mark, opacity of a band
+LONGEST = 150  # pixels of the name of a series, left of its row
+CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it is
+CHOICES = {
+    "series": "!shownSeries || indexof(shownSeries, datum.series) >= 0",
+    "epsilon": "!shownEpsilons || !isFinite(toNumber(datum.EPSILON)) || "
+    "indexof(shownEpsilons, toNumber(datum.EPSILON)) >= 0",
+}
+CONFIG = {
+    "aria": False,  # the frame of the chart has the words
+    "background": "transparent",
+    "view": {"stroke": "#bbb"},
+    "axis": {"gridColor": "#e4e4e4", "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"},
+    "font": "system-ui, sans-serif",
+}
 
 
 class Look(NamedTuple):
@@ -71,23 +86,6 @@ def _outline(marker: Any) -> str:
 def _drawn(corners: np.ndarray) -> str:
     points: Iterator[str] = (f"{x:.2g},{-y:.2g}" for x, y in corners)
     return f"M{'L'.join(points)}Z"
-
-
-HEIGHT, POINT, STRIPE = 250, 55, 0.13  # pixels of a panel, area of a mark, opacity of a band
-LONGEST = 150  # pixels of the name of a series, left of its row
-CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it is
-CHOICES = {
-    "series": "!shownSeries || indexof(shownSeries, datum.series) >= 0",
-    "epsilon": "!shownEpsilons || !isFinite(toNumber(datum.EPSILON)) || "
-    "indexof(shownEpsilons, toNumber(datum.EPSILON)) >= 0",
-}
-CONFIG = {
-    "aria": False,  # the frame of the chart has the words
-    "background": "transparent",
-    "view": {"stroke": "#bbb"},
-    "axis": {"gridColor": "#e4e4e4", "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"},
-    "font": "system-ui, sans-serif",
-}
 
 
 def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:

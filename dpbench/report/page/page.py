@@ -32,18 +32,25 @@ from dpbench.report.frames.ledgers import FirstLedger, LedgerOf, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
-from dpbench.report.page.cells import Cell, Cells, cells_of
 from dpbench.report.page.charts import Look, chart_of, looks_of
 from dpbench.report.page.compressed import address, packed, packed_json, template
 from dpbench.report.page.documents import Block, Links, blocks
 from dpbench.report.page.filters import Filters, Tags
-from dpbench.report.page.ledgers import Ledgers
+from dpbench.report.page.shown_ledgers import Ledgers
+from dpbench.report.page.trial_cells import Cell, Cells, cells_of
 from dpbench.report.paper import build_paper, write_manifest
 from dpbench.report.tables.runs import Trials
 from dpbench.report.text import csv_text
 
 WIDTH, COLOURS = 1000, 64  # of a picture: pixels, and colours, which make it sharper and smaller than a lossy one
 EFFORT = 60  # of WebP to make it small
+NAME = "report.html"
+TRIALS = 10_000  # listed at most: of more, a sample of each cell
+LARGEST_MB = 20.0  # of a page; larger ones are slow to open, and refused
+CLAIMS = "statements"  # the table of a paper's claims
+PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables on a paper, in their order
+NO_LEDGERS: Mapping[str, FirstLedger] = MappingProxyType({})
+EPSILON = "data-e"
 
 
 @dataclass(frozen=True)
@@ -95,14 +102,6 @@ def read_part(path: Path) -> Part:
     data = json.loads(path.read_text())
     data["legend"] = [(label, Look(*look)) for label, look in data["legend"]]
     return Part(**data)
-
-
-NAME = "report.html"
-TRIALS = 10_000  # listed at most: of more, a sample of each cell
-LARGEST_MB = 20.0  # of a page; larger ones are slow to open, and refused
-CLAIMS = "statements"  # the table of a paper's claims
-PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables on a paper, in their order
-NO_LEDGERS: Mapping[str, FirstLedger] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -288,9 +287,6 @@ def _bundle() -> str:
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
-
-
-EPSILON = "data-e"
 
 
 def save_trials(tables: Sequence[Trials], folder: Path, name: str) -> list[Path]:

@@ -25,6 +25,9 @@ _TIDY = [
     "dataset", "series", "mechanism", "model", "calibration", "variant", "epsilon", "delta",
     "spent_epsilon_max", "metric", "unit", "direction", "mean", "se", "count", "failed", "nonfinite",
 ]  # fmt: skip
+ERRORS = 1.96  # standard errors of a difference that is not significant at 95 %
+RULE = "In bold: the best private method, and those whose difference from it is within 1.96 standard errors"
+_SIGNS = {"lower": 1.0, "higher": -1.0}
 
 
 def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> pd.DataFrame:
@@ -202,11 +205,6 @@ def _heading(rows: pd.DataFrame, metric: str) -> str:
     about = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
     about += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
     return f"{metric} ({', '.join(about)})" if about else metric
-
-
-ERRORS = 1.96  # standard errors of a difference that is not significant at 95 %
-RULE = "In bold: the best private method, and those whose difference from it is within 1.96 standard errors"
-_SIGNS = {"lower": 1.0, "higher": -1.0}
 
 
 def is_best(cells: pd.DataFrame, by: Sequence[str]) -> pd.Series[bool]:

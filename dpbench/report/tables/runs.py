@@ -27,6 +27,8 @@ BASIS = {
     Grounds.CLAIM: "claimed",
     Grounds.UNKNOWN: "unknown: the ledger is not stored",
 }
+Trials = Mapping[tuple[int, int], Sequence[str]]  # row and column of a number -> ids of its trials
+Keep = Callable[[Sequence[Trials], Path, str], list[Path]]  # writes those of some tables into a folder, under a name
 
 
 def write_runs(
@@ -126,10 +128,6 @@ def _paid(group: list[Trial], audits: Sequence[AuditRecord], ledger_of: LedgerOf
     basis = BASIS[grounds] + (f"; ex post {number(drawn)}" if grounds is Grounds.FILTER and drawn is not None else "")
     unpaid = ", non-private inputs" if any(trial.nonprivate_inputs for trial in group) else ""
     return [number(max(costs)), measured(group, audits), basis + unpaid]
-
-
-Trials = Mapping[tuple[int, int], Sequence[str]]  # row and column of a number -> ids of its trials
-Keep = Callable[[Sequence[Trials], Path, str], list[Path]]  # writes those of some tables into a folder, under a name
 
 
 def trials_at(

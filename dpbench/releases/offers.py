@@ -20,6 +20,7 @@ from dpbench.inference.glm_statistics import blocks, sum_statistics
 from .checks import check_array, check_plain, kind_of
 
 Arrays = dict[str, np.ndarray[Any, Any]]
+OUTSIDE = ("scale", "drop")
 
 
 class Part(Protocol):
@@ -257,9 +258,6 @@ class Coefficients(Part):
         check_array("the coefficients of the release", self.values, shape)
         if self.covariance is not None:
             check_array("the covariance of the coefficients", self.covariance, shape * 2)
-
-
-OUTSIDE = ("scale", "drop")
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from dpbench.report.frames.series import mark_series, series_of
 from dpbench.report.page.compressed import rounded
 from dpbench.report.page.facts import Register, Term, facts_of, inputs_of, marks_of, overspent
 from dpbench.report.page.filters import Filters, Tags
-from dpbench.report.page.ledgers import Ledgers, ShownLedger, lines_of
+from dpbench.report.page.shown_ledgers import Ledgers, ShownLedger, lines_of
 from dpbench.report.text import mean_and_error, number, powers
 
 
