@@ -67,9 +67,9 @@ def data_of(family, d, seed):
 
 
 def fits(family, d, bars):
-    from dpbench.models.diagnostics import ess_bulk, r_hat
     from dpbench.models.glm_posterior import SCALE, start_of, statistics_density, theta_of
     from dpbench.models.nuts import laplace, nuts
+    from dpbench.models.posterior_fit import ess_bulk, r_hat
 
     def fit(seed):
         data = data_of(family, d, seed)
@@ -90,8 +90,8 @@ def fits(family, d, bars):
 def direct(d=2, draws=2000):
     """The model as in the paper: s is latent, and each moment is a sum over its pairings in a loop."""
     from dpbench.inference.glm_statistics import triangle
-    from dpbench.models.diagnostics import ess_bulk
     from dpbench.models.nuts import prepared_jax
+    from dpbench.models.posterior_fit import ess_bulk
 
     jax = prepared_jax()
     import numpyro

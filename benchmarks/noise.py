@@ -44,7 +44,7 @@ def main() -> None:
     from dpbench.mechanisms.mst import mst
     from dpbench.mechanisms.ssp import ssp
     from dpbench.privacy.budget import Budget
-    from dpbench.privacy.discrete_values import whole
+    from dpbench.privacy.discrete import whole
     from dpbench.privacy.ledger import Ledger
     from dpbench.privacy.noise import gaussian
 

@@ -30,7 +30,7 @@ from dpbench.config import composed
 from dpbench.data.dataset import Dataset
 from dpbench.data.load import load_dataset
 from dpbench.data.table import Table
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.dualquery import dualquery
 from dpbench.mechanisms.fem import fem
 from dpbench.mechanisms.gem import Gem, cosine_rate, gem

@@ -31,7 +31,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from dpbench.commands.hints import hint
+from dpbench.commands.completion import hint
 from dpbench.commands.report import no_trial, notes_of, papers_of, results_of
 from dpbench.commands.run import run_missing
 from dpbench.commands.run_settings import recall
@@ -46,7 +46,7 @@ from dpbench.data.domain import Domain
 from dpbench.data.public import shared_rows
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, unknown
-from dpbench.files import usual_mode
+from dpbench.files import Node, usual_mode
 from dpbench.grid.single import design_of, fit_release, make_release, private_part
 from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
@@ -54,16 +54,16 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SyntheticRows
 from dpbench.report.build import made_figure
+from dpbench.report.frames.frame import tidy_frame
 from dpbench.report.frames.results import Results
-from dpbench.report.frames.tidy import tidy_frame
 from dpbench.report.kinds import is_table
 from dpbench.report.paper import figure_of
 from dpbench.targets import own_folder, use_folder
 
 __all__ = ["Fitted", "Run", "UserError", "evaluate", "figure", "fit", "mechanisms", "release", "results", "run"]
 
-Settings = Sequence[str] | Mapping[str, Any]
-Declaration = Domain | Mapping[str, Any] | str | Path  # a domain, as a mapping, or in a YAML or JSON file
+Settings = Sequence[str] | Node
+Declaration = Domain | Node | str | Path  # a domain, as a mapping, or in a YAML or JSON file
 
 # --- grids ---------------------------------------------------------------------------------------------------------
 
@@ -124,7 +124,7 @@ def results(
     """The trials that are stored or exported of a run (its folder), of an experiment or of a paper (their names).
 
     A row for each trial and score, failed trials included, with the columns of `dpbench export`, which
-    `dpbench.report.frames.tidy.COLUMNS` describes: `mechanism`, `model`, `epsilon`, `spent_epsilon`, `repetition`,
+    `dpbench.report.frames.frame.COLUMNS` describes: `mechanism`, `model`, `epsilon`, `spent_epsilon`, `repetition`,
     `status`, `metric`, `value` with its `unit` and better `direction`, `release_seconds` and more.
 
     `settings` are further ones, such as `["results=elsewhere"]`. Trials by other versions of the code than today's are

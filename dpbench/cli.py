@@ -1,21 +1,24 @@
-"""The command line: argument parsing, nothing else. A command's module is imported when the command runs."""
+"""The command line: argument parsing, nothing else. A command's module is imported when the command runs.
+
+Standard streams that a run does not depend on: what nobody can take is not said, and the run goes on.
+"""
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from dpbench import __version__
-from dpbench.errors import UserError, bounded, shown
-from dpbench.extras import missing_extra
+from dpbench.errors import UserError, bounded, missing_extra, shown
 from dpbench.files import usual_mode
 from dpbench.resources import THREADS, with_threads
-from dpbench.streams import open_streams
 from dpbench.targets import use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
@@ -34,8 +37,52 @@ GROUPS = (
     "tables",
 )
 MOST_THREADS = 1024
-EXIT_OK, EXIT_FAILED_TRIALS, EXIT_USER = 0, 1, 2
-EXIT_INTERRUPTED, EXIT_UNREAD = 130, 141  # as the shell reports SIGINT and SIGPIPE
+EXIT_USER, EXIT_INTERRUPTED, EXIT_UNREAD = 2, 130, 141  # the last two as the shell reports SIGINT and SIGPIPE
+
+
+class Unheard(io.TextIOWrapper):
+    """A stream of text. From its first error on, what is written goes nowhere."""
+
+    def write(self, text: str, /) -> int:
+        """Write, or do not."""
+        try:
+            return super().write(text)
+        except OSError:
+            self._hush()
+            return len(text)
+
+    def flush(self) -> None:
+        """Flush, or do not."""
+        try:
+            super().flush()
+        except OSError:
+            self._hush()
+
+    def _hush(self) -> None:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, self.fileno())
+        os.close(nowhere)
+        with suppress(OSError):
+            super().flush()  # what it still holds
+
+
+def open_streams() -> None:
+    """Have all three standard streams open, so that no file of ours takes the place of one that is closed, and errors
+    written to one that is `Unheard`.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # it gets the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(_writer(1))
+    if sys.stderr is None or sys.stderr is sys.__stderr__:
+        sys.stderr = Unheard(_writer(2), errors="backslashreplace", line_buffering=True)
+
+
+def _writer(descriptor: int) -> io.BufferedWriter:
+    return io.BufferedWriter(io.FileIO(descriptor, "w", closefd=False))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -114,7 +161,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 def _hint(word: str, line: Sequence[str], config_dir: Path | None) -> str:
     """What to say of a word that cannot be read."""
-    from dpbench.commands.hints import hint
+    from dpbench.commands.completion import hint
 
     return hint(word, line, config_dir)
 
@@ -159,7 +206,7 @@ def _parser() -> argparse.ArgumentParser:
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     _add_release(add)
-    page = add("report", "page:report", "Write what is stored of a paper or an experiment into one HTML file.")
+    page = add("report", "report:report", "Write what is stored of a paper or an experiment into one HTML file.")
     recommend = add("recommend", "recommend:recommend", "Say which methods to take for a table, and what to expect.")
     needs = ["coefficients", "intervals", "rows", "queries", "classifier"]
     text = "what is needed of it (default: coefficients, or a classifier for a target of two levels)"
@@ -170,7 +217,7 @@ def _parser() -> argparse.ArgumentParser:
     recommend.add_argument("--coefficients", type=int, metavar="P", help=beside)
     for sub in (run, figures, page, export):
         sub.add_argument("--other-code", action="store_true", help="accept results by other versions of the code")
-    slurm = add("slurm", "slurm:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
+    slurm = add("slurm", "run:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
     unchecked = "run own mechanisms without their check; footnotes say so"
     for sub in (run, slurm):
         sub.add_argument("--unchecked", action="store_true", help=unchecked)

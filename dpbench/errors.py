@@ -1,4 +1,7 @@
-"""Exceptions by cause: invalid input, a broken contract, noise that leaves no estimate, chains that do not mix."""
+"""Exceptions by cause: invalid input, a broken contract, noise that leaves no estimate, chains that do not mix.
+
+Packages that only some parts need, and the extra that installs each of them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,18 @@ from difflib import get_close_matches
 from pathlib import Path
 
 NAMES, LINES, CHARACTERS = 60, 18, 3600  # limits of a message: names listed, lines, characters
+EXTRAS = {  # by import name
+    "torch": "networks",
+    "opacus": "networks",
+    "jax": "jax",
+    "numpyro": "jax",
+    "mbi": "jax",
+    "sklearn": "learn",
+    "xgboost": "learn",
+    "folktables": "data",
+    "pyarrow": "data",
+    "vl_convert": "html",
+}
 
 
 class UserError(Exception):
@@ -102,3 +117,13 @@ def bounded(message: str) -> str:
     if len(cut) > CHARACTERS:
         return cut[: CHARACTERS - 40] + " ... (cut)"
     return cut + (f"\n... ({len(lines) - LINES} more lines)" if len(lines) > LINES else "")
+
+
+def missing_extra(error: BaseException) -> str | None:
+    """What to install, if the error is that a package of an extra is missing; None for any other error.
+
+    >>> missing_extra(ModuleNotFoundError("No module named 'torch'", name="torch"))
+    "torch is not installed: pip install 'dpbench[networks]'"
+    """
+    name = (error.name or "").split(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    return f"{name} is not installed: pip install 'dpbench[{EXTRAS[name]}]'" if name in EXTRAS else None

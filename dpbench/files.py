@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import lzma
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from dpbench.errors import UserError
 
+Json = dict[str, Any]  # an object of JSON, as it stands in a file or a message
+Node = Mapping[str, Any]  # of a config: what YAML may hold, by key
 ROOM, TIMES = 2**26, 200  # bytes that any packed file may unpack to; times its size that a larger one may (ours: 25)
 DECODER_BYTES = 2**28  # of memory, for its dictionary
 

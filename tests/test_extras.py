@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpbench.extras import EXTRAS
+from dpbench.errors import EXTRAS
 from dpbench.resources import PACKAGE
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]

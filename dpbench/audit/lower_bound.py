@@ -99,7 +99,7 @@ def one_run_mu(correct: int, guesses: int, coins: int, confidence: float) -> flo
 
 
 def tilted_bound(losses: Floats, cumulants: Floats, tilt: float, delta: float, confidence: float) -> float:
-    """eps is at least this, with this confidence. `losses`, `cumulants` (m,): of runs drawn at a tilt (`tilting`).
+    """eps is at least this, with this confidence. `losses`, `cumulants` (m,): of runs drawn at a tilt (`tilted_audit`).
 
     At any eps, delta is the mean of (1 - exp(eps - loss))_+ exp(cumulant - tilt loss). The first quarter of the runs
     chooses a cap; the values of the others, over the cap and at most 1, are rounded to 0 or 1 at random, each with its

@@ -34,7 +34,7 @@ from dpbench.releases import (
     SufficientStatistics,
     SyntheticRows,
 )
-from dpbench.releases.glm import bounded_rows
+from dpbench.releases.offers import bounded_rows
 
 Bits = NDArray[np.bool_]
 LEAST_COINS = 20

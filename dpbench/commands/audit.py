@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, bounded, text_of
+from dpbench.files import Json
 from dpbench.grid.audits import AuditRecord, store_audit
 from dpbench.grid.code import code_of
 from dpbench.grid.provenance import provenance
@@ -98,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if good else 1
 
 
-def _cases(arguments: argparse.Namespace) -> tuple[dict[str, Any], list[Case]]:
+def _cases(arguments: argparse.Namespace) -> tuple[Json, list[Case]]:
     """The settings, and what they name."""
     overrides, config_dir = arguments.overrides, arguments.config_dir
     given = {item.partition("=")[0] for item in overrides}

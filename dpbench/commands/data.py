@@ -6,7 +6,6 @@ import argparse
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from dpbench.config import choices, composed
 from dpbench.config.registry import read_yaml
@@ -16,6 +15,7 @@ from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import fetch, verify
 from dpbench.data.load import card, check
 from dpbench.errors import UserError, check_known
+from dpbench.files import Json
 
 
 def data(arguments: argparse.Namespace) -> int:
@@ -51,11 +51,11 @@ def data(arguments: argparse.Namespace) -> int:
     return 0 if healthy else 1
 
 
-def _declared(name: str, known: Mapping[str, Path]) -> dict[str, Any]:
+def _declared(name: str, known: Mapping[str, Path]) -> Json:
     """What the file of a data set says, over what those say that it builds on; to compose it would take longer."""
     own = read_yaml(known[name])
     bases = [_declared(base, known) for base in own.get("defaults") or [] if base in known]
-    found: dict[str, Any] = {"name": name}
+    found: Json = {"name": name}
     for node in (*bases, own):
         found |= {**node, "card": {**(found.get("card") or {}), **(node.get("card") or {})}}
     return found

@@ -19,8 +19,7 @@ from dpbench.data.faults import check_total
 from dpbench.data.skeleton import IDENTIFIES, check_stray, from_public, skeleton
 from dpbench.data.tabular import read_frame
 from dpbench.errors import UserError
-from dpbench.files import write_file
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json, write_file
 from dpbench.grid.odometer import DECLARED, Odometer, TableKey
 from dpbench.grid.provenance import provenance
 from dpbench.grid.records import spent_to_dict

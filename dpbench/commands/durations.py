@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import fmean
-from typing import Any
 
 from dpbench.commands.stored_trials import exported_cells
 from dpbench.config import Experiment
@@ -17,7 +16,7 @@ from dpbench.grid.store import Store
 from dpbench.report.export_file import Cell
 
 Work = tuple[str, ...]  # what a release asks, whatever its code and repetition; and the name of a model fitted to it
-Timed = tuple[Work, int, str, str, Mapping[str, Any]]  # repetition, ids of release and trial, runtime
+Timed = tuple[Work, int, str, str, Mapping[str, float | None]]  # repetition, ids of release and trial, runtime
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ import json
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from dpbench.commands.run_settings import guard
 from dpbench.config import composed
@@ -21,7 +20,7 @@ from dpbench.data.table import Table
 from dpbench.data.tabular import read_csv
 from dpbench.errors import UserError
 from dpbench.metrics.quality import UNPROTECTED, Quality, quality
-from dpbench.report.page.quality import write_quality
+from dpbench.report.page.quality_page import write_quality
 from dpbench.report.text import aligned, from_plain
 
 FOLDER = "quality"  # in the results folder
@@ -80,7 +79,7 @@ def _measured(path: Path, domain: Domain) -> list[Clique]:
     return found
 
 
-def measured_in(events: Iterable[Mapping[str, Any]], domain: Domain) -> list[Clique]:
+def measured_in(events: Iterable[Mapping[str, object]], domain: Domain) -> list[Clique]:
     """The marginals of these attributes that a ledger, as plain data, has measured."""
     labels = [str(event.get("label", "")) for event in events]
     cliques = [tuple(label.removeprefix(LABEL).split(",")) for label in labels if label.startswith(LABEL)]

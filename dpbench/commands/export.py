@@ -24,7 +24,7 @@ from dpbench.grid.spending import holds
 from dpbench.grid.store import Store
 from dpbench.releases import SyntheticRows
 from dpbench.report.export_file import Exported, exports_in, load_export, publishable
-from dpbench.report.frames.tidy import COLUMNS, tidy_frame
+from dpbench.report.frames.frame import TIDY_COLUMNS, tidy_frame
 from dpbench.report.text import plain_cells
 
 FOLDER = "export"  # in the results folder
@@ -73,7 +73,7 @@ def write_parquet(trials: Sequence[Trial], folder: Path, name: str, notes: Seque
         "trials by commit": dict(Counter(frame.drop_duplicates("trial")["commit"])),
         "trials by status": dict(Counter(frame.drop_duplicates("trial")["status"])),
         "notes": list(notes),
-        "columns": COLUMNS,
+        "columns": TIDY_COLUMNS,
     }
     return [
         write_file(folder / f"{name}.parquet", buffer.getvalue()),

@@ -15,15 +15,15 @@ import pandas as pd
 from dpbench.commands.report import notes_of
 from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import Experiment, choices, compose, hydra_text
+from dpbench.config.experiment import single
 from dpbench.config.registry import read_yaml
-from dpbench.config.single import single
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.simulate import Simulation
 from dpbench.errors import UserError
 from dpbench.grid.single import check_reads, design_of
 from dpbench.report.footnotes import as_text, listed
-from dpbench.report.frames.results import Results, frame_of, notes_on
+from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions
 from dpbench.report.frames.series import Series
 from dpbench.report.recommendation import (
     CLOSE,
@@ -40,7 +40,6 @@ from dpbench.report.recommendation import (
     rates,
 )
 from dpbench.report.text import aligned, number, span
-from dpbench.report.versions import several_versions
 
 NEEDS = {  # the arenas that answer it, and the model, if one alone does
     "coefficients": (("arena_regression",), ""),

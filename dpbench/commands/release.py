@@ -20,7 +20,7 @@ from dpbench.commands.evaluate import measured_in
 from dpbench.commands.run_settings import guard
 from dpbench.config import Part, choices, composed, every_part
 from dpbench.config.catalogue import headline
-from dpbench.config.single import Single, single
+from dpbench.config.experiment import Single, single
 from dpbench.data.coding import Coded
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
@@ -31,8 +31,7 @@ from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
 from dpbench.data.typed import typed_rows
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
-from dpbench.files import write_file
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json, write_file
 from dpbench.grid.odometer import Odometer, Sum, TableKey
 from dpbench.grid.plan import inputs_of
 from dpbench.grid.provenance import provenance
@@ -43,9 +42,8 @@ from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release, SyntheticRows
-from dpbench.report.coefficients import coefficient_table
-from dpbench.report.page.quality import write_quality
-from dpbench.report.statement import ENTRY_HEADER, Facts, entry_row, statement, statement_page
+from dpbench.report.page.quality_page import write_quality
+from dpbench.report.statement import ENTRY_HEADER, Facts, coefficient_table, entry_row, statement, statement_page
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number, plain_cells
 

@@ -1,4 +1,7 @@
-"""`dpbench figures`: what the stored trials show."""
+"""`dpbench figures`: what the stored trials show.
+
+`dpbench report`: what is stored of a paper or an experiment, as one HTML file.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,9 @@ from dpbench.report.export_file import FOLDER, SUFFIX, add_to_export, exports_in
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
-from dpbench.report.manifest import write_manifest
-from dpbench.report.paper import build_paper
-from dpbench.report.parallel import forked
+from dpbench.report.page.page import write_experiment_page, write_paper_page
+from dpbench.report.paper import build_paper, write_manifest
+from dpbench.report.parallel import in_processes
 
 Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of their files, with what there is of them
 
@@ -101,7 +104,7 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
 
 def _composed(names: Sequence[str], overrides: Sequence[str], config_dir: Path | None) -> dict[str, Experiment]:
     """The experiments of these names."""
-    made = forked([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
+    made = in_processes([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
     return dict(zip(names, made, strict=True))
 
 
@@ -133,7 +136,7 @@ def _draw(read: Sequence[tuple[Experiment, Stored]], save: Save) -> None:
     for experiment, found in sorted(read, key=lambda one: len(one[1].trials), reverse=True):  # the longest first
         calls += [partial(_build, experiment, found, save)] + [partial(_export, experiment, found)] * bool(found.stored)
     made: dict[str, list[Path]] = {}
-    for name, paths in forked(calls):
+    for name, paths in in_processes(calls):
         made.setdefault(name, []).extend(paths)
     for experiment, found in read:
         paths, folder = made[experiment.name], experiment.results / experiment.name
@@ -228,3 +231,32 @@ def _print(paths: Iterable[Path]) -> None:
     here = Path.cwd()
     for path in paths:
         print(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def report(arguments: argparse.Namespace) -> int:
+    """Write the page of the paper or the experiment that the settings name."""
+    recall(arguments)
+    papers, overrides = papers_of(arguments.overrides)
+    single = any(item.startswith(("experiment=", "name=")) for item in overrides)
+    if len(papers) + single != 1:
+        raise UserError(
+            "give one of paper=..., experiment=..., name=... and the folder of a paper or a run (see dpbench list)"
+        )
+    config_dir: Path | None = arguments.config_dir
+    experiment = compose(overrides, config_dir)
+    guard(grid.dataset for grid in experiment.grids)
+    ledger_of = ledgers(Store(experiment.results, experiment.name))
+    if papers:
+        paper = paper_of(papers[0], config_dir)
+        results, _ = results_of(paper, overrides, config_dir, arguments.other_code)
+        kept = exported_ledgers((one.experiment for one in results), config_dir, paper.name)
+        path = write_paper_page(paper, results, experiment.results / paper.name, ledger_of, kept)
+    else:
+        found = stored_trials(experiment, config_dir, other_code=arguments.other_code)
+        one = Results(experiment, found.trials, notes_of(experiment, found))
+        kept = exported_ledgers([experiment], config_dir)
+        path = write_experiment_page(one, experiment.results / experiment.name, ledger_of, kept)
+    here = Path.cwd()
+    shown = path.relative_to(here) if path.is_relative_to(here) else path
+    print(f"{shown} ({path.stat().st_size / 1e6:.1f} MB)")
+    return 0

@@ -1,4 +1,7 @@
-"""`dpbench run`."""
+"""`dpbench run`: what is missing of a grid, and the table of all of it.
+
+`dpbench slurm`: an array of tasks that runs what is missing of a grid.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ from dpbench.config import Experiment, compose, composed
 from dpbench.data.load import cautions
 from dpbench.data.tabular import load_csv
 from dpbench.errors import UserError
-from dpbench.grid.other_code import of_other_code
 from dpbench.grid.own_checks import NOT_CHECKED, unchecked
 from dpbench.grid.plan import Plan, ReleaseItem, all_stays, make_plan, read_plan
 from dpbench.grid.records import Trial
 from dpbench.grid.releases import find_release
 from dpbench.grid.runner import Options, Summary, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
-from dpbench.grid.store import Store
+from dpbench.grid.slurm import last_tasks, submit, write_array
+from dpbench.grid.store import Store, of_other_code
 from dpbench.grid.trial import FINISHED
 from dpbench.targets import is_shipped
 
@@ -274,19 +277,19 @@ def _table(plan: Plan, store: Store, accepted: Mapping[str, Trial], experiment: 
 
     Records that cannot be read as trials count as not stored from now on.
     """
-    from dpbench.report.frames.by_setting import alike, alike_stored
+    from dpbench.report.frames.by_setting import by_setting, stored_by_setting
     from dpbench.report.frames.frame import joined_frame, rows_of_groups
     from dpbench.report.tables.cells import terminal_table
 
-    report, others, shown = experiment.report, alike(accepted.values()), store.metric
+    report, others, shown = experiment.report, by_setting(accepted.values()), store.metric
     with all_stays():
-        groups = [*alike_stored(plan, store), *others]
+        groups = [*stored_by_setting(plan, store), *others]
         if not any(shown in group.scored for group in groups):
             trials = chain(store.read_trials(plan.trials), accepted.values())
             scored = {score.name for trial in trials for score in trial.scores}
             known = scored or {metric.name for group in groups for metric in group.key.metrics}
             shown = next((name for name in report["metrics"] if name in known), min(known, default=shown))
-            groups = [*alike_stored(plan, replace(store, metric=shown)), *others]
+            groups = [*stored_by_setting(plan, replace(store, metric=shown)), *others]
         return terminal_table(joined_frame([rows_of_groups(groups)]), report["labels"], shown) if groups else ""
 
 
@@ -299,3 +302,40 @@ def _print_failures(failed: list[Trial]) -> None:
     if failed:
         first = f"dpbench log {failed[0].id} shows what the first one printed"
         print(f"dpbench: --retry-failed runs them again; {first}", file=sys.stderr)
+
+
+def slurm(arguments: argparse.Namespace) -> int:
+    """Share out what is missing of the plan among tasks that take about the same time, and submit them unless --print.
+
+    What tasks that wait or run are to do is not submitted again.
+    """
+    recall(arguments)
+    check_asked(arguments)
+    experiment = compose(arguments.overrides, arguments.config_dir)
+    plan, store = make_plan(experiment), Store(experiment.results, experiment.name)
+    plan = unchecked(plan) if arguments.unchecked else plan
+    if experiment.shards > len(plan.releases):
+        raise UserError(f"shards={experiment.shards}, but the plan has only {len(plan.releases)} releases to share out")
+    guard(setting.dataset for setting in plan.settings)
+    store.prepare()
+    stored = store.trials.scan()
+    tasks = last_tasks(store, [identity for identity in plan.trial_ids if identity not in stored])
+    active = {identity: task for identity, task in tasks.items() if task.active}
+    store.write_text(store.plan_file, plan.lines())
+    record(experiment, store, arguments)
+    jobs = ", ".join(sorted({task.job for task in active.values()}))
+    others = f"; {len(active)} are left to tasks of job {jobs} that wait or run" if active else ""
+    left = plan.without({*stored, *active})
+    if not left.releases:
+        print(f"nothing is submitted: no trial of {len(plan.trial_ids)} is missing{others}")
+        return 0
+    seconds = durations(experiment, plan, store, arguments.config_dir).predicted(left.releases)
+    shards = left.balanced(min(experiment.shards, len(left.releases)), seconds)
+    script = write_array(shards, store, options=experiment.slurm, config_dir=arguments.config_dir)
+    if arguments.print_only:
+        print(script.read_text(), end="")
+        return 0
+    job = submit(script, store, len(shards))
+    print(f"job {job}: {len(shards)} tasks for {len(left.trial_ids)} trials{others}")
+    print(f"the script is {script}; dpbench status results={experiment.results} shows its progress")
+    return 0

@@ -10,10 +10,9 @@ from pathlib import Path
 from dpbench.commands.run_settings import recall
 from dpbench.config import compose
 from dpbench.errors import UserError
-from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import all_stays, read_plan
-from dpbench.grid.slurm_tasks import last_tasks
-from dpbench.grid.store import Store
+from dpbench.grid.slurm import last_tasks
+from dpbench.grid.store import Store, of_other_code
 from dpbench.report.export_file import count_exported, exports_in
 
 

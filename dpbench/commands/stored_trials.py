@@ -10,10 +10,9 @@ from pathlib import Path
 
 from dpbench.config import Experiment, choices
 from dpbench.config.registry import folder_of
-from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import all_stays, make_plan
 from dpbench.grid.records import Trial
-from dpbench.grid.store import Store
+from dpbench.grid.store import Store, of_other_code
 from dpbench.report.export_file import (
     Answers,
     Cell,

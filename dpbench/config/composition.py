@@ -1,4 +1,7 @@
-"""Hydra merges the config files and the settings of a line; its errors become one message of ours."""
+"""Hydra merges the config files and the settings of a line; its errors become one message of ours.
+
+Hydra's repository of config files, which parses the files of the project and of Hydra once in a process.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,59 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
+from hydra.plugins.config_source import ConfigResult
+
 from dpbench.config.registry import PARTS, check_own_files, choices, experiments_of, folder_of, read_yaml, yaml_error
 from dpbench.config.values import check_values, checked_type
 from dpbench.data.dataset import KEYS
 from dpbench.errors import UserError, bounded, shown, unknown
+from dpbench.files import Json, Node
 from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
+HYDRA = "hydra/config"  # where Hydra's own settings stand
+_read: dict[tuple[str, str], bytes] = {}
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
-GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
 LOOP = "an interpolation (${...}) is circular"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
 
 
-def composed(overrides: Sequence[str], config_dir: Path | None = None) -> dict[str, Any]:
+class ReadOnce(ConfigRepository):
+    """Parsing is most of what a composition takes; what cannot change is parsed once. A user's own files may change."""
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """What the file holds, a copy of the caller's own: Hydra writes to it.
+
+        Hydra's own settings come without its launcher, sweeper and logging, which are for its own command line.
+        """
+        source = self._find_object_source(config_path, ObjectType.CONFIG)
+        if source is None or (source.scheme() == "file" and source.path != str(conf_dir())):
+            return super().load_config(config_path)
+        key = (source.full_path(), config_path)
+        if key not in _read:
+            found = super().load_config(config_path)
+            if found is not None and config_path == HYDRA:
+                found.defaults_list = []
+            _read[key] = pickle.dumps(found)
+        copied: ConfigResult = pickle.loads(_read[key])
+        return copied
+
+
+def read_files_once() -> None:
+    """Have Hydra, which is initialized, compose from such a repository."""
+    loader = GlobalHydra.instance().config_loader()
+    if isinstance(loader, ConfigLoaderImpl):
+        loader.repository = ReadOnce(loader.config_search_path)
+
+
+GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
+
+
+def composed(overrides: Sequence[str], config_dir: Path | None = None) -> Json:
     """What Hydra makes of the settings, as plain data. Raises `UserError` if it cannot."""
     return resolved(merged(overrides, config_dir), {}, overrides, config_dir)
 
@@ -35,7 +77,7 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name
     """
     from hydra import compose, initialize_config_dir
 
-    from dpbench.config.file_cache import read_files_once
+    from dpbench.config.composition import read_files_once
 
     _check_settings(overrides)
     searched = [_located(item, config_dir) for item in overrides]
@@ -70,9 +112,7 @@ def _copied(config: Any) -> Any:
     return pickle.loads(pickle.dumps(config))  # a quarter of the seconds of a deepcopy
 
 
-def resolved(
-    config: Any, point: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None = None
-) -> dict[str, Any]:
+def resolved(config: Any, point: Node, overrides: Sequence[str], config_dir: Path | None = None) -> Json:
     """What `merged` made of `overrides`, with the further settings of `point`, as plain data. Raises `UserError`."""
     from omegaconf import OmegaConf
 
@@ -94,7 +134,7 @@ def resolved(
     return plain
 
 
-def _drop_settings_of_others(plain: dict[str, Any], overrides: Sequence[str]) -> None:
+def _drop_settings_of_others(plain: Json, overrides: Sequence[str]) -> None:
     """Where the line names the parts of a group, or `as`, what the files set for others of its parts is left out."""
     for group in PARTS:
         nodes, mine = plain.get(group), rf"[+~]*{group}\.(\w+)"
@@ -107,7 +147,7 @@ def _drop_settings_of_others(plain: dict[str, Any], overrides: Sequence[str]) ->
             }
 
 
-def _check_as(plain: Mapping[str, Any], overrides: Sequence[str], config_dir: Path | None) -> None:
+def _check_as(plain: Node, overrides: Sequence[str], config_dir: Path | None) -> None:
     """A config of `as` for none of the grid's parts would give what is declared another name."""
     for item in overrides:
         found = re.fullmatch(r"as=\[?(\w+)\]?", item.strip())

@@ -1,26 +1,31 @@
-"""A composed configuration -> an `Experiment` whose every value was checked."""
+"""A composed configuration -> an `Experiment` whose every value was checked.
+
+One release instead of a grid: the settings of a line that `dpbench run` knows too, for one mechanism and budget.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from dpbench.config.composition import GROUPS, hydra_text, merged, resolved, with_dataset
+from dpbench.config.composition import GROUPS, composed, hydra_text, merged, resolved, with_dataset
 from dpbench.config.parts import parts_of
 from dpbench.config.registry import PARTS, choices
 from dpbench.config.reports import checked_report
-from dpbench.config.schema import Experiment, Part
+from dpbench.config.schema import Experiment, Parameters, Part
 from dpbench.config.sizes import delta_of, epsilons_of, executor_of, limits_of, repetitions_of, sample_of, slurm_of
 from dpbench.config.specs import Report
 from dpbench.config.validation import check_experiment
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
 from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, shown, unknown
+from dpbench.files import Json, Node
+from dpbench.privacy.budget import Budget
 
 MOST_POINTS, MOST_TRIALS = 500, 2_000_000
 MOST = {"draws": 1000, "jobs": 1024, "shards": 10_000, "seed": 2**63 - 1}
@@ -51,6 +56,12 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "slurm": "dict",
     "report": "dict",
 }
+READ = (
+    *("dataset", "mechanism", "model", "epsilon", "delta", "mu", "relation", "calibration", "noise", "design"),
+    *("limits", "sample"),  # of which parameters of mechanisms are taken: model_mb, the declared number of rows
+)
+NEEDED = ("dataset", "mechanism")
+Item = TypeVar("Item")
 
 
 def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experiment:
@@ -76,7 +87,7 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
     return experiment
 
 
-def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list[Any]]:
+def _axes(config: Node, overrides: Sequence[str]) -> dict[str, list[Any]]:
     """The sweep, setting -> values, without what the line itself sets; of its own sweep, what it sets afterwards.
 
     Of the files' sweep, settings of parts in whose place the line names others are left out, too.
@@ -109,7 +120,7 @@ def _axes(config: Mapping[str, Any], overrides: Sequence[str]) -> dict[str, list
 
 def _points(
     base: Any, axes: Mapping[str, list[Any]], overrides: Sequence[str], config_dir: Path | None
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[Json]:
     """The configuration of each point.
 
     Hydra merges the files once for all that differ in plain settings alone, or in a data set of the project that the
@@ -141,9 +152,7 @@ def _trials(grid: Experiment) -> int:
     return cells * sum(grid.draws if "rows" in model.needs else 1 for model in grid.models)
 
 
-def _experiment(
-    config: Mapping[str, Any], config_dir: Path | None, known: dict[str, tuple[Part, ...]] | None = None
-) -> Experiment:
+def _experiment(config: Node, config_dir: Path | None, known: dict[str, tuple[Part, ...]] | None = None) -> Experiment:
     """The experiment of a configuration; `known`: the parts that were read before, by what the configuration says."""
     _check_settings(config)
     known = {} if known is None else known
@@ -189,7 +198,7 @@ def _experiment(
     return experiment
 
 
-def _check_settings(config: Mapping[str, Any]) -> None:
+def _check_settings(config: Node) -> None:
     """All settings are there, of their types, and no others; so are those of the design."""
     from dpbench.data.encode import Design
 
@@ -224,3 +233,54 @@ def _report(experiment: Experiment) -> Report:
         named = {**named, "figures": own}
     report = checked_report(named, [*given, *choices("metric", experiment.config_dir)])
     return {**report, "metrics": [name for name in report["metrics"] if name in given] or given}
+
+
+@dataclass(frozen=True)
+class Single:
+    """A mechanism under a budget, and the models that its release is for; none named: none.
+
+    `parameters`: of the mechanism, where the line gives a calibration. `delta_power`: delta as it was given, if that is
+    a power of the number of rows. `design`: the settings of `Design`; its target may be None.
+    """
+
+    dataset: Dataset
+    mechanism: Part
+    parameters: Parameters
+    models: tuple[Part, ...]
+    budget: Budget
+    delta_power: str | None
+    design: Node
+
+
+def single(overrides: Sequence[str], config_dir: Path | None = None) -> Single:
+    """The release of these settings. Raises `UserError` for those of a grid, and for several of what is one here."""
+    names = {item.lstrip("+~").partition("=")[0].partition(".")[0]: item for item in overrides}
+    for name, item in names.items():
+        if name not in READ:
+            raise UserError(f"{shown(item)}: a release takes {', '.join(READ)}; {name} is for dpbench run")
+    if missing := [name for name in NEEDED if name not in names]:
+        example = "dpbench release dataset=csv dataset.path=my.csv dataset.domain=my.yaml mechanism=aim epsilon=1"
+        raise UserError(f"name the {' and the '.join(missing)} of the release, such as {example} --out folder")
+    config = composed(overrides, config_dir)
+    dataset, sample = Dataset.of(config["dataset"]), sample_of(config["sample"])
+    delta = delta_of(config["delta"], dataset, sample)
+    mechanism = _one("mechanism", parts_of("mechanism", config, config_dir))
+    calibration = _one("calibration", listed(config["calibration"]))
+    own = mechanism.takes("calibration") and "calibration" not in mechanism.parameters and "calibration" in names
+    return Single(
+        dataset=dataset,
+        mechanism=mechanism,
+        parameters={"calibration": calibration} if own else {},
+        models=parts_of("model", config, config_dir) if "model" in names else (),
+        budget=Budget(_one("epsilon", epsilons_of(config, delta)), delta, str(config["relation"])),
+        delta_power=config["delta"] if isinstance(config["delta"], str) else None,
+        design=config["design"],
+    )
+
+
+def _one(name: str, given: Sequence[Item]) -> Item:
+    if len(given) != 1:
+        raise UserError(
+            f"a release has one {name}, not {len(given)}: {', '.join(str(getattr(x, 'name', x)) for x in given)}"
+        )
+    return given[0]

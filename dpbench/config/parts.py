@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,8 +13,9 @@ from dpbench.config.schema import Parameters, Part
 from dpbench.config.values import check_keys
 from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, check_known, shown, unknown
+from dpbench.files import Node
 from dpbench.privacy.budget import CALIBRATIONS, NOISES, RELATIONS
-from dpbench.privacy.discrete_values import is_discrete
+from dpbench.privacy.discrete import is_discrete
 from dpbench.releases import KINDS
 from dpbench.targets import is_shipped, resolve
 
@@ -53,7 +54,7 @@ def with_parameters(part: Part, given: Parameters) -> Part:
     return replace(part, parameters=parameters)
 
 
-def parts_of(group: str, config: Mapping[str, Any], config_dir: Path | None = None) -> tuple[Part, ...]:
+def parts_of(group: str, config: Node, config_dir: Path | None = None) -> tuple[Part, ...]:
     """The parts of a group in a composed configuration, in its order."""
     nodes = config.get(group) or {}
     if not isinstance(nodes, dict):

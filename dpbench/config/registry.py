@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from dpbench.config.values import DEEPEST, MOST_VALUES
 from dpbench.errors import UserError, bounded
+from dpbench.files import Json, Node
 from dpbench.resources import conf_dir
 
 PARTS = ("mechanism", "model", "metric")  # groups whose configs name functions, of which a grid has several
@@ -36,13 +37,13 @@ def experiments_of(folder: str, config_dir: Path | None = None) -> list[str]:
     return sorted(name for name, path in found.items() if folder_of(path) == f"{folder}/")
 
 
-def declared(group: str, config_dir: Path | None = None) -> dict[str, Mapping[str, Any]]:
+def declared(group: str, config_dir: Path | None = None) -> dict[str, Node]:
     """What the configs of a group of parts or kinds say, by name, before Hydra fills in their interpolations."""
     found = {name: read_yaml(path).get(name) for name, path in choices(group, config_dir).items()}
     return {name: node for name, node in found.items() if isinstance(node, dict)}
 
 
-def read_yaml(path: Path) -> dict[str, Any]:
+def read_yaml(path: Path) -> Json:
     """The mapping in a YAML file. Raises `UserError`, which names file and line, if it holds none."""
     import yaml
 

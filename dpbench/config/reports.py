@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,6 +12,7 @@ from dpbench.config.schema import Kind, Paper
 from dpbench.config.specs import Published, Report, Spec
 from dpbench.config.values import TYPES, check_keys, check_values, checked_name, checked_type
 from dpbench.errors import UserError, shown, unknown
+from dpbench.files import Json, Node
 from dpbench.targets import own_folder
 
 DEFAULT = "metric_by_epsilon"
@@ -73,7 +74,7 @@ def checked_report(report: Any, metrics: Collection[str], where: str = "report")
     Raises `UserError` for a figure of an unknown kind or metric, with an unknown key, or without one it needs.
     """
     checked_type(where, report, "dict | None")
-    found: dict[str, Any] = {"metrics": [], "figures": [], "panels": {}}
+    found: Json = {"metrics": [], "figures": [], "panels": {}}
     found |= {str(key): value for key, value in (report or {}).items() if value is not None}
     check_keys(f"key of {where}", where, found, REPORT)
     for metric in found["metrics"]:
@@ -101,7 +102,7 @@ def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> Spec:
         if key not in spec:
             raise UserError(f"{where}: a {kind.name} needs {key}")
     checked_name(spec["name"])
-    relative: Mapping[str, Any] = spec.get("relative", {})
+    relative: Node = spec.get("relative", {})
     for metric in filter(None, [spec.get("metric"), spec.get("against"), *relative]):
         if metric not in metrics and metric not in OTHER_METRICS:
             raise unknown(f"metric of {where}", str(metric), metrics)

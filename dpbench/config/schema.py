@@ -11,10 +11,11 @@ from typing import Any
 from dpbench.config.specs import DesignSettings, Published, Report
 from dpbench.config.values import listed
 from dpbench.data.dataset import Dataset
+from dpbench.files import Node
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
 from dpbench.targets import resolve
 
-Parameters = Mapping[str, Any]  # of a function, by name: whatever its config gives
+Parameters = Node  # of a function, by name: whatever its config gives
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Part:
     styles: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, group: str, name: str, node: Mapping[str, Any]) -> Part:
+    def of(cls, group: str, name: str, node: Node) -> Part:
         """What a node of a config says, with defaults for what it leaves out; `parts.parts_of` checks it."""
 
         def names(key: str, default: Sequence[str] = ()) -> tuple[str, ...]:
@@ -164,7 +165,7 @@ class Experiment:
     slurm: Slurm
     report: Report = field(default_factory=lambda: Report(metrics=[], figures=[], panels={}, labels={}))
     config_dir: Path | None = None
-    configuration: Mapping[str, Any] = field(default_factory=dict)
+    configuration: Node = field(default_factory=dict)
     points: tuple[Experiment, ...] = ()
 
     @property

@@ -12,6 +12,7 @@ from dpbench.config.schema import Limits, Sample, Slurm
 from dpbench.config.values import checked_type, integer, listed, number
 from dpbench.data.dataset import Dataset
 from dpbench.errors import UserError, check_known, shown, unknown
+from dpbench.files import Node
 
 MOST_ROWS, MOST_REPETITIONS = 10**9, 100_000
 MOST_SECONDS, MOST_MB = 1e7, 1e8  # 115 days, 100 TB
@@ -22,7 +23,7 @@ SIZES = {  # the keys of the two groups of sizes
 }
 
 
-def repetitions_of(value: int | Mapping[str, Any], config_dir: Path | None = None) -> tuple[int, dict[str, int]]:
+def repetitions_of(value: int | Node, config_dir: Path | None = None) -> tuple[int, dict[str, int]]:
     """The number of repetitions, and those of the mechanisms that have a number of their own.
 
     >>> repetitions_of({"others": 5, "aim": 20})
@@ -42,7 +43,7 @@ def repetitions_of(value: int | Mapping[str, Any], config_dir: Path | None = Non
     return others, numbers
 
 
-def sample_of(sample: Mapping[str, Any]) -> Sample:
+def sample_of(sample: Node) -> Sample:
     """The numbers of rows, checked."""
     from dpbench.data.table import PROTOCOLS
 
@@ -59,7 +60,7 @@ def sample_of(sample: Mapping[str, Any]) -> Sample:
     )
 
 
-def limits_of(limits: Mapping[str, Any]) -> Limits:
+def limits_of(limits: Node) -> Limits:
     """The limits, checked; those that parts interpolate (`model_mb`, `iterations`) are checked with the parts."""
     _check_keys("limits", limits)
     return Limits(
@@ -69,7 +70,7 @@ def limits_of(limits: Mapping[str, Any]) -> Limits:
     )
 
 
-def _check_keys(group: str, given: Mapping[str, Any]) -> None:
+def _check_keys(group: str, given: Node) -> None:
     """The group has all of its keys, and no others."""
     for key in given:
         if key not in SIZES[group]:
@@ -119,7 +120,7 @@ def declared_rows(dataset: Dataset) -> int | None:
     return None if rows is None else integer("dataset.card.rows", rows, 1, MOST_ROWS)
 
 
-def epsilons_of(config: Mapping[str, Any], delta: float) -> tuple[float, ...]:
+def epsilons_of(config: Node, delta: float) -> tuple[float, ...]:
     """Those given, or those at `delta` of the Gaussian-DP parameters `mu` (BinAgg, Proposition 2.1(i))."""
     if config["mu"] is None:
         return tuple(number("epsilon", value, above=0) for value in listed(config["epsilon"]))
@@ -148,7 +149,7 @@ def executor_of(given: str) -> str:
     return given
 
 
-def slurm_of(options: Mapping[str, Any]) -> Slurm:
+def slurm_of(options: Node) -> Slurm:
     """Options of sbatch, each one word and its value one line; null leaves one out."""
     plain = {name: value for name, value in options.items() if name not in ("throttle", "lines")}
     for name, value in plain.items():

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpbench.errors import UserError, shown, unknown
+from dpbench.files import Node
 
 DEEPEST, MOST_VALUES, LONGEST = 30, 100_000, 10_000  # levels, values and characters of a configuration
 TYPES: dict[str, tuple[type, ...]] = {
@@ -95,7 +96,7 @@ def _alternatives(annotation: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def check_values(config: Mapping[str, Any]) -> None:
+def check_values(config: Node) -> None:
     """`UserError` for a number that is not finite or too large for a file, and for too much or too deep a tree."""
     waiting: list[tuple[str, Any, int]] = [("", config, 0)]
     count = 0

@@ -9,8 +9,7 @@ from zipfile import ZipFile
 from dpbench.data.coding import code_frame
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
-from dpbench.data.fetch import fetch_all, open_binary
-from dpbench.data.source import Source
+from dpbench.data.fetch import Source, fetch_all, open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
 

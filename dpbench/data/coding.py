@@ -88,7 +88,7 @@ def decoded(table: Table) -> pd.DataFrame:
     """
     import pandas as pd
 
-    columns: dict[str, Any] = {}
+    columns: dict[str, np.ndarray] = {}
     for attribute in table.domain.attributes:
         codes, known = table.column(attribute.name), table.numbers.get(attribute.name)
         values = (*attribute.values, math.nan) if attribute.missing else attribute.values

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from dpbench import __version__
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute
+from dpbench.files import Json
 
-CONTEXT: dict[str, Any] = {
+CONTEXT: Json = {
     "@language": "en",
     "@vocab": "https://schema.org/",
     "sc": "https://schema.org/",
@@ -39,7 +38,7 @@ TYPES = {
 }
 
 
-def croissant(dataset: Dataset) -> dict[str, Any]:
+def croissant(dataset: Dataset) -> Json:
     """The Croissant description of a data set: source, licence, files with checksums, and what is declared of each
     attribute (`variableMeasured`). Files of which no checksum is known are left out.
     """
@@ -78,9 +77,9 @@ def _attributes(dataset: Dataset) -> tuple[Attribute, ...]:
     return dataset.full_domain.attributes if declared else ()
 
 
-def _measured(attribute: Attribute) -> dict[str, Any]:
+def _measured(attribute: Attribute) -> Json:
     """An attribute as a schema.org PropertyValue: its bounds and unit, or its levels."""
-    found: dict[str, Any] = {"@type": "sc:PropertyValue", "name": attribute.name}
+    found: Json = {"@type": "sc:PropertyValue", "name": attribute.name}
     if attribute.bounds is None:
         return {**found, "value": list(attribute.levels)}
     lower, upper = attribute.bounds

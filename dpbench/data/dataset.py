@@ -9,8 +9,9 @@ from typing import Any, TypedDict, TypeVar
 
 from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.source import Source
+from dpbench.data.fetch import Source
 from dpbench.errors import UserError, check_known, text_of
+from dpbench.files import Json, Node
 from dpbench.targets import resolve
 
 KEYS = {  # of a data set, and the types of those that every loader reads alike; others are parameters of its loader
@@ -61,7 +62,7 @@ class Dataset:
     `dataset["states"]`.
     """
 
-    config: Mapping[str, Any]
+    config: Node
     name: str
     loader: str | None
     target: str | None
@@ -78,7 +79,7 @@ class Dataset:
     offline: bool
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> Dataset:
+    def of(cls, config: Node) -> Dataset:
         """The data set of a node. Raises `UserError` for `drop`, `bounds` or `public` that are none."""
         drop, public = config.get("drop") or [], config.get("public", False)
         if not isinstance(drop, (list, tuple)) or not all(isinstance(name, str) for name in drop):
@@ -114,7 +115,7 @@ class Dataset:
         return self.config.get(key, default)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> Json:
         """What only the loader knows, and bounds that are those of the rows: part of what identifies them."""
         found = {key: value for key, value in self.config.items() if key not in (*KEYS, "bounds")}
         found |= {key: self.config[key] for key in FORMAT if self.config.get(key) is not None}

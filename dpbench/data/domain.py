@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.errors import UserError, unknown
+from dpbench.files import Json
 
 Clique = tuple[str, ...]
 Floats = NDArray[np.float64]
@@ -165,18 +165,18 @@ class Attribute:
         """The attribute whose values may be missing; `absent`: texts that say so, besides the usual ones."""
         return replace(self, missing=True, levels=(*self.levels, "") if self.levels else (), absent=tuple(absent))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> Json:
         """The declaration as plain data (JSON-ready); `from_dict` reads it back."""
-        full: dict[str, Any] = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}
+        full: Json = {"name": self.name, "levels": list(self.levels), "edges": list(self.edges)}
         full |= {"values": list(self.values), "bounds": list(self.bounds or ()), "unit": self.unit}
         full |= {"missing": self.missing, "dates": self.dates, "absent": list(self.absent), "other": self.other}
         decimals = {} if self.decimals is None else {"decimals": self.decimals}
         return {key: value for key, value in full.items() if value} | decimals
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Attribute:
+    def from_dict(cls, data: Json) -> Attribute:
         """The attribute that `to_dict` wrote."""
-        fields: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in data.items()}
+        fields: Json = {k: tuple(value) if isinstance(value, list) else value for k, value in data.items()}
         return cls(**fields)
 
 
@@ -226,11 +226,11 @@ class Domain:
         """The shape of the marginal table of `clique`."""
         return tuple(self.sizes[name] for name in clique)
 
-    def to_list(self) -> list[dict[str, Any]]:
+    def to_list(self) -> list[Json]:
         """The declaration as plain data (JSON-ready); `from_list` reads it back."""
         return [attribute.to_dict() for attribute in self.attributes]
 
     @classmethod
-    def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Domain:
+    def from_list(cls, data: Iterable[Json]) -> Domain:
         """The domain that `to_list` wrote."""
         return cls(tuple(Attribute.from_dict(item) for item in data))

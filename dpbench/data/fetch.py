@@ -1,4 +1,9 @@
-"""Source files by name and pinned checksum: from a mirror, from the cache, or downloaded."""
+"""Source files by name and pinned checksum: from a mirror, from the cache, or downloaded.
+
+`Source`: a file that a dataset is read from and that we do not ship.
+
+Sources in zip files: checks of such a file, and a table joined from its members.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +11,98 @@ import gzip
 import hashlib
 import logging
 import os
+import re
+import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
-from dpbench.data.dataset import Dataset
-from dpbench.data.source import Source
-from dpbench.data.zipped import described, join_members, sort_rows, zip_state
 from dpbench.errors import UserError
+
+if TYPE_CHECKING:
+    from dpbench.data.dataset import Dataset
 
 MIRRORS = "DPBENCH_DATA_MIRRORS"
 CACHE = "DPBENCH_CACHE"
 RETRIES = 2  # further attempts after a failed or damaged download; pooch waits 1, 2, ... s between them
 TIMEOUT = (10, 60)  # seconds to connect, and between two pieces of an answer
-
 log = logging.getLogger(__name__)
+
+
+def sort_rows(content: bytes) -> bytes:
+    """The lines of a CSV file: its first, the header, and then the rows sorted, each line ended by a newline.
+
+    Empty lines and further copies of the header are left out, so that files can be joined end to end.
+    """
+    header, *rows = content.splitlines() or [b""]
+    return b"\n".join([header, *sorted(row for row in rows if row not in (b"", header)), b""])
+
+
+def zip_state(path: Path, member: str) -> str:
+    """ "ok" for an undamaged zip file with the member; else a description of the file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if member not in archive.namelist():
+                return f"a zip file without {member}; it holds {', '.join(archive.namelist()[:8])}"
+            return "ok" if archive.testzip() is None else "a damaged zip file"
+    except (zipfile.BadZipFile, EOFError, zlib.error):
+        return f"no usable zip file but {described(path)}"
+
+
+def join_members(path: Path, members: Iterable[str]) -> None:
+    """The zip file at `path` replaced by the table of its members; any other file is left to be refused by its
+    checksum.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = [archive.read(member) for member in members]
+    except (zipfile.BadZipFile, zlib.error, KeyError):
+        return
+    path.write_bytes(sort_rows(b"\n".join(parts)))
+
+
+def described(path: Path) -> str:
+    """A description of a wrong download."""
+    with path.open("rb") as stream:
+        start = stream.read(1024).lstrip().lower()
+    kind = "an HTML page" if start.startswith((b"<!doctype html", b"<html")) else "a file"
+    return f"{kind} of {path.stat().st_size:,} bytes"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that we do not ship: `file` is "<dataset>/<name>"; `sha256` is of its uncompressed bytes.
+
+    With `members`, the file is a table joined from these CSV members of the zip file at `url`. Its rows may then be in
+    any order: `sha256` is of its bytes after `sort_rows`.
+
+    Where no checksum is known, `sha256` is empty and the file is a zip file: any that contains the undamaged member
+    `holds` is accepted, and the checksum of the downloaded one is kept next to it. `fetched_by` are the arguments with
+    which `dpbench data fetch` gets the file, for messages.
+
+    Raises `UserError` for a malformed name or checksum.
+    """
+
+    file: str
+    url: str
+    sha256: str
+    members: tuple[str, ...] = ()
+    holds: str = ""
+    fetched_by: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse a name that could leave the cache folder, and an invalid checksum."""
+        if not re.fullmatch(r"\w[\w.-]*(/\w[\w.-]*)+", self.file):
+            raise UserError(f"a source's file must be <dataset>/<name>, such as adult/adult.data: {self.file!r}")
+        if not re.fullmatch(r"[0-9a-f]{64}", self.sha256) and (self.sha256 or not self.holds):
+            raise UserError(f"{self.file}: sha256 must be 64 lower-case hex digits, not {self.sha256!r}")
+
+    @property
+    def name(self) -> str:
+        """The last part of `file`."""
+        return self.file.split("/")[-1]
 
 
 def cache_dir() -> Path:

@@ -1,25 +1,28 @@
-"""What is made of a `Dataset`: its rows, identity and card."""
+"""What is made of a `Dataset`: its rows, identity and card.
+
+Bounds computed from the rows instead of declared ones, as in papers that do not discuss the choice of bounds.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import numpy as np
 
-from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import Coded
 from dpbench.data.coins import testing_part
 from dpbench.data.dataset import Dataset
-from dpbench.data.domain import Attribute, Domain
+from dpbench.data.domain import Attribute, Codes, Domain, Floats
 from dpbench.data.encode import MOST_LEVELS
 from dpbench.data.fetch import fetch, sha256_of
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
 from dpbench.errors import UserError
+from dpbench.files import Json
 
 LARGE = 10.0  # an epsilon above which the odds for a statement on a person may change 22,000-fold
 FEW = 10  # rows of a level of the target, below which a split may well lack it
@@ -31,10 +34,10 @@ class Fingerprint(TypedDict):
     name: str
     _target_: str
     sources: dict[str, str]
-    attributes: list[dict[str, Any]]
+    attributes: list[Json]
     outside: str
     drop: list[str]
-    parameters: dict[str, Any]
+    parameters: Json
 
 
 def load_dataset(dataset: Dataset) -> Table | Simulation:
@@ -75,11 +78,6 @@ def left_out(coded: Coded) -> tuple[str, ...]:
     return (
         f"{share} of the rows, left out for a value outside its domain (dataset.outside=drop): counted without noise",
     )
-
-
-def declared_domain(dataset: Dataset) -> Domain:
-    """Its declared domain, without the attributes of `drop`, for loaders; needs no data."""
-    return dataset.domain
 
 
 def fingerprint(dataset: Dataset) -> Fingerprint:
@@ -283,3 +281,43 @@ def _file_lines(dataset: Dataset) -> list[str]:
         return ["", "How it was made", *(f"  {key}: {facts[key]}" for key in Shipped.__annotations__)]
     files = [f"  {s.file}  sha256 {s.sha256 or 'not known'}\n    {s.url}" for s in dataset.sources]
     return ["", "Files", *files] if files else []
+
+
+def observed_bounds(table: Table) -> Table:
+    """The same rows, with the bounds of each numeric attribute at its smallest and largest number in them.
+
+    Not private: the domain of the result is computed from rows. An attribute keeps its number of bins, which become
+    equal-width; one with listed values keeps those within the bounds.
+
+    Raises `UserError` for an attribute that has only one number, or codes instead of numbers.
+    """
+    codes, attributes = table.codes.copy(), list(table.domain.attributes)
+    for column, declared in enumerate(table.domain.attributes):
+        if declared.numeric:
+            attributes[column], codes[:, column] = _observed(declared, table.numbers.get(declared.name))
+    return Table(Domain(tuple(attributes)), codes, table.numbers)
+
+
+def _observed(declared: Attribute, numbers: Floats | None) -> tuple[Attribute, Codes]:
+    """The attribute with observed bounds, and the codes (n,) of its numbers (n,)."""
+    name, unit = declared.name, declared.unit
+    if numbers is None:
+        raise UserError(
+            f"dataset.bounds=data: attribute {name!r} has only codes, and no numbers from which to compute bounds; "
+            "use dataset.bounds=declared"
+        )
+    known = numbers[~np.isnan(numbers)] if declared.missing else numbers
+    lower, upper = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    if lower == upper:
+        raise UserError(
+            f"dataset.bounds=data: attribute {name!r} is {lower:g} in every row, so it has no bounds; "
+            f"leave it out with dataset.drop=[{name}], or use dataset.bounds=declared"
+        )
+    if declared.dates:
+        raise UserError(f"dataset.bounds=data: attribute {name!r} has dates, whose ends are declared")
+    if declared.discrete_values:
+        attribute = Attribute.discrete(name, [value for value in declared.values if lower <= value <= upper], unit)
+    else:
+        attribute = Attribute.binned(name, lower, upper, len(declared.values), unit)
+    attribute = replace(attribute, decimals=declared.decimals, missing=declared.missing, absent=declared.absent)
+    return attribute, attribute.code(numbers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpbench.data.dataset import Dataset
-from dpbench.data.source import Source
+from dpbench.data.fetch import Source
 from dpbench.errors import UserError, check_known
 
 # The history of NIST's repository: its newest version has pointers to large files in their place.

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from dpbench.data.coding import code_some
-from dpbench.data.counting import counted
 from dpbench.data.domain import Clique, Codes, Domain, Floats
+from dpbench.data.table import counted
 from dpbench.errors import UserError
 
 BATCH = 2**18  # rows in memory at once

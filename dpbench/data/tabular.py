@@ -8,7 +8,7 @@ import io
 import json
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -22,7 +22,7 @@ from dpbench.data.declare import read_domain_file
 from dpbench.data.fetch import open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.files import write_file
+from dpbench.files import Node, write_file
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -236,7 +236,7 @@ def load_shipped(config: Dataset) -> Table:
     return Table(domain, codes)
 
 
-def write_shipped(table: Table, folder: Path, name: str, facts: Mapping[str, Any]) -> None:
+def write_shipped(table: Table, folder: Path, name: str, facts: Node) -> None:
     """Write <name>.csv.gz and <name>.json, which `load_shipped` reads; the same rows give the same bytes.
 
     `facts` says how the rows were made: mechanism, epsilon, delta, seed, commit and command.

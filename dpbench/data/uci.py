@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZipFile
 
 from dpbench.data.coding import code_frame
 from dpbench.data.dataset import Dataset
-from dpbench.data.fetch import fetch_all, open_binary
-from dpbench.data.source import Source
+from dpbench.data.fetch import Source, fetch_all, open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError, shown, unknown
+from dpbench.files import Json, Node
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ def load(config: Dataset) -> Table:
     return code_frame(frame, domain, config.outside, name, config.drop)
 
 
-def recoded(frame: pd.DataFrame, recode: Mapping[str, Any], columns: Collection[str], where: str) -> pd.DataFrame:
+def recoded(frame: pd.DataFrame, recode: Node, columns: Collection[str], where: str) -> pd.DataFrame:
     """The frame with indices instead of values: `recode` maps a column to the list of values that are coded 0, 1, ...
 
     Several values may have one code, as in `{num: [[1, 2, 3, 4], 0]}`, and null for a missing value. Numbers
@@ -100,13 +100,14 @@ def zipped(config: Dataset) -> tuple[Source, ...]:
     return (Source(entry["file"], entry["url"], "", holds=entry["holds"], fetched_by=config.name),)
 
 
-def _read(path: Path, member: str, columns: Collection[str], options: Mapping[str, Any]) -> pd.DataFrame:
+def _read(path: Path, member: str, columns: Collection[str], options: Json) -> pd.DataFrame:
     """Those of the columns that are there, of one file or of the member of a zip file."""
     import pandas as pd
 
     with open_binary(path) as packed, ZipFile(packed).open(member) if member else packed as stream:
         try:
-            frame: pd.DataFrame = pd.read_csv(stream, usecols=lambda column: column in columns, **options)
+            read: Callable[..., pd.DataFrame] = pd.read_csv
+            frame = read(stream, usecols=lambda column: column in columns, **options)
         except (TypeError, ValueError) as error:  # no such option, or no such table
             raise UserError(f"{path} cannot be read with dataset.read={dict(options)}: {error}") from error
     return frame.dropna(how="all")

@@ -18,8 +18,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, NamedTuple, TypedDict
 
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json
 from dpbench.grid.log_file import Place
+from dpbench.grid.provenance import Provenance
+from dpbench.grid.records import ScoreData
 
 _LENGTH = struct.Struct("!Q")
 _PHASE = struct.Struct("=d?16s")
@@ -40,7 +42,7 @@ class Answer(TypedDict, total=False):
 
     user_error: str
     wrong: list[str]
-    provenance: Json
+    provenance: Provenance
     runtime: Took
     spent: dict[str, float | str | None]
     arrays_sha256: str
@@ -49,7 +51,7 @@ class Answer(TypedDict, total=False):
     reported: dict[str, int]
     place: Place
     notes: Json
-    scores: list[Json]
+    scores: list[ScoreData]
 
 
 class Channel:

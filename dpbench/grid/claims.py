@@ -20,7 +20,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json
 from dpbench.grid.store import Store
 
 RENEW_SECONDS = 15.0

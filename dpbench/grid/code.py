@@ -2,21 +2,25 @@
 
 They are taken of syntax trees, so that comments, docstrings and layout do not count; of a function of the user's own
 neither does the text of messages.
+
+What was found once, kept in a file from one process to the next; it can be lost without harm.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
+import json
 import re
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
+from typing import Any
 
 from dpbench.errors import UserError
-from dpbench.grid.memo import Memo
+from dpbench.files import Json, write_file
 from dpbench.grid.seeds import digest, salt_file
 from dpbench.resources import PACKAGE
 from dpbench.targets import file_below, own_folder
@@ -26,6 +30,7 @@ _KNOWN: dict[tuple[str, Path | None], tuple[str, dict[Path, Stamp]]] = {}  # dig
 LOGGERS = {"log", "logger", "logging", "warnings"}  # names whose calls, like `print`, say what they are given
 
 # --- all that a target imports -------------------------------------------------------------------------------------
+MOST = 2_000  # answers that are kept
 
 
 def code_of(target: str) -> str:
@@ -287,3 +292,31 @@ def _used(statement: ast.stmt) -> Iterator[str]:
             yield f"{node.value.id}.{node.attr}"
         elif isinstance(node, ast.Name):
             yield node.id
+
+
+class Memo:
+    """Answers (JSON) by key, as they stand in a file, and those that are added; the last `MOST` are kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._known, self._added = self._stored(), Json()
+
+    def get(self, key: str) -> Any:
+        """The answer, None where there is none."""
+        return self._added.get(key, self._known.get(key))
+
+    def add(self, key: str, answer: Any) -> None:
+        """Hold an answer, until `keep` writes it."""
+        self._added[key] = answer
+
+    def keep(self) -> None:
+        """Write what was added, if anything, to what others have written meanwhile. Raises `UserError` if it cannot."""
+        if self._added:
+            self._known, self._added = {**self._stored(), **self._added}, {}
+            write_file(self._path, json.dumps(dict(list(self._known.items())[-MOST:])))
+
+    def _stored(self) -> Json:
+        with suppress(OSError, ValueError, RecursionError):
+            found = json.loads(self._path.read_text())
+            return found if isinstance(found, dict) else {}
+        return {}

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.errors import UserError
+from dpbench.files import Json
 from dpbench.grid import guard
 from dpbench.grid.plan import Plan
 from dpbench.grid.process import GUARD
@@ -90,7 +91,7 @@ def _client(executor: str, jobs: int) -> Iterator[Any]:
     except ImportError as error:
         raise UserError(f"executor={executor} needs Dask: pip install 'dpbench[dask]' ({error})") from error
     # in this process, without a port for orders: any user of the machine could give a scheduler code to run
-    own: dict[str, Any] = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": None}
+    own: Json = {"n_workers": jobs, "threads_per_worker": 1, "memory_limit": None}
     own |= {"processes": False, "protocol": "inproc://"}
     own |= dict.fromkeys(("dashboard_address", "worker_dashboard_address"), "127.0.0.1:0")  # None would be 0.0.0.0
     log = logging.getLogger("distributed.client")  # it logs the tracebacks of a lost connection, which has one message

@@ -13,8 +13,8 @@ from dataclasses import fields
 import numpy as np
 
 from dpbench.errors import ContractError
+from dpbench.files import Json
 from dpbench.grid.arrays import Arrays, packed, unpacked
-from dpbench.grid.checksummed import Json
 from dpbench.grid.log_file import Place
 from dpbench.grid.records import FitKey
 from dpbench.grid.seeds import secret_salt

@@ -14,7 +14,7 @@ import sys
 from functools import lru_cache
 from typing import NamedTuple
 
-from dpbench.grid.checksummed import Json
+from dpbench.grid.records import ScoreData
 
 
 class Scored(NamedTuple):
@@ -22,7 +22,7 @@ class Scored(NamedTuple):
 
     status: str
     spent_epsilon: float
-    score: Json | None
+    score: ScoreData | None
 
 
 # The id, status and turn of a record, where the line starts that it shares with others, and what it scored, if asked.
@@ -38,7 +38,7 @@ _TAIL_BYTES = 60  # it is not looked for in more
 
 
 def fields_of(body: bytes) -> LineFields | None:
-    """The fields of a line with this content (`checksummed.content`); None if it must be parsed for them."""
+    """The fields of a line with this content (`log_file.content`); None if it must be parsed for them."""
     head, tail = _HEAD.match(body), _TAIL.fullmatch(body, max(body.rfind(b', "status": ', -_TAIL_BYTES), 0))
     shared = None if head is None else _SHARED.search(body, head.end())
     if head is None or tail is None or shared is None:
@@ -83,15 +83,17 @@ def fields_with_score(body: bytes, metric: str) -> LineFields | None:
     identity, shared, about, value, spent, turn = done.groups()
     try:
         spent_epsilon = math.nan if spent is None else _number(spent)
-        scored = Scored("done", spent_epsilon, {**_about(about), "value": float(value.strip(b'"'))})
+        score = _about(about).copy()
+        score["value"] = float(value.strip(b'"'))
+        scored = Scored("done", spent_epsilon, score)
     except (ValueError, TypeError):
         return fields_of(body)
     return identity.decode(), "done", int(turn or 0), int(shared), scored
 
 
 @lru_cache
-def _about(text: bytes) -> Json:
-    found: Json = json.loads(b"{" + text + b"}")
+def _about(text: bytes) -> ScoreData:
+    found: ScoreData = json.loads(b"{" + text + b"}")
     return found
 
 

@@ -1,11 +1,20 @@
-"""What `dpbench check` asks of a mechanism: pairs of what is checked, and what is wrong with it."""
+"""What `dpbench check` asks of a mechanism: pairs of what is checked, and what is wrong with it.
+
+What own code does outside of Python's memory while it is watched: files, connections and programs.
+
+It sees what Python itself opens (PEP 578), not what a library in another language does.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+import os
+import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,12 +28,12 @@ from dpbench.errors import ContractError, NoEstimateError, UserError
 from dpbench.grid.channel import Message, Work
 from dpbench.grid.records import PartKey
 from dpbench.grid.tiny import SEED, bytes_of, design_of, made, small, tables, tiny_table
-from dpbench.grid.watch import watched
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.tape import Tape, record
 from dpbench.releases import Release, check_release
-from dpbench.targets import forget_own, is_shipped
+from dpbench.resources import PACKAGE
+from dpbench.targets import forget_own, is_shipped, own_folder
 
 Check = tuple[str, list[str]]  # what is checked, and what is wrong with it: nothing, if the list is empty
 
@@ -35,6 +44,20 @@ UNSEEN = (
     "tables of other sizes or attributes alone, keep rows outside of its own modules, open files through a library, or "
     "change dpbench itself. Run mechanisms of people whom you trust, and read them"
 )
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CODE = (".py", ".pyc", ".pyi", ".so", ".pth")  # a file of this kind may be read: it is imported
+_SYSTEM = ("/proc/", "/sys/", "/dev/", "/etc/", "/usr/", "/lib")  # what libraries look at
+_OTHERS = {
+    "socket.connect": "connects to another process or machine",
+    "socket.sendto": "sends something to another process or machine",
+    "subprocess.Popen": "starts a program",
+    "os.system": "starts a program",
+    "os.exec": "starts a program",
+    "os.posix_spawn": "starts a program",
+    "sqlite3.connect": "opens a database",
+}
+_seen: list[dict[str, None]] = []  # what is seen, by those who watch
+_installed: list[bool] = []  # a hook stays for as long as the process
 
 
 def check_mechanism(part: Part, given: tuple[str, ...] = ()) -> Iterator[Check]:
@@ -177,3 +200,55 @@ def wrong_with(check: Callable[..., Any], *arguments: Any) -> list[str]:
     except ContractError as error:
         return [str(error)]
     return []
+
+
+@contextmanager
+def watched() -> Iterator[dict[str, None]]:
+    """What is seen within the block, each once, as sentences without a subject."""
+    if not _installed:
+        sys.addaudithook(_hook)
+        _installed.append(True)
+    found: dict[str, None] = {}
+    _seen.append(found)
+    try:
+        yield found
+    finally:
+        _seen.remove(found)
+
+
+def _hook(event: str, arguments: tuple[Any, ...]) -> None:
+    if not _seen:
+        return
+    text = _OTHERS.get(event) or (_of_file(*arguments) if event == "open" else None)
+    if text is not None and not _importing():
+        for found in _seen:
+            found[text] = None
+
+
+def _importing() -> bool:
+    """Whether a library is being imported, which may look for files of its own, and no own code runs below that."""
+    folder = own_folder()
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if folder is not None and name.startswith(f"{folder}{os.sep}"):
+            return False
+        if name.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _of_file(path: Any, mode: Any, flags: Any) -> str | None:
+    """What is said of a file that is opened; None if anybody may open it so."""
+    if not isinstance(path, str | bytes | os.PathLike):  # a descriptor that is open
+        return None
+    name = os.path.abspath(os.fsdecode(path))
+    writes = any(letter in mode for letter in "wax+") if isinstance(mode, str) else bool((flags or 0) & _WRITES)
+    if writes:
+        quiet = name == os.devnull or "__pycache__" in name
+        return None if quiet else f"writes to a file, {Path(name).name}"
+    roots = (f"{PACKAGE}{os.sep}", f"{sys.prefix}{os.sep}", f"{sys.base_prefix}{os.sep}", *_SYSTEM)
+    if name.endswith(_CODE) or name.startswith(roots) or os.path.isdir(name):
+        return None
+    return f"reads a file, {Path(name).name}, of which no ledger tells"

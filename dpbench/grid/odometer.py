@@ -23,12 +23,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from dpbench.data.dataset import Dataset
 from dpbench.data.load import fingerprint
 from dpbench.data.tabular import csv_sha256, load_csv
 from dpbench.errors import UserError
+from dpbench.files import Json
 from dpbench.grid.records import spent_from_dict, spent_to_dict
 from dpbench.grid.seeds import canonical, keyed, salt_file, signature
 from dpbench.grid.spending import ROUNDING
@@ -184,7 +185,7 @@ def _of(table: TableKey) -> dict[str, str]:
     return {"place": table.place, "content": table.content}
 
 
-def _lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:
+def _lines(file: IO[bytes], path: Path) -> list[Json]:
     """All lines of the log; the rest of one that a process died in is cut off: what it announced had not begun."""
     content = file.read()
     whole = content.rfind(b"\n") + 1
@@ -202,7 +203,7 @@ def _lines(file: IO[bytes], path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _append(file: IO[bytes], line: dict[str, Any]) -> None:
+def _append(file: IO[bytes], line: Json) -> None:
     """One line at the end, on the disk before this returns."""
     dated = {"when": datetime.now(UTC).isoformat(timespec="seconds"), **line}
     file.seek(0, os.SEEK_END)
@@ -211,7 +212,7 @@ def _append(file: IO[bytes], line: dict[str, Any]) -> None:
     os.fsync(file.fileno())
 
 
-def _sum_of(table: TableKey, lines: Sequence[dict[str, Any]]) -> Sum:
+def _sum_of(table: TableKey, lines: Sequence[Json]) -> Sum:
     """What the lines say of a table: of all that was at its place or had its content, or shares either with such."""
     places, contents = {table.place}, {table.content}
     placed = [line for line in lines if "place" in line]
@@ -231,7 +232,7 @@ def _sum_of(table: TableKey, lines: Sequence[dict[str, Any]]) -> Sum:
     return Sum(entries, limits[-1] if limits else None)
 
 
-def _entry(line: dict[str, Any], end: dict[str, Any] | None) -> Entry:
+def _entry(line: Json, end: Json | None) -> Entry:
     begun = Entry(line["id"], line["when"], line["mechanism"], Budget(**line["budget"]))
     if end is None:
         return begun

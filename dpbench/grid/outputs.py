@@ -22,7 +22,7 @@ from dpbench.config.parts import parts_of
 from dpbench.config.registry import PARTS
 from dpbench.data.table import Split, Table
 from dpbench.errors import NoEstimateError
-from dpbench.files import write_file
+from dpbench.files import Json, write_file
 from dpbench.grid.tiny import SEED, SMALL, design_of, made, small, tiny_settings, tiny_table
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
@@ -52,7 +52,7 @@ METRICS = {  # the data that a metric is given
     "unscaled": {"labels": False, "plain": True},
     "labels": {"labels": True, "plain": False},
 }
-Outputs = dict[str, Any]  # case -> path -> number, text, or the summary of an array
+Outputs = Json  # case -> path -> number, text, or the summary of an array
 
 
 def outputs(part: Part) -> Outputs:
@@ -83,7 +83,7 @@ def tiny_parts(names: Iterable[str]) -> list[Part]:
 def _short(part: Part) -> Part:
     """The part with few rounds, draws and runs of a search in place of many."""
     own = part.parameters
-    few: dict[str, Any] = {name: min(own[name], most) for name, most in FEW.items() if isinstance(own.get(name), int)}
+    few: Json = {name: min(own[name], most) for name, most in FEW.items() if isinstance(own.get(name), int)}
     if own.get("method") == "gem":
         few["shared"] = {**own["shared"], **{name: value for name, value in SMALL.items() if name in NETWORK}}
     if isinstance(own.get("grid"), Mapping):
@@ -95,10 +95,10 @@ def _short(part: Part) -> Part:
 def _of_mechanism(part: Part) -> Iterator[tuple[str, Any]]:
     """A release under each relation and calibration, and with discrete noise."""
     table, epsilon = tiny_table(labels=part.labels), 1.0 if part.private else math.inf
-    calibrations: list[dict[str, Any]] = [{}]
+    calibrations: list[dict[str, str]] = [{}]
     if part.takes("calibration") and "calibration" not in part.parameters:
         calibrations = [{"calibration": name} for name in part.calibrations]
-    noises: list[dict[str, Any]] = [{}, {"noise": "discrete"}] if part.private and part.takes("noise") else [{}]
+    noises: list[dict[str, str]] = [{}, {"noise": "discrete"}] if part.private and part.takes("noise") else [{}]
     for relation, own, noise in product(part.relations, calibrations, noises):
         chosen = replace(part, parameters={**part.parameters, **own, **noise})
         budget = Budget(epsilon, 1e-5, relation)
@@ -108,7 +108,7 @@ def _of_mechanism(part: Part) -> Iterator[tuple[str, Any]]:
         )
 
 
-def _parts_of(release: Release) -> dict[str, Any]:
+def _parts_of(release: Release) -> Json:
     data, arrays = release.to_parts()
     return {**data, **arrays}
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 
 from dpbench.config import Limits
 from dpbench.data.encode import Design
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
 from dpbench.grid.process import Child
 from dpbench.grid.seeds import canonical, signature

@@ -19,7 +19,7 @@ from dpbench.data.coins import COINS, testing_part
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.errors import UserError
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json
 from dpbench.grid.code import code_of
 from dpbench.grid.feasibility import check_shapes
 from dpbench.grid.identity import dataset_key
@@ -301,9 +301,8 @@ def one_repetition(experiment: Experiment) -> Plan:
     """One repetition of the plan, made once for an experiment. It has every setting, as repetitions share theirs."""
     known = vars(experiment)
     if "one_repetition" not in known:
-        one: dict[str, Any] = {"repetitions": 1, "own_repetitions": {}}
-        points = tuple(replace(point, **one) for point in experiment.points)
-        known["one_repetition"] = make_plan(replace(experiment, **one, points=points))
+        points = tuple(replace(point, repetitions=1, own_repetitions={}) for point in experiment.points)
+        known["one_repetition"] = make_plan(replace(experiment, repetitions=1, own_repetitions={}, points=points))
     plan: Plan = known["one_repetition"]
     return plan
 

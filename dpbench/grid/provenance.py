@@ -6,9 +6,9 @@ import platform
 import subprocess
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import TypedDict
 
 from dpbench import __version__
-from dpbench.grid.checksummed import Json
 from dpbench.resources import PACKAGE
 
 LIBRARIES = (
@@ -28,8 +28,18 @@ GIT_TRIES = 3  # where it is killed
 SOURCES = ("dpbench", "conf", "data", "pyproject.toml", "requirements.lock")
 
 
+class Provenance(TypedDict, total=False):
+    """What made a release or a trial; `threads` are added by the process that made it."""
+
+    commit: str | None
+    dirty: bool | None
+    versions: dict[str, str]
+    cpu: str
+    threads: int
+
+
 @lru_cache(maxsize=1)
-def provenance() -> Json:
+def provenance() -> Provenance:
     """Commit and whether the sources differ from it, versions, Python, processor model."""
     versions = {"dpbench": __version__, "python": platform.python_version()}
     for library in LIBRARIES:

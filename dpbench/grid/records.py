@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Required, TypedDict
 
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json
+from dpbench.grid.provenance import Provenance
 from dpbench.grid.seeds import canonical, digest, digests
 from dpbench.metrics.evaluation import Score
 from dpbench.privacy.accounting import Spent
@@ -306,8 +307,8 @@ class Trial:
     nonprivate_inputs: tuple[str, ...] = ()
     public: bool = True
     error: Failure | None = None
-    provenance: Json = field(default_factory=dict)
-    release_provenance: Json | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+    release_provenance: Provenance | None = None
     runtime: Runtime = field(default_factory=Runtime)
 
     def to_dict(self) -> Json:
@@ -359,15 +360,32 @@ def with_repetition(key: Json, repetition: int) -> Json:
     return {**key, "release": with_repetition(key["release"], repetition)}
 
 
-def score_to_dict(score: Score) -> Json:
-    """A score, JSON-ready; without what it leaves out."""
-    record = {**vars(score), "value": json_number(score.value)}
-    return {name: value for name, value in record.items() if value is not None}
+class ScoreData(TypedDict, total=False):
+    """A score, JSON-ready: a value that JSON has no number for is a text; `detail` is left out if there is none."""
+
+    name: Required[str]
+    value: Required[float | str]
+    unit: Required[str]
+    direction: Required[str]
+    detail: Mapping[str, object]
 
 
-def score_from_dict(data: Json) -> Score:
+def score_to_dict(score: Score) -> ScoreData:
+    """A score as plain data."""
+    found: ScoreData = {
+        "name": score.name,
+        "value": json_number(score.value),
+        "unit": score.unit,
+        "direction": score.direction,
+    }
+    if score.detail is not None:
+        found["detail"] = score.detail
+    return found
+
+
+def score_from_dict(data: ScoreData) -> Score:
     """What `score_to_dict` described."""
-    return Score(**{**data, "value": float(data["value"])})
+    return Score(data["name"], float(data["value"]), data["unit"], data["direction"], data.get("detail"))
 
 
 def spent_to_dict(cost: Spent) -> dict[str, float | str | None]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpbench.errors import MALFORMED
+from dpbench.files import Json
 from dpbench.grid.arrays import SMALL, Arrays, packed, unpacked
-from dpbench.grid.checksummed import Json, warn
-from dpbench.grid.log_file import Place
+from dpbench.grid.log_file import Place, warn
 from dpbench.grid.records import ReleaseKey, with_repetition, without_repetition
 from dpbench.grid.store import Store
 from dpbench.releases import Release

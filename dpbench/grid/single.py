@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +17,7 @@ from dpbench.data.domain import Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
+from dpbench.files import Node
 from dpbench.grid.own_checks import NOT_CHECKED
 from dpbench.grid.records import PartKey, ReleaseKey
 from dpbench.grid.spending import check_cost, cost_of
@@ -69,7 +68,7 @@ def private_part(
     return with_parameters(part, parameters)
 
 
-def design_of(part: Part, domain: Domain, settings: Mapping[str, Any]) -> Design:
+def design_of(part: Part, domain: Domain, settings: Node) -> Design:
     """How the rows become features and the target, by the settings of `Design`, if the part can predict it."""
     if settings.get("target") is None:
         raise UserError(f"{part.name} regresses: give the target, one of {', '.join(domain.names)}")
@@ -92,7 +91,7 @@ def make_release(
 
     Raises `OverspentError` or `ContractError` if it is not what the mechanism promises.
     """
-    supplied: dict[str, Any] = {"design": design} if part.takes("design") else {}
+    supplied: dict[str, Design | Table | None] = {"design": design} if part.takes("design") else {}
     if part.takes("public"):
         supplied["public"] = public
     made = part.function(table, budget, rng, **supplied, **part.parameters)
@@ -118,7 +117,7 @@ def check_reads(model: Part, offers: tuple[str, ...], config_dir: Path | None = 
 def fit_release(
     model: Part,
     release: Release,
-    settings: Mapping[str, Any],
+    settings: Node,
     rng: np.random.Generator,
     config_dir: Path | None = None,
 ) -> Fitted:

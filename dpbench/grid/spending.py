@@ -7,7 +7,7 @@ import math
 from dataclasses import astuple
 from functools import lru_cache
 
-from dpbench.grid.checksummed import Json
+from dpbench.files import Json
 from dpbench.grid.records import ReleaseKey, spent_from_dict
 from dpbench.grid.seeds import canonical
 from dpbench.privacy.accounting import Spent, spent

@@ -20,8 +20,8 @@ from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.errors import UserError
+from dpbench.files import Json
 from dpbench.grid.channel import Answer, Message, Work
-from dpbench.grid.checksummed import Json
 from dpbench.grid.code import verify_code
 from dpbench.grid.fits import read_fit, write_fit
 from dpbench.grid.identity import dataset_key, verify_data
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 REPORTED = ("unfinished",)  # counts among the diagnostics of a release that stand by its numbers, unless they are 0
 
 
-Called = tuple[Callable[..., Any], dict[str, Any]]  # a function, and the parameters of its config
+Called = tuple[Callable[..., Any], Json]  # a function, and the parameters of its config
 
 
 class LostError(Exception):

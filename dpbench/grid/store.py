@@ -1,6 +1,8 @@
 """The store of an experiment: logs of its trials, and of the releases and fits that experiments share.
 
 Trials and releases are synced to the disk, fits and what was printed are not. See `grid.releases`, `grid.fits`.
+
+Results of the same settings by another version of a mechanism, model or metric.
 """
 
 from __future__ import annotations
@@ -17,9 +19,11 @@ from functools import cached_property, partial
 from pathlib import Path
 
 from dpbench.errors import MALFORMED, UserError
-from dpbench.grid.checksummed import Json, warn
+from dpbench.files import Json
 from dpbench.grid.line_fields import Scored, fields_of, fields_with_score
-from dpbench.grid.records import Trial, TrialKey, with_repetition, without_repetition
+from dpbench.grid.log_file import warn
+from dpbench.grid.plan import Plan
+from dpbench.grid.records import Trial, TrialKey, score_to_dict, with_repetition, without_repetition
 from dpbench.grid.trial_log import Log
 
 STALE_SECONDS = 24 * 3600
@@ -169,7 +173,7 @@ class Store:
         for record in self.trials.records([identity for identity in known if identity not in found]):
             if (trial := self._trial(record, key)) is not None:
                 spent_epsilon = math.nan if trial.spent is None else trial.spent.epsilon
-                score = next((vars(score) for score in trial.scores if score.name == self.metric), None)
+                score = next((score_to_dict(score) for score in trial.scores if score.name == self.metric), None)
                 found[trial.id] = Scored(trial.status, spent_epsilon, score)
         return found
 
@@ -187,3 +191,20 @@ class Store:
             warn(self.trials_folder / record["id"], "cannot be read as a trial of this version of dpbench")
             self.trials.discard(record["id"])
             return None
+
+
+def of_other_code(plan: Plan, store: Store) -> dict[str, Trial]:
+    """Trials of the plan that are not stored -> stored ones that other versions of the code made."""
+    stored, planned = store.trials.scan(), set(plan.trial_ids)
+    if planned <= stored.keys() or stored.keys() <= planned:
+        return {}
+    missing = {asked: identity for asked, identity in questions(plan) if identity not in stored}
+    asked = ((missing.get(trial.key.unversioned().id), trial) for trial in store.all_trials())
+    return {identity: trial for identity, trial in asked if identity is not None}
+
+
+def questions(plan: Plan) -> Iterator[tuple[str, str]]:
+    """The identity of what each trial of a plan asks, whichever version answers it, and that of the trial."""
+    for item in plan.releases:
+        for trial in item.trials:
+            yield trial.unversioned().id, trial.id

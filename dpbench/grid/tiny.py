@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from dpbench.audit.neighbours import random_table
 from dpbench.audit.one_run import Canaries
 from dpbench.config import Part
+from dpbench.config.schema import Parameters
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
@@ -20,7 +20,7 @@ from dpbench.releases import Release
 
 ROWS, SEED = 300, 7
 LARGE = 2000  # rows: so many as no table has that is called tiny
-SMALL: dict[str, Any] = {  # settings that make a run large or do not fit a tiny table, unless others are given
+SMALL: Parameters = {  # settings that make a run large or do not fit a tiny table, unless others are given
     **{"batch_size": ROWS // 4, "batch_sizes": [None, ROWS // 4]},
     **{"hidden": [16, 16], "latent": 8, "components": 20, "most": 10, "pretraining": 1, "gap": 1e6},
     **{"models": 60, "features": 2},
@@ -86,7 +86,7 @@ def made(
 ) -> Release:
     """What the mechanism makes of a tiny table, or of one with canaries."""
     design = canaries.design if canaries else design or design_of(table)
-    supplied: dict[str, Any] = {"design": design} if part.takes("design") else {}
+    supplied: dict[str, Design | Table] = {"design": design} if part.takes("design") else {}
     for other in filter(part.takes, ("public", "test")):
         supplied[other] = canaries.rest if canaries else _beside(table, labels=part.labels)
     release: Release = part.function(table, budget, np.random.default_rng(seed), **supplied, **part.parameters)

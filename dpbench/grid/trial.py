@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 
 from dpbench.errors import UserError, WorkersLostError
 from dpbench.grid.channel import Answer, Message, Took
-from dpbench.grid.checksummed import Json, warn
 from dpbench.grid.claims import Claims
 from dpbench.grid.fits import read_header
+from dpbench.grid.log_file import warn
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
-from dpbench.grid.pool import Pair, Pool
-from dpbench.grid.process import Reply
+from dpbench.grid.process import Pair, Pool, Reply
+from dpbench.grid.provenance import Provenance
 from dpbench.grid.records import (
     Failure,
     ReleaseKey,
@@ -42,7 +42,7 @@ class Context:
 
     store: Store
     settings: tuple[Setting, ...]
-    provenance: Json
+    provenance: Provenance
     claims: Claims
     codes: Mapping[str, str]
     force: bool = False

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from dpbench.errors import UserError
-from dpbench.grid.checksummed import Json, content, record_of, unsealed, warn
+from dpbench.files import Json
 from dpbench.grid.line_fields import LineFields, Scored, fields_of
-from dpbench.grid.log_file import BYTES, SUFFIX, Place, Writer, open_file
+from dpbench.grid.log_file import BYTES, SUFFIX, Place, Writer, content, open_file, record_of, unsealed, warn
 
 BUFFER = 2**20  # bytes that are read of a file at once
 _ID = re.compile(rb'"id": "(\w+)"')

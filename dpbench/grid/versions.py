@@ -18,8 +18,7 @@ from dpbench.config import Part
 from dpbench.data.fetch import cache_dir
 from dpbench.errors import UserError
 from dpbench.grid import golden
-from dpbench.grid.code import code_of, function_digest, is_ours
-from dpbench.grid.memo import Memo
+from dpbench.grid.code import Memo, code_of, function_digest, is_ours
 from dpbench.grid.records import TrialKey
 from dpbench.grid.seeds import digest
 from dpbench.resources import with_threads

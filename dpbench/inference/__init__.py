@@ -7,17 +7,16 @@ marginal queries, gives synthetic rows, and can be stored. `JunctionTree` is Pri
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from .counts import Counts
-from .engines import Engine, Model, State
+from .engines import Engine, Model, ModelData, State
 from .estimation import JunctionTree
 from .measurements import MOST_SIGMA, Array, Clique, InferenceError, Measurement
 from .model import MarkovModel
 from .trees import candidate_mb, model_mb
 
 
-def load_model(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> Model:
+def load_model(data: ModelData, arrays: Mapping[str, Array]) -> Model:
     """The model whose `state()` this is: its answers and rows have the same bits.
 
     Raises `InferenceError` for a model that is not known, or arrays that do not fit its data.
@@ -43,6 +42,7 @@ __all__ = [
     "MarkovModel",
     "Measurement",
     "Model",
+    "ModelData",
     "State",
     "candidate_mb",
     "load_model",

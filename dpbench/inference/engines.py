@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, Required, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,20 @@ import numpy.typing as npt
 from .counts import Counts
 from .measurements import Array, Clique, InferenceError, Measurement
 
-State = tuple[dict[str, Any], dict[str, Array]]  # JSON data, and arrays by name
+
+class ModelData(TypedDict, total=False):
+    """What describes a model, JSON-ready, besides its arrays; `cliques` and `filled` are those of a Markov model."""
+
+    model: Required[str]
+    sizes: Required[list[tuple[str, int]]]
+    total: Required[float]
+    iterations: Required[int]
+    loss: Required[float]
+    cliques: list[list[str]]
+    filled: list[int]
+
+
+State = tuple[ModelData, dict[str, Array]]
 
 
 @dataclass(frozen=True)
@@ -57,9 +70,19 @@ class Model(ABC):
     def sample(self, rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Synthetic rows (rows, d): codes, in the order of `sizes`."""
 
+    def described(self, model: str) -> ModelData:
+        """What a `state` says of a model of this kind, without its arrays."""
+        sizes = list(self.sizes.items())
+        return {"model": model, "sizes": sizes, "total": self.total, "iterations": self.iterations, "loss": self.loss}
+
     @abstractmethod
     def state(self) -> State:
         """All that `inference.load_model` needs to make the model again, with answers and rows of the same bits."""
+
+
+def sizes_of(data: ModelData) -> dict[str, int]:
+    """The sizes of a model that was described."""
+    return {name: int(size) for name, size in data["sizes"]}
 
 
 class Engine(Protocol):

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .engines import Model, State
+from .engines import Model, ModelData, State, sizes_of
 from .measurements import Array, Clique, InferenceError, canonical
 from .model import with_total
-from .queries import QueryWorkload
+from .query_workload import QueryWorkload
 from .sampling import rounded_column
 from .trees import BYTES_PER_CELL, BYTES_PER_MB
 
@@ -28,9 +27,9 @@ class HistogramModel(Model):
     distribution: Array = field(repr=False)
 
     @classmethod
-    def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> HistogramModel:
+    def from_state(cls, data: ModelData, arrays: Mapping[str, Array]) -> HistogramModel:
         """The model that `state` described, which samples and answers to the same bits."""
-        sizes, distribution = {name: int(size) for name, size in data["sizes"]}, arrays["law"]
+        sizes, distribution = sizes_of(data), arrays["law"]
         if distribution.shape != tuple(sizes.values()):
             raise InferenceError(
                 f"a table of the shape {distribution.shape} is not over levels of {tuple(sizes.values())}"
@@ -39,9 +38,7 @@ class HistogramModel(Model):
 
     def state(self) -> State:
         """What `inference.load_model` needs: the table, and plain data."""
-        sizes = [list(item) for item in self.sizes.items()]
-        data = {"sizes": sizes, "total": self.total, "iterations": self.iterations, "loss": self.loss}
-        return {"model": "histogram", **data}, {"law": self.distribution}
+        return self.described("histogram"), {"law": self.distribution}
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

@@ -9,12 +9,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .engines import Model, State, check_effort
+from .engines import Model, ModelData, State, check_effort, sizes_of
 from .measurements import Array, Clique, InferenceError, Measurement, Target, canonical, checked_sizes, fold, loss_of
 from .model import with_total
 from .products import Places, large_table, softmax, softmax_slope, table, table_slopes
@@ -45,18 +44,16 @@ class MixtureModel(Model):
     logits: Array = field(repr=False)
 
     @classmethod
-    def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> MixtureModel:
+    def from_state(cls, data: ModelData, arrays: Mapping[str, Array]) -> MixtureModel:
         """The model that `state` described, which samples and answers to the same bits."""
-        sizes, logits = {name: int(size) for name, size in data["sizes"]}, arrays["logits"]
+        sizes, logits = sizes_of(data), arrays["logits"]
         if logits.ndim != 2 or logits.shape[1] != sum(sizes.values()):
             raise InferenceError(f"logits of {sum(sizes.values())} levels do not have the shape {logits.shape}")
         return cls(sizes, data["total"], data["iterations"], data["loss"], logits)
 
     def state(self) -> State:
         """What `inference.load_model` needs: the logits, and plain data."""
-        sizes = [list(item) for item in self.sizes.items()]
-        data = {"sizes": sizes, "total": self.total, "iterations": self.iterations, "loss": self.loss}
-        return {"model": "mixture", **data}, {"logits": self.logits}
+        return self.described("mixture"), {"logits": self.logits}
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from .answers import pair_tables, table_of
 from .counts import Counts
 from .elimination import forests
-from .engines import Model, State
+from .engines import Model, ModelData, State, sizes_of
 from .measurements import Array, Clique, InferenceError, canonical
 from .oracle import Oracle
 from .sampling import sample_rows
@@ -51,9 +50,9 @@ class MarkovModel(Model):
         return cls(sizes, total, iterations, loss, potentials, {}, (), oracle)
 
     @classmethod
-    def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> MarkovModel:
+    def from_state(cls, data: ModelData, arrays: Mapping[str, Array]) -> MarkovModel:
         """The model that `state` described, which samples and answers to the same bits."""
-        sizes, flat = {name: int(size) for name, size in data["sizes"]}, arrays["potentials"]
+        sizes, flat = sizes_of(data), arrays["potentials"]
         cliques = [canonical(clique, sizes) for clique in data["cliques"]]
         shapes = [[sizes[name] for name in clique] for clique in cliques]
         ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes], dtype=int)
@@ -71,15 +70,9 @@ class MarkovModel(Model):
 
     def state(self) -> State:
         """What `inference.load_model` needs: the potentials, one after the other, and plain data."""
-        data = {
-            "model": "markov",
-            "sizes": [list(item) for item in self.sizes.items()],
-            "cliques": [list(clique) for clique in self.potentials],
-            "total": self.total,
-            "iterations": self.iterations,
-            "loss": self.loss,
-            "filled": self.oracle.filled,
-        }
+        data = self.described("markov")
+        data["cliques"] = [list(clique) for clique in self.potentials]
+        data["filled"] = self.oracle.filled
         return data, {"potentials": np.concatenate([np.zeros(0), *(p.ravel() for p in self.potentials.values())])}
 
     @cached_property

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from .measurements import Array
 from .products import BLOCK
-from .queries import Places
+from .query_workload import Places
 
 Laws = npt.NDArray[Any]
 

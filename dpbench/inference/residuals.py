@@ -114,7 +114,7 @@ def on_simplex(table: Array, total: float) -> Array:
     """
     ordered = np.sort(table, axis=None)[::-1]
     excess = (np.cumsum(ordered) - total) / np.arange(1, table.size + 1)
-    lowered: Array = table - excess[np.flatnonzero(ordered >= excess)[-1]]  # >=: beside 1e100 a total of 1 is nothing
+    lowered: Array = table - excess[np.flatnonzero(ordered >= excess)[-1]]  # >=: next to 1e100 a total of 1 is nothing
     return np.maximum(lowered, 0.0)
 
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .engines import Model, State
+from .engines import Model, ModelData, State, sizes_of
 from .measurements import Array, Clique, InferenceError, canonical
 from .model import with_total
-from .queries import QueryWorkload
+from .query_workload import QueryWorkload
 from .sampling import rounded_column
 
 Codes = npt.NDArray[np.int64]
@@ -29,9 +28,9 @@ class WeightedRows(Model):
     distribution: Array = field(repr=False)
 
     @classmethod
-    def from_state(cls, data: Mapping[str, Any], arrays: Mapping[str, Array]) -> WeightedRows:
+    def from_state(cls, data: ModelData, arrays: Mapping[str, Array]) -> WeightedRows:
         """The model that `state` described, which samples and answers to the same bits."""
-        sizes, distribution = {name: int(size) for name, size in data["sizes"]}, arrays["law"]
+        sizes, distribution = sizes_of(data), arrays["law"]
         if arrays["codes"].shape != (*distribution.shape, len(sizes)):
             raise InferenceError(
                 f"codes of the shape {arrays['codes'].shape} are not {distribution.size} rows of {list(sizes)}"
@@ -41,9 +40,7 @@ class WeightedRows(Model):
 
     def state(self) -> State:
         """What `inference.load_model` needs: the rows and their probabilities, and plain data."""
-        sizes = [list(item) for item in self.sizes.items()]
-        data = {"sizes": sizes, "total": self.total, "iterations": self.iterations, "loss": self.loss}
-        return {"model": "rows", **data}, {"codes": self.codes.astype(float), "law": self.distribution}
+        return self.described("rows"), {"codes": self.codes.astype(float), "law": self.distribution}
 
     @property
     def cliques(self) -> tuple[Clique, ...]:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, check_part
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.fitting import LARGEST_EPSILON, check_settings
 from dpbench.privacy.accounting import check_calibration, zcdp_rho
 from dpbench.privacy.budget import Budget

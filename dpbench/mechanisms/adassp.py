@@ -13,7 +13,7 @@ from dpbench.errors import check_part
 from dpbench.mechanisms.ssp import perturb_symmetric
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import OnGrid, products, single
+from dpbench.privacy.discrete import OnGrid, products, single
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_least_eigenvalue, of_triangle
@@ -50,7 +50,7 @@ def adassp(
     `paper`), so that under `tight` the margins shrink with the noise. 3. Under `authors` the ridge is the
     published one, of noise for eps/3, and ||X||^2 is that of the domain, where the code takes the number of attributes.
 
-    `noise`: `continuous`, or `discrete` (`privacy.discrete_values`, `_least_eigenvalue`).
+    `noise`: `continuous`, or `discrete` (`privacy.discrete`, `_least_eigenvalue`).
     """
     check_calibration(calibration, "authors")
     check_part("adassp: failure", failure)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_part
+from dpbench.files import Json
 from dpbench.inference import Counts, Measurement, Model, candidate_mb
 from dpbench.mechanisms.fitting import (
     Costs,
@@ -21,13 +21,13 @@ from dpbench.mechanisms.fitting import (
     check_settings,
     check_start,
     engine_of,
+    noisy_marginal,
     table_mb,
 )
 from dpbench.mechanisms.workload import Workload, cliques_of, closure, weights
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.privacy.noise import exponential_mechanism
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 
@@ -101,15 +101,12 @@ def aim(
     check_start("aim", len(singles), sigma, rho_used, rho)
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
-        label = f"marginal {','.join(r)}"
-        value, multiplier = whole(train.marginal(r), noise), sigma / costs.l2
-        noisy = gaussian(noise_rng, ledger, value, sensitivity=costs.l2, multiplier=multiplier, label=label)
-        return Measurement(r, noisy, sigma)
+        return noisy_marginal(noise_rng, ledger, r, train.marginal(r), sigma, l2=costs.l2, noise=noise)
 
     measured = [measure(r) for r in singles]  # Alg. 3
     model = fitting.estimate(sizes, measured)
     counts = Counts(sizes, train.codes, candidates)
-    trace: list[dict[str, Any]] = []
+    trace: list[Json] = []
     last = False
     while not last:
         rho_left = rho - rho_used

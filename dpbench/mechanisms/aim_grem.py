@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -14,13 +13,12 @@ from dpbench.data.table import Countable
 from dpbench.errors import UserError, check_part
 from dpbench.inference import Measurement
 from dpbench.inference.residuals import RunningAnswers
-from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_start
+from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_start, noisy_marginal
 from dpbench.mechanisms.reconstruction import Reconstruction
 from dpbench.mechanisms.workload import Workload, closure, distinct_cliques, weights
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.privacy.noise import exponential_mechanism
 from dpbench.releases import Marginals, Part, Release
 
 WAYS = ("simplex", "mixture")
@@ -87,13 +85,10 @@ def aim_grem(
     state = _State(candidates, RunningAnswers(sizes))
 
     def measure(r: Clique) -> Measurement:  # line 15; Alg. 3, line 5
-        label, multiplier = f"marginal {','.join(r)}", sigma / costs.l2
-        exact = whole(true[r], noise)
-        y = gaussian(noise_rng, ledger, exact, sensitivity=costs.l2, multiplier=multiplier, label=label)
-        return Measurement(r, y, sigma)
+        return noisy_marginal(noise_rng, ledger, r, true[r], sigma, l2=costs.l2, noise=noise)
 
     state.take([measure(r) for r in singles])  # Alg. 3
-    trace: list[dict[str, Any]] = []
+    trace: list[dict[str, object]] = []
     last = False
     while not last:
         rho_left = rho - rho_used
@@ -149,7 +144,7 @@ class _State:
 
     def released(
         self, how: Reconstruction, domain: Domain, rng: np.random.Generator
-    ) -> tuple[dict[Clique, Floats], tuple[Part, ...], dict[str, Any]]:
+    ) -> tuple[dict[Clique, Floats], tuple[Part, ...], dict[str, object]]:
         """The tables of the workload, what a model gives, and diagnostics."""
         if how.how == "simplex":
             self._refresh(set(domain.names))

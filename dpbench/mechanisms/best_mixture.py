@@ -9,7 +9,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, check_positive
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Places
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import release_of_model
@@ -62,7 +62,7 @@ def best_mixture(
 
 @dataclass(frozen=True)
 class Best:
-    """A distribution (u,), its largest error, and what no law's largest error is below."""
+    """A distribution (u,), its largest error, and what no distribution's largest error is below."""
 
     distribution: Floats
     error: float

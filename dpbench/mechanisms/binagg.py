@@ -14,7 +14,7 @@ from dpbench.errors import UserError, check_known
 from dpbench.mechanisms.privtree import at_least, check_tree, privtree
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import OnGrid, grouped, is_discrete, whole
+from dpbench.privacy.discrete import OnGrid, grouped, is_discrete, whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, unpaid
 from dpbench.privacy.pure import pure_epsilon
@@ -42,7 +42,7 @@ def binagg(
 
     `ratio` divides mu into mu_bin : mu_c : mu_s : mu_t (the root of the sum of their squares is mu). Bins with a noisy
     count below `least_count` are discarded. `theta`, `widest` and `max_bins`: see `privtree`. `noise`: `continuous`, or
-    `discrete` (`privacy.discrete_values`), in the tree too.
+    `discrete` (`privacy.discrete`), in the tree too.
 
     **Source** BinAgg, Algorithm 1 and lines 2 to 4 of Algorithm 2; budgets: appendix A.
     **Privacy** Add/remove; mu is the largest Gaussian-DP parameter that (eps, delta) allows. The tree is

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
-from dpbench.privacy.discrete_values import OnGrid, is_discrete, nearest
+from dpbench.privacy.discrete import OnGrid, is_discrete, nearest
 
 AT_ONCE = 2**22  # cells of marginals that are counted together
 

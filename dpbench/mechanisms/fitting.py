@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import accumulate
-from typing import Any
 
-from dpbench.data.domain import Clique
+import numpy as np
+
+from dpbench.data.domain import Clique, Codes, Floats
 from dpbench.data.table import Countable
 from dpbench.errors import UserError, check_known
-from dpbench.inference import MOST_SIGMA, Engine, JunctionTree
+from dpbench.inference import MOST_SIGMA, Engine, JunctionTree, Measurement
 from dpbench.inference.mbi_engine import Mbi
 from dpbench.inference.mixture import ProductMixture
 from dpbench.privacy.accounting import check_calibration, gaussian_mu, zcdp_rho
 from dpbench.privacy.budget import Budget
+from dpbench.privacy.discrete import whole
 from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.noise import gaussian
 from dpbench.privacy.pure import bounded_range_epsilon, bounded_range_mu
 from dpbench.privacy.sensitivity import of_marginal
 from dpbench.resources import memory_mb
@@ -25,7 +28,11 @@ LEAST_SIGMA = 1e-9  # the spacing of float64 near a count of some millions: less
 LARGEST_EPSILON = 1e100  # its square stays within float64
 COPIES = 5  # of a marginal in memory while it is answered, stored and scored: 4.3 measured for one of 374 MB
 BYTES_A_CELL = 16  # of `Counts`: a place, a row and a count
-ENGINES: dict[str, Any] = {"native": JunctionTree, "mbi": Mbi, "mixture": ProductMixture}  # by their names in conf/
+ENGINES: dict[str, type[JunctionTree | Mbi | ProductMixture]] = {  # by their names in conf/
+    "native": JunctionTree,
+    "mbi": Mbi,
+    "mixture": ProductMixture,
+}
 
 
 def engine_of(name: str, *, iterations: int, tolerance: float | None = None, components: int | None = None) -> Engine:
@@ -41,8 +48,8 @@ def engine_of(name: str, *, iterations: int, tolerance: float | None = None, com
         if setting not in has[name]:
             others = " or ".join(other for other in ENGINES if setting in has[other])
             raise UserError(f"engine {name!r} has no {setting}; leave it out (null), or choose engine={others}")
-    engine: Engine = ENGINES[name](**settings)
-    return engine
+    make: Callable[..., Engine] = ENGINES[name]
+    return make(**settings)
 
 
 @dataclass(frozen=True)
@@ -99,6 +106,22 @@ class Costs:
         if self.calibration == "tight":
             return bounded_range_epsilon(math.sqrt(2 * cost / times))
         return math.sqrt(8 * cost / times)
+
+
+def noisy_marginal(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    clique: Clique,
+    counts: Floats | Codes,
+    sigma: float,
+    *,
+    l2: float,
+    noise: str,
+) -> Measurement:
+    """A marginal with Gaussian noise of standard deviation `sigma`; a record changes its counts by `l2` at most."""
+    exact, label = whole(counts, noise), f"marginal {','.join(clique)}"
+    noisy = gaussian(rng, ledger, exact, sensitivity=l2, multiplier=sigma / l2, label=label)
+    return Measurement(clique, noisy, sigma)
 
 
 def rows_if_public(mechanism: str, train: Countable, budget: Budget, n_public: bool | None) -> int | None:

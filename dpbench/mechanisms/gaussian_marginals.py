@@ -11,13 +11,13 @@ from dpbench.data.domain import Clique
 from dpbench.data.table import Countable
 from dpbench.errors import UserError, check_known
 from dpbench.inference import Measurement
-from dpbench.mechanisms.fitting import Costs, check_sigma, rows_if_public
+from dpbench.mechanisms.fitting import Costs, check_sigma, noisy_marginal, rows_if_public
 from dpbench.mechanisms.reconstruction import Reconstruction
 from dpbench.mechanisms.workload import Workload, distinct_cliques, weights_of
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import is_discrete, whole
+from dpbench.privacy.discrete import is_discrete
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.noise import gaussian, laplace
+from dpbench.privacy.noise import laplace
 from dpbench.privacy.sensitivity import of_marginal
 from dpbench.releases import Marginals, Release
 
@@ -72,14 +72,11 @@ def gaussian_marginals(
     l1, l2 = of_marginal(budget.relation)
 
     def measure(r: Clique) -> Measurement:
-        label, value = f"marginal {','.join(r)}", true[r]
         if distribution == "laplace":
-            y = laplace(noise_rng, ledger, value, sensitivity=l1, multiplier=scale[r] / l1, label=label)
+            label, multiplier = f"marginal {','.join(r)}", scale[r] / l1
+            y = laplace(noise_rng, ledger, true[r], sensitivity=l1, multiplier=multiplier, label=label)
             return Measurement(r, y, math.sqrt(2) * scale[r])
-        exact, multiplier = whole(value, noise), scale[r] / l2
-        return Measurement(
-            r, gaussian(noise_rng, ledger, exact, sensitivity=l2, multiplier=multiplier, label=label), scale[r]
-        )
+        return noisy_marginal(noise_rng, ledger, r, true[r], scale[r], l2=l2, noise=noise)
 
     if distribution == "laplace":
         scale = _laplace_scales(noisy, w, l1, budget.epsilon, noise)

@@ -21,7 +21,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, check_known, check_positive
 from dpbench.inference.product_queries import Laws, ProductQueries, softmax, softmax_slope
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, Places, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import mixture_of, release_of_model

@@ -10,7 +10,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.inference.product_queries import Laws
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.gem import Gem, check_training, generator_of, trained_release
 from dpbench.mechanisms.workload import Workload, cliques_of

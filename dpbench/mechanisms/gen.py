@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dpbench.data.domain import Clique, Codes, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError
+from dpbench.files import Json
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
@@ -134,9 +135,7 @@ def _answers(domain: Domain, queries: Sequence[Clique]) -> list[csr_array]:
     return matrices
 
 
-def _nearest(
-    answers: Sequence[csr_array], noisy: Floats, n: int | None, gap: float, nodes: int
-) -> tuple[Codes, dict[str, Any]]:
+def _nearest(answers: Sequence[csr_array], noisy: Floats, n: int | None, gap: float, nodes: int) -> tuple[Codes, Json]:
     """The counts of the domain's cells, n in all if that is given, at the least l1 distance from the noisy marginals.
 
     The variables are the counts c, a bound t_j >= |noisy_j - (A c)_j| for each cell of a marginal, and z, at least the

@@ -10,12 +10,11 @@ import numpy as np
 from dpbench.data.domain import Attribute, Clique, Domain
 from dpbench.data.table import Table
 from dpbench.inference import Measurement, model_mb
-from dpbench.mechanisms.fitting import Costs, check_model, check_settings, check_sigma, engine_of
+from dpbench.mechanisms.fitting import Costs, check_model, check_settings, check_sigma, engine_of, noisy_marginal
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.privacy.noise import exponential_mechanism
 from dpbench.releases import Distribution, Marginals, Merge, Release, SyntheticRows
 
 THRESHOLD = 3.0  # standard deviations of a noisy count below which a level is merged (authors' code)
@@ -70,10 +69,7 @@ def mst(
     check_sigma("mst", sigma, sigma_pair)
 
     def measure(table: Table, r: Clique, scale: float) -> Measurement:
-        label = f"marginal {','.join(r)}"
-        value, multiplier = whole(table.marginal(r), noise), scale / costs.l2
-        noisy = gaussian(noise_rng, ledger, value, sensitivity=costs.l2, multiplier=multiplier, label=label)
-        return Measurement(r, noisy, scale)
+        return noisy_marginal(noise_rng, ledger, r, table.marginal(r), scale, l2=costs.l2, noise=noise)
 
     # Step 1: the one-way marginals, and the domain compressed by them
     singles = [measure(train, (name,), sigma) for name in domain.names]

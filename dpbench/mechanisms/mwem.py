@@ -10,7 +10,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_known, check_positive
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.query_release import HISTOGRAM_MB, check_histogram
 from dpbench.mechanisms.supports import Support, WholeDomain, reweighed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -19,13 +18,13 @@ from dpbench.mechanisms.fitting import (
     check_settings,
     check_sigma,
     engine_of,
+    noisy_marginal,
     table_mb,
 )
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.noise import exponential_mechanism, gaussian
+from dpbench.privacy.noise import exponential_mechanism
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 
@@ -83,15 +82,12 @@ def mwem_pgm(
     noise_rng, rows_rng = rng.spawn(2)
 
     def measure(r: Clique) -> Measurement:
-        label = f"marginal {','.join(r)}"
-        value, multiplier = whole(train.marginal(r), noise), sigma / costs.l2
-        noisy = gaussian(noise_rng, ledger, value, sensitivity=costs.l2, multiplier=multiplier, label=label)
-        return Measurement(r, noisy, sigma)
+        return noisy_marginal(noise_rng, ledger, r, train.marginal(r), sigma, l2=costs.l2, noise=noise)
 
     counts = Counts(sizes, train.codes, candidates)
     measured: list[Measurement] = []
     model = fitting.estimate(sizes, measured)
-    trace: list[dict[str, Any]] = []
+    trace: list[dict[str, object]] = []
     for t in range(1, T + 1):
         allowed = _allowed(sizes, [m.clique for m in measured], candidates, max_model_mb * t / T)
         scores = [distance - counts.size(r) for r, distance in model.distances(counts, allowed).items()]

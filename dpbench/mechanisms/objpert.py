@@ -96,7 +96,8 @@ def _calibrated(budget: Budget, calibration: str, solver_share: float) -> tuple[
     if not ROUNDING <= offset <= -math.log(ROUNDING):
         raise UserError(
             f"objpert: epsilon must lie between {share * ROUNDING:.2g} and {share / ROUNDING:.2g}, where neither its "
-            f"ridge nor the data vanish beside the other in double precision; it is {epsilon:g}. For a fit without "
+            "ridge nor the data vanish compared with the other in double precision; it is "
+            f"{epsilon:g}. For a fit without "
             "privacy run the mechanism exact_table with the model logistic_rows"
         )
     if calibration == "paper":

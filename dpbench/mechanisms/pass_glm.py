@@ -18,7 +18,7 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.sensitivity import of_monomials
 from dpbench.releases import GlmStatistics, Release
-from dpbench.releases.glm import OUTSIDE, bounded_rows
+from dpbench.releases.offers import OUTSIDE, bounded_rows
 
 
 def pass_glm(

@@ -11,7 +11,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import HISTOGRAM_MB, check_histogram

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dpbench.data.table import Table
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.mwem import Mwem, check_weights
 from dpbench.mechanisms.supports import PublicRows, reweighed
 from dpbench.mechanisms.workload import Workload, cliques_of

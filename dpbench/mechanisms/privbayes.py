@@ -30,7 +30,7 @@ from dpbench.mechanisms.reconstruction import EXACT_SIGMA
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.accounting import check_calibration
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import is_discrete, whole
+from dpbench.privacy.discrete import is_discrete, whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian, laplace
 from dpbench.privacy.sensitivity import of_marginal

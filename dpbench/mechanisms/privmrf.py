@@ -22,13 +22,13 @@ from dpbench.mechanisms.fitting import (
     check_settings,
     check_sigma,
     engine_of,
+    noisy_marginal,
     rows_if_public,
 )
 from dpbench.mechanisms.privbayes import COUNT_SHARE, maximal_sets
 from dpbench.mechanisms.reconstruction import EXACT_SIGMA
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
@@ -163,9 +163,8 @@ class _Noisy:
 
     def marginal(self, r: Clique, sigma: float) -> Measurement:
         """A marginal with noise of this standard deviation."""
-        label, value, l2 = f"marginal {','.join(r)}", whole(self.train.marginal(r), self.noise), self.costs.l2
-        noisy = gaussian(self.rng, self.ledger, value, sensitivity=l2, multiplier=sigma / l2, label=label)
-        return Measurement(r, noisy, sigma)
+        counts = self.train.marginal(r)
+        return noisy_marginal(self.rng, self.ledger, r, counts, sigma, l2=self.costs.l2, noise=self.noise)
 
 
 def dependence_graph(sizes: Mapping[str, int], dependence: Mapping[Clique, float], max_mb: float) -> list[Clique]:

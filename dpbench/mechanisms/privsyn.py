@@ -15,9 +15,8 @@ from dpbench.inference.gum import gradual_update
 from dpbench.inference.nonnegative import nonnegative
 from dpbench.inference.residuals import Residuals
 from dpbench.mechanisms.dependence import from_independence, marginals_in_parts, of_independence, real_numbers
-from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_sigma, rows_if_public
+from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_sigma, noisy_marginal, rows_if_public
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.releases import Release, SyntheticRows
@@ -67,11 +66,9 @@ def privsyn(
     selection, single, joint = (share * costs.total for share in (SHARES if pairs else (0.0, 1.0, 0.0)))
 
     def measure(r: Clique, cost: float) -> Measurement:
-        sigma, label = costs.sigma(cost), f"marginal {','.join(r)}"
+        sigma = costs.sigma(cost)
         check_sigma("privsyn", sigma)
-        value, multiplier = whole(train.marginal(r), noise), sigma / costs.l2
-        noisy = gaussian(noise_rng, ledger, value, sensitivity=costs.l2, multiplier=multiplier, label=label)
-        return Measurement(r, noisy, sigma)
+        return noisy_marginal(noise_rng, ledger, r, train.marginal(r), sigma, l2=costs.l2, noise=noise)
 
     singles = [measure((name,), single / d) for name in domain.names]
     chosen: list[Clique] = []

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpbench.data.domain import Codes, Floats
 from dpbench.errors import UserError, check_known
-from dpbench.privacy.discrete_values import is_discrete, spacing_of
+from dpbench.privacy.discrete import is_discrete, spacing_of
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import tree_laplace
 

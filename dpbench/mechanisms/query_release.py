@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from dpbench.data.domain import Clique, Domain
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
+from dpbench.files import Json
 from dpbench.inference import Model
 from dpbench.inference.histogram import histogram_mb
 from dpbench.inference.mixture import MixtureModel
@@ -21,7 +21,7 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 HISTOGRAMS = ("mwem", "pep")  # the methods that keep a table over the whole domain
-HISTOGRAM_MB = 80.0  # the largest, unless told otherwise
+HISTOGRAM_MB = 80.0  # the largest, unless set otherwise
 WITHOUT_HISTOGRAM = (  # as in conf/
     "gem, gem_small, rap, rap_softmax, dualquery, fem, aim, aim_grem, aim_mixture, mst, mwem_pgm, gaussian_marginals, "
     "residual_planner, residual_planner_mixture"
@@ -61,7 +61,7 @@ def release_of_model(
     model: Model,
     rng: np.random.Generator,
     rows: int | None,
-    diagnostics: Mapping[str, Any],
+    diagnostics: Json,
     nonprivate_inputs: tuple[str, ...] = (),
 ) -> Release:
     """The distribution, its marginals of pairs, and rows drawn from it: as many as its total by default."""
@@ -71,7 +71,7 @@ def release_of_model(
     return Release(domain, budget, ledger, parts, diagnostics, nonprivate_inputs)
 
 
-def release_of_rows(budget: Budget, ledger: Ledger, rows: Table, n: int, diagnostics: Mapping[str, Any]) -> Release:
+def release_of_rows(budget: Budget, ledger: Ledger, rows: Table, n: int, diagnostics: Json) -> Release:
     """The rows, and their marginals of pairs as counts of n rows."""
     tables = rows.marginals(_pairs(rows.domain))
     marginals = Marginals({r: table * (n / len(rows)) for r, table in tables.items()})

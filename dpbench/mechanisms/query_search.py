@@ -15,7 +15,7 @@ import numpy as np
 from dpbench.data.domain import Clique, Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, check_known
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import rho_of
 from dpbench.mechanisms.dualquery import dualquery
 from dpbench.mechanisms.fem import fem
@@ -36,11 +36,13 @@ from dpbench.privacy.ledger import ROUNDING, Ledger
 from dpbench.privacy.noise import gaussian, number_of_runs, unpaid
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Release
-from dpbench.releases.answers import answers_of
+from dpbench.releases.release import answers_of
 
 METHODS: dict[str, Callable[..., Release]] = {
     method.__name__: method for method in (mwem, pep, gem, rap, rap_softmax, dualquery, fem, pmw_pub, pep_pub, gem_pub)
 }
+Setting = Mapping[str, Any]  # parameters of a method, as a config gives them
+Grid = Mapping[str, Sequence[Any]]  # parameter -> the values that are tried
 TUNINGS = ("optimistic", "random_search")
 
 
@@ -51,8 +53,8 @@ def query_search(
     *,
     method: str,
     tuning: str,
-    grid: Mapping[str, Sequence[Any]],
-    shared: Mapping[str, Any],
+    grid: Grid,
+    shared: Setting,
     public: Table | None = None,
     workload: Workload = 3,
     eta: float = 1.0,
@@ -89,7 +91,7 @@ def query_search(
     return _random_search(runs, budget, rng, settings, eta=eta, gamma=gamma, score_share=score_share)
 
 
-def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+def settings_of(grid: Grid) -> list[Setting]:
     """All combinations of the values of a grid. Raises `UserError` unless each parameter has a list of values."""
     for name, values in grid.items():
         if isinstance(values, str) or not isinstance(values, Sequence) or not values:
@@ -99,7 +101,7 @@ def settings_of(grid: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
-def _check_parameters(method: str, grid: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
+def _check_parameters(method: str, grid: Setting, shared: Setting) -> None:
     parameters = signature(METHODS[method]).parameters.values()
     known = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY and one.name != "public"]
     for name in (*grid, *shared):
@@ -116,10 +118,10 @@ class Runs:
     train: Table
     public: Table | None
     method: str
-    shared: Mapping[str, Any]
+    shared: Setting
     workload: Workload
 
-    def run(self, budget: Budget, rng: np.random.Generator, setting: Mapping[str, Any]) -> Release | None:
+    def run(self, budget: Budget, rng: np.random.Generator, setting: Setting) -> Release | None:
         """A release with this setting; None if what was fitted diverged, which its noisy answers tell."""
         method = METHODS[self.method]
         public = {"public": self.public} if "public" in signature(method).parameters else {}
@@ -141,7 +143,7 @@ class Runs:
         return QueryWorkload(self.train.domain.sizes, self._cliques).of_rows(self.train.codes)
 
 
-def _all_settings(runs: Runs, budget: Budget, rng: np.random.Generator, settings: Sequence[dict[str, Any]]) -> Release:
+def _all_settings(runs: Runs, budget: Budget, rng: np.random.Generator, settings: Sequence[Setting]) -> Release:
     """Each setting once; the best by its non-private error."""
     best, least, chosen = None, math.inf, settings[0]
     for setting, own in zip(settings, rng.spawn(len(settings)), strict=True):
@@ -163,7 +165,7 @@ def _random_search(
     runs: Runs,
     budget: Budget,
     rng: np.random.Generator,
-    settings: Sequence[dict[str, Any]],
+    settings: Sequence[Setting],
     *,
     eta: float,
     gamma: float,

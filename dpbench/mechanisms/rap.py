@@ -12,7 +12,7 @@ from dpbench.data.table import Table
 from dpbench.errors import check_positive
 from dpbench.inference.mixture import adam
 from dpbench.inference.product_queries import Laws, ProductQueries
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import mixture_of, release_of_model

@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -76,10 +75,10 @@ class Reconstruction:
 
     def parts(
         self, domain: Domain, measured: Measured, n: int | None, rng: np.random.Generator
-    ) -> tuple[dict[Clique, Floats], tuple[Part, ...], dict[str, Any]]:
+    ) -> tuple[dict[Clique, Floats], tuple[Part, ...], dict[str, object]]:
         """The tables of the workload, what else a model gives, and diagnostics; n is the number of rows, if public."""
         residuals = measured if isinstance(measured, Residuals) else Residuals.of(self.sizes, measured, n)
-        notes: dict[str, Any] = {"reconstruction": self.how, "total": residuals.total}
+        notes: dict[str, object] = {"reconstruction": self.how, "total": residuals.total}
         if self.how in ENGINES:
             model = self._engine().estimate(self.sizes, self._measurements(measured, n))
             distribution = Distribution(model)

@@ -16,7 +16,7 @@ from dpbench.mechanisms.fitting import Costs, check_sigma, rows_if_public
 from dpbench.mechanisms.reconstruction import Reconstruction
 from dpbench.mechanisms.workload import Workload, closure, distinct_cliques, weights_of
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import whole
+from dpbench.privacy.discrete import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.sensitivity import of_residuals

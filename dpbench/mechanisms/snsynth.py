@@ -6,7 +6,6 @@ import json
 import math
 import os
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -18,6 +17,7 @@ from dpbench.data.coding import code_frame
 from dpbench.data.domain import Attribute, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
+from dpbench.files import Json, Node
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import claimed
@@ -84,7 +84,7 @@ def snsynth(
     rng: np.random.Generator,
     *,
     synthesizer: str,
-    settings: Mapping[str, Any],
+    settings: Node,
     rows: int,
     timeout: float | None = None,
 ) -> Release:
@@ -134,9 +134,7 @@ def snsynth(
     return Release(train.domain, budget, ledger, (SyntheticRows(synthetic),), diagnostics, unpaid)
 
 
-def _check(
-    synthesizer: str, settings: Mapping[str, Any], budget: Budget, rows: int, timeout: float | None, n: int
-) -> None:
+def _check(synthesizer: str, settings: Node, budget: Budget, rows: int, timeout: float | None, n: int) -> None:
     """Refuse what the library would refuse late, or not at all."""
     check_known("synthesizer", synthesizer, SYNTHESIZERS)
     for name in settings:
@@ -163,7 +161,7 @@ def _python() -> Path:
     return python
 
 
-def _work(python: Path, spec: Mapping[str, Any], values: Floats, timeout: float | None) -> tuple[Floats, float]:
+def _work(python: Path, spec: Json, values: Floats, timeout: float | None) -> tuple[Floats, float]:
     """The worker's rows (rows, d), and the epsilon of the library's own account. What it prints is dropped."""
     name = spec["synthesizer"]
     with TemporaryDirectory(prefix="dpbench-") as folder:
@@ -190,7 +188,7 @@ def _work(python: Path, spec: Mapping[str, Any], values: Floats, timeout: float 
 # --- a table as numbers, and back ----------------------------------------------------------------------------------
 
 
-def _column(attribute: Attribute) -> dict[str, Any]:
+def _column(attribute: Attribute) -> Json:
     """What the worker must know of a column: the bounds of its numbers, or the number of its levels."""
     if attribute.bounds is None:
         return {"name": attribute.name, "levels": attribute.size}

@@ -11,7 +11,7 @@ from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.privacy.accounting import check_calibration, gaussian_mu
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import OnGrid, products
+from dpbench.privacy.discrete import OnGrid, products
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.sensitivity import of_cross, of_gram, of_square, of_triangle
@@ -41,7 +41,7 @@ def ssp(
     **Departures** 1. `tight` adds noise for the upper triangle of X'X. 2. Analyze Gauss gives all entries of
     [X, y]'[X, y] noise of one scale; here each block has its own.
 
-    `noise`: `continuous`, or `discrete` (`privacy.discrete_values`).
+    `noise`: `continuous`, or `discrete` (`privacy.discrete`).
     """
     check_calibration(calibration)
     ledger, relation = Ledger(), budget.relation

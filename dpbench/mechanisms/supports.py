@@ -13,7 +13,7 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
 from dpbench.inference import Model
 from dpbench.inference.histogram import HistogramModel
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.inference.weighted import WeightedRows
 from dpbench.mechanisms.adaptive import Family, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings

@@ -13,7 +13,7 @@ from dpbench.data.domain import Clique, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_known
 from dpbench.inference import MarkovModel, model_mb
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.fitting import check_answers, check_model, check_settings
 from dpbench.mechanisms.query_release import release_of_model
 from dpbench.mechanisms.supports import PublicRows

@@ -5,17 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from dpbench.data.domain import Clique, Domain
-from dpbench.errors import UserError, check_positive, shown, unknown
+from dpbench.errors import UserError, check_known, check_positive, shown
 from dpbench.resources import memory_mb
 
-Workload = int | Mapping[str, Any] | Sequence[Sequence[str]]
-SETTINGS = ("degree", "up_to", "max_cells", "marginals", "seed")
+Workload = int | Mapping[str, int | None] | Sequence[Sequence[str]]
 BYTES_A_CLIQUE = 120  # at least: a tuple of names, and its place in a list
 
 
@@ -28,10 +27,9 @@ def cliques_of(domain: Domain, workload: Workload) -> tuple[Clique, ...]:
     Raises `UserError` for a k outside [1, number of attributes], no cliques, an unknown name or setting.
     """
     if isinstance(workload, Mapping):
-        settings = _settings(workload)
-        marginals, seed = settings.pop("marginals", None), settings.pop("seed", 0)
-        cliques = _up_to(domain, **settings)
-        return cliques if marginals is None else _drawn(cliques, marginals, seed)
+        chosen = _chosen(workload)
+        cliques = _up_to(domain, chosen.degree, chosen.up_to, chosen.max_cells)
+        return cliques if chosen.marginals is None else _drawn(cliques, chosen.marginals, chosen.seed)
     if isinstance(workload, int):
         return _up_to(domain, workload)
     listed = (tuple(domain.names[i] for i in sorted({domain.index(name) for name in clique})) for clique in workload)
@@ -41,19 +39,32 @@ def cliques_of(domain: Domain, workload: Workload) -> tuple[Clique, ...]:
     return cliques
 
 
-def _settings(workload: Mapping[str, Any]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Chosen:
+    """A workload by its settings: see `cliques_of`."""
+
+    degree: int
+    up_to: bool = False
+    max_cells: int | None = None
+    marginals: int | None = None
+    seed: int = 0
+
+
+def _chosen(workload: Mapping[str, int | None]) -> _Chosen:
     """The settings of a workload, each of its type."""
     for name in workload:
-        if name not in SETTINGS:
-            raise unknown("setting of the workload", str(name), SETTINGS)
-    settings = dict(workload)
-    if type(settings.get("degree")) is not int or type(settings.get("up_to", False)) is not bool:
+        check_known("setting of the workload", str(name), [one.name for one in fields(_Chosen)])
+    degree, up_to = workload.get("degree"), workload.get("up_to", False)
+    if type(degree) is not int or type(up_to) is not bool:
         raise UserError("the workload needs a degree, a whole number; up_to is true or false")
+    numbers = {}
     for name, least in (("max_cells", 1), ("marginals", 1), ("seed", 0)):
-        value = settings.get(name)
-        if value is not None and (type(value) is not int or not least <= value < 2**32):
-            raise UserError(f"workload.{name} must be a whole number of at least {least}, not {value!r}")
-    return settings
+        value = workload.get(name)
+        if value is not None:
+            if type(value) is not int or not least <= value < 2**32:
+                raise UserError(f"workload.{name} must be a whole number of at least {least}, not {value!r}")
+            numbers[name] = value
+    return _Chosen(degree, up_to, **numbers)
 
 
 def _drawn(cliques: Sequence[Clique], marginals: int, seed: int) -> tuple[Clique, ...]:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -14,14 +14,14 @@ from dpbench.data.domain import Clique, Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
 from dpbench.errors import ContractError, UserError, shown
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.models.fit import Fit
 from dpbench.models.linear import solve
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SyntheticRows
-from dpbench.releases.answers import answers_of
 from dpbench.releases.checks import check_plain, kind_of
+from dpbench.releases.release import answers_of
 
 MOST_FITS = 8  # that a reference keeps: a fit may be a large one, of trees
 DIRECTIONS = ("lower", "higher", "none")
@@ -39,7 +39,7 @@ class Score:
     value: float
     unit: str
     direction: str
-    detail: Mapping[str, Any] | None = None
+    detail: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)

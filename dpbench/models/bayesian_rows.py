@@ -12,7 +12,7 @@ from dpbench.inference.glm_statistics import FAMILIES
 from dpbench.models.fit import Fit
 from dpbench.models.logistic import check_labels
 from dpbench.models.poisson import counts_of
-from dpbench.models.posterior import posterior_fit
+from dpbench.models.posterior_fit import posterior_fit
 from dpbench.releases import Release, SyntheticRows
 
 FREEDOM = 5  # degrees of freedom of the proposals: heavier tails than the posterior

@@ -8,10 +8,9 @@ from dpbench.data.encode import Design
 from dpbench.errors import NoEstimateError, UserError, check_known, check_positive
 from dpbench.models.fit import Fit
 from dpbench.models.glm_moments import EXPECTATIONS
-from dpbench.models.glm_posterior import SCALE, start_of, statistics_density, theta_of
-from dpbench.models.metropolis import metropolis
+from dpbench.models.glm_posterior import SCALE, metropolis, start_of, statistics_density, theta_of
 from dpbench.models.nuts import laplace, nuts
-from dpbench.models.posterior import posterior_fit
+from dpbench.models.posterior_fit import posterior_fit
 from dpbench.releases import GlmStatistics, Release
 
 NOISE = ("aware", "naive")

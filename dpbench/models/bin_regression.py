@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from statistics import NormalDist
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.errors import NoEstimateError, check_known, check_part, check_positive
+from dpbench.files import Json
 from dpbench.models.fit import Fit
 from dpbench.releases import BinSums, Release
 
@@ -122,6 +122,6 @@ def _quantile(level: float) -> float:
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
-def _fit(beta: Floats, half: Floats, moments: tuple[Floats, Floats], notes: Mapping[str, object]) -> Fit:
+def _fit(beta: Floats, half: Floats, moments: tuple[Floats, Floats], notes: Json) -> Fit:
     """beta (d,) with the interval beta -+ half."""
     return Fit(beta, moments, notes, np.stack([beta - half, beta + half], axis=1))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.errors import ContractError
+from dpbench.files import Json
 from dpbench.releases.checks import check_array, check_plain, kind_of, listed
 
 
@@ -25,7 +25,7 @@ class Fit:
 
     coefficients: Floats = field(default_factory=lambda: np.empty(0))
     moments: tuple[Floats, Floats] | None = None
-    notes: Mapping[str, Any] = field(default_factory=dict)
+    notes: Json = field(default_factory=dict)
     intervals: Floats | None = None
     predictor: Callable[[Floats], Floats] | None = None
     covariance: Floats | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from dpbench.data.domain import Attribute, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
+from dpbench.files import Json
 from dpbench.models.fit import Fit
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Fitted:
         if not len(columns):
             return pd.DataFrame(columns=["feature"])
         factors, constant = own_units(self.design, linked=self.linked)
-        found: dict[str, Any] = {
+        found: Json = {
             "feature": columns,
             "estimate": fit.coefficients,
             "standard_error": _errors(fit, np.eye(len(columns))),

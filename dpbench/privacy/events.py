@@ -8,13 +8,13 @@ sensitivity, which bounds the change of the noised value between neighbours in t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from dpbench.data.domain import Floats
+from dpbench.files import Json
 from dpbench.privacy.pure import bounded_range_mu, pure_mu
 
 # Fields of these names, in any event.
@@ -81,14 +81,14 @@ class Event:
         """The privacy loss distribution of `once`, by dp-accounting, on a grid of this interval."""
         return self.once.loss(interval)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain data; `event_of` reads it back."""
         return {"kind": self.kind, **vars(self), "norm": self.norm}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: Json) -> Self:
         """The fields that `to_dict` wrote, lists as tuples."""
-        given: dict[str, Any] = {k: tuple(value) if isinstance(value, list) else value for k, value in data.items()}
+        given: Json = {k: tuple(value) if isinstance(value, list) else value for k, value in data.items()}
         return cls(**{key: value for key, value in given.items() if key not in ("kind", "norm")})
 
 

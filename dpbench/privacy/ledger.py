@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
 
+from dpbench.files import Json
 from dpbench.privacy import events as kinds
 from dpbench.privacy.batches import BatchGaussian
-from dpbench.privacy.discrete_values import DiscreteGaussian
+from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import Event
 from dpbench.privacy.projections import Projection
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve
@@ -88,13 +88,13 @@ class Ledger:
             self._costs = costs
         self._events.append(event)
 
-    def to_list(self) -> list[dict[str, Any]]:
+    def to_list(self) -> list[dict[str, object]]:
         """As plain data (JSON-ready), the filter first; `from_list` reads it back."""
         opened = [{"kind": "filter", **asdict(self._filter)}] if self._filter else []
         return [*opened, *(event.to_dict() for event in self._events)]
 
     @classmethod
-    def from_list(cls, data: Iterable[Mapping[str, Any]]) -> Ledger:
+    def from_list(cls, data: Iterable[Json]) -> Ledger:
         """The ledger that `to_list` wrote. Raises `ValueError` for unknown events, or a total that exceeds its
         filter.
         """
@@ -107,7 +107,7 @@ class Ledger:
         return ledger
 
 
-def event_of(data: Mapping[str, Any]) -> Event:
+def event_of(data: Json) -> Event:
     """The event that `to_dict` wrote. Raises `ValueError` for an unknown kind or values out of range."""
     if data["kind"] not in EVENTS:
         raise ValueError(f"unknown kind of event {data['kind']!r}; known: {', '.join(EVENTS)}")

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from dpbench.data.domain import Codes, Floats
 from dpbench.privacy import discrete, events, tape
 from dpbench.privacy.batches import BatchGaussian
-from dpbench.privacy.discrete_values import DiscreteGaussian, OnGrid, is_discrete
+from dpbench.privacy.discrete import DiscreteGaussian, OnGrid, is_discrete
 from dpbench.privacy.events import Event
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.projections import Projection

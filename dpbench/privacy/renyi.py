@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
 from dpbench.data.domain import Floats
+from dpbench.files import Json
 from dpbench.privacy.events import ZCDP, Event, Gaussian
 
 # Orders of the Renyi divergence. Integers, for which the divergence of a sampled Gaussian is a finite sum; up to
@@ -46,13 +47,13 @@ class RandomSearch(Event):
             return (1 / self.gamma - 1) / -math.log(self.gamma)
         return self.eta * (1 - self.gamma) / (self.gamma * -math.expm1(self.eta * math.log(self.gamma)))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """As plain data."""
         alternatives = [[event.to_dict() for event in events] for events in self.alternatives]
         return {**super().to_dict(), "alternatives": alternatives}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+    def from_dict(cls, data: Json) -> Self:
         """The event that `to_dict` wrote."""
         kinds: dict[str, type[Gaussian | ZCDP]] = {Gaussian.kind: Gaussian, ZCDP.kind: ZCDP}
         alternatives = tuple(

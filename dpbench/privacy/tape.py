@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpbench.privacy.events import Event
 
 Rows = slice | NDArray[np.int64]
-State = Mapping[str, Any]  # of a bit generator
+State = Mapping[str, object]  # of a bit generator
 Responder = Callable[["Entry"], Any]  # an answer to a query, an entry without its answer
 T = TypeVar("T")
 

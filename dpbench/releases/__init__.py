@@ -1,14 +1,8 @@
-"""Releases: the outputs of mechanisms, one module a kind. `KINDS` lists them."""
+"""Releases: the outputs of mechanisms. `KINDS` lists their kinds."""
 
-from .bins import BinSums
-from .coefficients import Coefficients
 from .distribution import Distribution, Merge
-from .glm import GlmStatistics
-from .marginals import Marginals
-from .part import Part
+from .offers import BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
 from .release import KINDS, Release, check_release
-from .rows import SyntheticRows
-from .statistics import SufficientStatistics
 
 __all__ = [
     "KINDS",

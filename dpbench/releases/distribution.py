@@ -5,26 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from dpbench.data.domain import Clique, Codes, Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import ContractError
+from dpbench.files import Json
 
 from .checks import check_array, check_plain
-from .part import Arrays, Part
+from .offers import Arrays, Part
 
 if TYPE_CHECKING:
-    from dpbench.inference import Model, State
+    from dpbench.inference import Model, ModelData, State
 
 
 @dataclass(frozen=True)
 class Stored:
     """The state of a model as read. The model is built from it at the first use, which takes some time."""
 
-    data: Mapping[str, Any]
+    data: ModelData
     arrays: Arrays
 
     @cached_property
@@ -54,7 +55,7 @@ class Stored:
 
     def state(self) -> State:
         """The arrays that were read."""
-        return dict(self.data), self.arrays
+        return self.data, self.arrays
 
 
 @dataclass(frozen=True)
@@ -129,14 +130,14 @@ class Distribution(Part):
         for name, array in arrays.items():
             check_array(f"{name} of the distribution", array, np.shape(array))
 
-    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+    def to_parts(self) -> tuple[Json, Arrays]:
         """The state of the model, and the code of each level that was merged."""
         data, arrays = self.model.state()
         merges = {f"merge_{i}": merge.code for i, merge in enumerate(self.merges.values())}
         return {"model": data, "merges": list(self.merges)}, {**arrays, **merges}
 
     @classmethod
-    def from_parts(cls, domain: Domain, data: Mapping[str, Any], arrays: Arrays) -> Distribution:
+    def from_parts(cls, domain: Domain, data: Json, arrays: Arrays) -> Distribution:
         """The distribution that `to_parts` wrote."""
         merges = {name: Merge(arrays[f"merge_{i}"]) for i, name in enumerate(data["merges"])}
         own = {name: array for name, array in arrays.items() if not name.startswith("merge_")}

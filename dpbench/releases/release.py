@@ -1,4 +1,7 @@
-"""`Release`: the output of a mechanism, with the ledger of its noise. It holds no exact value and not n."""
+"""`Release`: the output of a mechanism, with the ledger of its noise. It holds no exact value and not n.
+
+The answers of a release to the queries of a workload of marginals.
+"""
 
 from __future__ import annotations
 
@@ -16,23 +19,19 @@ from dpbench.data.domain import Clique, Domain, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, UserError
+from dpbench.files import Json
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 
-from .bins import BinSums
 from .checks import check_plain, kind_of, listed
-from .coefficients import Coefficients
 from .distribution import Distribution
-from .glm import GlmStatistics
-from .marginals import Marginals
-from .part import Arrays, Part
-from .rows import SyntheticRows
-from .statistics import SufficientStatistics
+from .offers import Arrays, BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from dpbench.privacy.accounting import Spent
+from dpbench.inference.query_workload import QueryWorkload
 
 P = TypeVar("P", bound=Part)
 KINDS: dict[str, type[Part]] = {
@@ -53,7 +52,7 @@ class Release:
     budget: Budget
     ledger: Ledger
     parts: tuple[Part, ...] = ()
-    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    diagnostics: Json = field(default_factory=dict)
     nonprivate_inputs: tuple[str, ...] = ()
 
     @property
@@ -134,10 +133,10 @@ class Release:
         """The values on which `exact` depends, apart from the rows and the design."""
         return tuple((part.kind, part.outline) for part in self.parts)
 
-    def to_parts(self) -> tuple[dict[str, Any], Arrays]:
+    def to_parts(self) -> tuple[Json, Arrays]:
         """The release as JSON-ready data and arrays; `from_parts` reads them back."""
         apart = {part.kind: part.to_parts() for part in self.parts}
-        data: dict[str, Any] = {
+        data: Json = {
             "domain": self.domain.to_list(),
             "budget": {**vars(self.budget), "epsilon": str(self.budget.epsilon)},
             "ledger": self.ledger.to_list(),
@@ -148,7 +147,7 @@ class Release:
         return data, {f"{kind}.{name}": a for kind, (_, arrays) in apart.items() for name, a in arrays.items()}
 
     @classmethod
-    def from_parts(cls, data: Mapping[str, Any], arrays: Mapping[str, np.ndarray[Any, Any]]) -> Release:
+    def from_parts(cls, data: Json, arrays: Mapping[str, np.ndarray[Any, Any]]) -> Release:
         """The release that `to_parts` wrote."""
         domain, own = _domain(json.dumps(data["domain"])), dict[str, Arrays]()
         for name, array in arrays.items():
@@ -206,3 +205,18 @@ def _check_parts(parts: Sequence[Any], offers: Sequence[str], domain: Domain) ->
         raise ContractError(f"the release must hold each kind once, not {', '.join(held)}")
     for part in parts:
         part.check(domain)
+
+
+def answers_of(release: Release, cliques: tuple[Clique, ...], n: int) -> Floats:
+    """The answers (m,) to all cells of these marginals, as parts of one; n is the total of the released marginals.
+
+    Those of its own marginals if it has all of these, else of its distribution, else of its rows. Raises
+    `ContractError` for a release of none of them.
+    """
+    released = release.get(Marginals)
+    if released is not None and all(clique in released.tables for clique in cliques):
+        return np.concatenate([released.tables[clique].ravel() for clique in cliques]) / n
+    if (distribution := release.get(Distribution)) is not None:
+        tables = distribution.answer(cliques)
+        return np.concatenate([tables[clique].ravel() for clique in cliques]) / distribution.model.total
+    return QueryWorkload(release.domain.sizes, cliques).of_rows(release[SyntheticRows].table.codes)

@@ -17,15 +17,13 @@ from dpbench.grid.records import Trial
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
-from dpbench.report.frames.results import Results, frame_of
+from dpbench.report.frames.results import Results, frame_of, several_versions
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import draw_figure, is_table, make_table
 from dpbench.report.missing import not_run
 from dpbench.report.tables.cells import write_tables
-from dpbench.report.tables.runs import write_runs
+from dpbench.report.tables.runs import Keep, write_runs
 from dpbench.report.tables.text_table import write_text_table
-from dpbench.report.tables.trials import Keep
-from dpbench.report.versions import several_versions
 
 
 def build_report(

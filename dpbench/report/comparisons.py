@@ -93,7 +93,7 @@ def _mixed(keys: Sequence[TrialKey], names: Sequence[str]) -> set[str]:
     return {name for name, versions in made.items() if len(versions) > 1}
 
 
-def _labels(keys: Sequence[TrialKey]) -> list[dict[str, Any]]:
+def _labels(keys: Sequence[TrialKey]) -> list[dict[str, object]]:
     texts = variants(keys, [leaves_of(key) for key in keys], [])
     groups = (
         dict(zip(("dataset", "mechanism", "calibration", "model"), series_group(key), strict=True)) for key in keys

@@ -5,6 +5,8 @@ That of an experiment alone is `NAME` in its folder, those of a paper are in its
 Lines of JSON under xz: a header, a line for each ledger that it has, then a line for each cell. A cell holds the trials
 of one status that differ only in their repetition: their key is stored once, with all else that they share and the
 index of the ledger of the first release, if it was available. Identities follow from the keys, and are left out.
+
+Records stored by column; a value that all of them share is stored once.
 """
 
 from __future__ import annotations
@@ -16,17 +18,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 from dpbench.config import Experiment
 from dpbench.errors import MALFORMED, UserError
-from dpbench.files import read_xz, write_file
+from dpbench.files import Json, read_xz, write_file
 from dpbench.grid.plan import all_stays, one_repetition
+from dpbench.grid.provenance import Provenance
 from dpbench.grid.records import ReleaseKey, Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
-from dpbench.report.columns import check_columns, check_count, names_of, packed, unpacked, value_at
 from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledgers
 
+PLAIN = (str, int, float, bool, type(None))
 NAME, FOLDER, SUFFIX = "trials.jsonl.xz", "exports", ".jsonl.xz"
 FORMAT, WITH_IDENTITIES = 3, (1, 2)  # in those before, each trial has its identities too
 FILTERS = [  # numbers as text repeat little: a shallow search for it takes a sixth of the time, and 2% more bytes
@@ -34,18 +37,97 @@ FILTERS = [  # numbers as text repeat little: a shallow search for it takes a si
 ]
 
 
+class Packed(TypedDict, total=False):
+    """Values of one place in all records, in one of these ways: one for all, each of them, or by their parts."""
+
+    all: Any
+    each: Sequence[Any]
+    dict: Mapping[str, Packed]
+    list: Sequence[Packed]
+
+
+def packed(values: Sequence[Any]) -> Packed:
+    """Values of one place in all records: {"all": the one value}, or dicts and lists taken apart, or {"each": list}."""
+    first, kind = values[0], type(values[0])
+    if kind is dict and all(type(value) is dict and value.keys() == first.keys() for value in values):
+        columns = {name: packed([value[name] for value in values]) for name in first}
+        return {"dict": columns} if any("all" not in column for column in columns.values()) else {"all": first}
+    if kind in PLAIN and first != 0:  # there is a negative zero too
+        same = all(value is first or (type(value) is kind and value == first) for value in values)
+    else:
+        text = canonical(first)
+        same = all(value is first or canonical(value) == text for value in values)
+    if same:
+        return {"all": first}
+    if all(isinstance(value, list) and len(value) == len(first) > 0 and isinstance(value[0], dict) for value in values):
+        return {"list": [packed(items) for items in zip(*values, strict=True)]}
+    return {"each": list(values)}
+
+
+def unpacked(node: Packed, count: int) -> Sequence[Any]:
+    """The `count` values of a node made by `packed`."""
+    if "all" in node:
+        return [node["all"]] * count
+    if "each" in node:
+        return node["each"]
+    if "list" in node:
+        return list(map(list, zip(*(unpacked(item, count) for item in node["list"]), strict=True)))
+    columns = [unpacked(column, count) for column in node["dict"].values()]
+    return [dict(zip(node["dict"], row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def value_at(value: Any, path: Sequence[str]) -> Any:
+    """The value in nested dicts at a path, None if there is none."""
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def check_columns(node: Packed, count: int) -> None:
+    """Raises `ValueError` if a column does not have `count` values, or is none."""
+    ((how, _),) = node.items()
+    if how not in ("all", "each", "list", "dict"):
+        raise ValueError(f"a column of the kind {how!r}")
+    if "each" in node and len(node["each"]) != count:
+        raise ValueError(f"a column of {len(node['each'])} values for {count} trials")
+    for part in (*node.get("dict", {}).values(), *node.get("list", ())):
+        check_columns(part, count)
+
+
+def check_count(node: Packed, count: object) -> None:
+    """Raises `ValueError` for a count that the node does not list: trials differ at least in their repetition."""
+    listed = {**node, **node.get("dict", {}).get("repetition", {})}
+    if type(count) is not int or (count != 1 and "each" not in listed):
+        raise ValueError(f"{count} trials without a repetition for each")
+
+
+def names_of(node: Packed) -> set[str]:
+    """The fields that all records have."""
+    if "each" in node:
+        return set.intersection(*map(set, node["each"]))
+    return set(node["all"] if "all" in node else node["dict"])
+
+
+class Shared(TypedDict):
+    """What the trials of a cell have in common besides their key and status."""
+
+    experiment: str
+    provenance: Provenance
+    release_provenance: Provenance | None
+
+
 @dataclass(frozen=True)
 class Cell:
     """Trials with one key except the repetition, which is 0 in `key`, one experiment, provenance and status.
 
-    `records` has what differs between them, as `columns.packed` packs it. A trial is made when it is requested.
+    `records` has what differs between them, by column. A trial is made when it is requested.
     `ledger` is None where no release was available.
     """
 
     key: TrialKey
-    shared: Mapping[str, Any]
+    shared: Shared
     count: int
-    records: Mapping[str, Any]
+    records: Packed
     ledger: FirstLedger | None = None
 
     @cached_property
@@ -56,7 +138,7 @@ class Cell:
     @property
     def experiment(self) -> str:
         """The one that the trials were run for."""
-        return str(self.shared["experiment"])
+        return self.shared["experiment"]
 
     @cached_property
     def keys(self) -> Sequence[TrialKey]:
@@ -170,9 +252,9 @@ def write_export(trials: Iterable[Trial], folder: Path, ledger_of: LedgerOf = no
 
     Returns its path; a file with the same contents is not changed.
     """
-    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    cells: dict[tuple[str, str], list[Json]] = {}
     texts: dict[object, str] = {}
-    first: dict[str, dict[str, Any]] = {}
+    first: dict[str, Json] = {}
     ledgers: dict[str, int] = {}
     with all_stays():
         for trial in sorted(trials, key=lambda one: (one.key.release.repetition, one.id)):
@@ -272,20 +354,24 @@ def count_exported(path: Path) -> int:
         raise UserError(f"{path} cannot be read: {error}") from error
 
 
-def _events(data: list[dict[str, Any]]) -> Events:
+def _events(data: list[Json]) -> Events:
     """The events of a ledger, each of which has a kind."""
     if not all("kind" in event for event in data):
         raise ValueError("an event without its kind")
     return data
 
 
-def _cell(data: dict[str, Any], releases: dict[str, ReleaseKey], ledgers: Sequence[Events]) -> Cell:
+def _cell(data: Json, releases: dict[str, ReleaseKey], ledgers: Sequence[Events]) -> Cell:
     """One cell. `releases`: the keys of those read before, since cells on one release share its key."""
     own = data["key"]
     text = canonical(own["release"])
     if text not in releases:
         releases[text] = ReleaseKey.from_dict({**own["release"], "repetition": 0})
-    shared = {name: data[name] for name in ("experiment", "provenance", "release_provenance")}
+    shared = Shared(
+        experiment=str(data["experiment"]),
+        provenance=data["provenance"],
+        release_provenance=data["release_provenance"],
+    )
     first = data.get("ledger") and FirstLedger(**{**data["ledger"], "events": ledgers[data["ledger"]["events"]]})
     cell = Cell(TrialKey.of(releases[text], own), shared, data["count"], data["records"], first)
     check_columns(cell.records, cell.count)

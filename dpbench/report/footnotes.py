@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench.report.frames.frame import CELL, SERIES
+from dpbench.report.frames.frame import CELL, SERIES, summarise
 from dpbench.report.frames.series import Series, mark_series
-from dpbench.report.frames.stats import summarise
 from dpbench.report.text import in_ranges, number, span
 
 _MARKS = {  # what a frame's `test_rows` may have besides a size

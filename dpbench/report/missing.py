@@ -12,9 +12,8 @@ from dpbench.config.specs import Spec
 from dpbench.grid.records import TrialKey
 from dpbench.report.footnotes import listed
 from dpbench.report.frames.frame import SERIES
-from dpbench.report.frames.panels import declared_titles
 from dpbench.report.frames.results import Results
-from dpbench.report.frames.series import mark_series, series_of, shown
+from dpbench.report.frames.series import declared_titles, mark_series, series_of, shown
 from dpbench.report.frames.settings import Group, calibration_of, is_placed
 from dpbench.report.text import number
 

@@ -1,8 +1,13 @@
-"""The report of a paper: figures over several experiments, and tables that compare published and reproduced results."""
+"""The report of a paper: figures over several experiments, and tables that compare published and reproduced results.
+
+The manifest of a paper's results: where the trials of each experiment come from, and how to reproduce them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,17 +17,20 @@ from matplotlib.figure import Figure
 
 from dpbench.config import Paper
 from dpbench.config.specs import PublishedTable, Spec
+from dpbench.files import Json, write_file
+from dpbench.grid.records import Trial
 from dpbench.report.build import draw_one, draw_table, made_figure, notes_below
-from dpbench.report.claims.published import write_published
+from dpbench.report.claims.published import EQUAL, protocol_table, write_published
 from dpbench.report.claims.verdicts import write_verdicts
+from dpbench.report.export_file import Exported
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
-from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
+from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import is_table
-from dpbench.report.parallel import forked
+from dpbench.report.parallel import in_processes
 from dpbench.report.tables.cells import write_tables
-from dpbench.report.tables.trials import Keep
+from dpbench.report.tables.runs import Keep
 
 
 def build_paper(
@@ -42,7 +50,7 @@ def build_paper(
     tables = folder / "tables"
     calls = [partial(write_verdicts, paper, by_name, tables), partial(write_published, paper, named, tables)]
     calls += [partial(_draw_spec, paper, spec, by_name, folder, save, keep) for spec in paper.report["figures"]]
-    verdicts, published, *others = forked(calls)  # the longest first
+    verdicts, published, *others = in_processes(calls)  # the longest first
     return [path for paths in (*others, published, verdicts) for path in paths]
 
 
@@ -112,3 +120,43 @@ def _draw(
         text = as_text([str(spec.get("caption") or ""), *below])
         paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), text, keep)
     return paths
+
+
+def write_manifest(paper: Paper, results: Sequence[Results], folder: Path) -> Path:
+    """Write `folder`/manifest.json: for each experiment with trials its command, the numbers of trials, and of releases
+    and trials by commit, the notes on them, and the settings that differ from the published ones.
+    """
+    found = {one.experiment.name: _entry(paper, one) for one in results if one.trials}
+    manifest = {"draw": f"dpbench figures paper={paper.name}", "experiments": found}
+    return write_file(folder / "manifest.json", json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+
+
+def _entry(paper: Paper, one: Results) -> Json:
+    protocol = protocol_table(paper.published.get("protocol") or [], [one.experiment])
+    differs = protocol[protocol["verdict"] != EQUAL]
+    origins = list(_origins(one.trials))
+    return {
+        "run": f"dpbench run experiment={one.experiment.name}",
+        "trials": len(one.trials),
+        "releases by commit": _counted({release: commit for release, commit, _ in origins}.values()),
+        "trials by commit": _counted(commit for *_, commit in origins),
+        "notes": [*one.notes, *several_versions([one], one.experiment.report["labels"], {})],
+        "differs": [f"{row.fact}: {row.ours}, paper {row.paper}" for row in differs.itertuples()],
+    }
+
+
+def _origins(trials: Sequence[Trial]) -> Iterator[tuple[str, str, str]]:
+    """The release of each trial, and the commits of both; trials of an export are not built for it."""
+    if isinstance(trials, Exported):
+        for cell, places in trials.parts:
+            made, releases = cell.shared["provenance"], cell.release_ids
+            commit, of_release = str(made["commit"]), str((cell.shared["release_provenance"] or made)["commit"])
+            yield from ((releases[place], of_release, commit) for place in places)
+        return
+    for trial in trials:
+        of_release = str((trial.release_provenance or trial.provenance)["commit"])
+        yield trial.release_id, of_release, str(trial.provenance["commit"])
+
+
+def _counted(commits: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(commits).items()))

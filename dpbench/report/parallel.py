@@ -20,7 +20,7 @@ Made = TypeVar("Made")
 PLACE = 2  # bytes of the index of a call
 
 
-def forked(calls: Sequence[Callable[[], Made]]) -> list[Made]:
+def in_processes(calls: Sequence[Callable[[], Made]]) -> list[Made]:
     """The results of the calls, in their order; a process for each core takes one remaining call after another.
 
     Only the results are sent back. Where processes cannot be forked safely, outside Linux or once jax has started its

@@ -13,8 +13,8 @@ import pandas as pd
 from dpbench.config.specs import Report
 from dpbench.data.domain import Floats
 from dpbench.errors import UserError
+from dpbench.report.frames.frame import has_value
 from dpbench.report.frames.series import Series, mark_series, series_of
-from dpbench.report.frames.stats import has_value
 
 NEAREST = 5  # places that are near
 CLOSE = 1.1  # a method is close to the best one if its error is at most this multiple of it

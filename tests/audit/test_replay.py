@@ -18,7 +18,7 @@ from dpbench.mechanisms.pep import pep
 from dpbench.privacy import noise
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.discrete_values import DiscreteGaussian
+from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import ExponentialMechanism, Gaussian, PureDP
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.tape import record

@@ -7,7 +7,7 @@ from dpbench.audit.neighbours import random_table
 from dpbench.audit.sampled_audit import audit, not_audited
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
-from dpbench.privacy import discrete_values, noise
+from dpbench.privacy import discrete, noise
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SufficientStatistics
@@ -55,7 +55,7 @@ def total(sensitivity, multiplier=0.5, of=lambda t: t.numbers["a"].sum()):
 
 def discrete_total(sensitivity):
     """The same with discrete noise."""
-    return total(sensitivity, of=lambda t: discrete_values.single(lambda _: t.numbers["a"].sum()))
+    return total(sensitivity, of=lambda t: discrete.single(lambda _: t.numbers["a"].sum()))
 
 
 def counts(table):

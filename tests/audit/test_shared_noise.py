@@ -5,10 +5,10 @@ import copy
 import numpy as np
 import pytest
 
-from dpbench.audit.shared_noise import shared_noise
+from dpbench.audit.replay import shared_noise
 from dpbench.privacy import noise
 from dpbench.privacy.batches import BatchGaussian
-from dpbench.privacy.discrete_values import DiscreteGaussian
+from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import Gaussian, Laplace, PureDP
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.tape import Entry, Tape, Watched, record

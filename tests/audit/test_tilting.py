@@ -5,9 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpbench.audit.lockstep import lockstep
 from dpbench.audit.lower_bound import tilted_bound
-from dpbench.audit.tilting import Tilted
+from dpbench.audit.tilted_audit import Tilted, lockstep
 from dpbench.privacy import noise
 from dpbench.privacy.accounting import gaussian_epsilon
 from dpbench.privacy.events import Laplace

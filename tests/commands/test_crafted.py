@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
-from dpbench.grid.checksummed import sealed, unsealed
+from dpbench.grid.log_file import sealed, unsealed
 from dpbench.grid.store import Store
 from dpbench.report.export_file import write_export as written_export
 

@@ -14,7 +14,7 @@ from dpbench.data.coding import decoded
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.metrics.evaluation import Score
-from dpbench.report.frames.tidy import COLUMNS
+from dpbench.report.frames.frame import TIDY_COLUMNS
 from dpbench.report.text import csv_text, plain_cells
 from tests.report.made_up import make_trial
 
@@ -43,7 +43,7 @@ def test_every_score_of_every_trial_is_a_row_and_the_manifest_says_what_it_is(st
         for score in trial["scores"]
     }
     found = {(row.trial, row.metric): row.value for row in frame.itertuples()}
-    assert found == pytest.approx(wanted) and list(frame.columns) == list(COLUMNS) == list(about["columns"])
+    assert found == pytest.approx(wanted) and list(frame.columns) == list(TIDY_COLUMNS) == list(about["columns"])
     digest = hashlib.sha256((stored.results / "export" / about["parquet"]).read_bytes()).hexdigest()
     assert (about["sha256"], about["trials"], about["rows"]) == (digest, len(stored.trials()), len(frame))
     settings = json.loads(frame["settings"][frame["mechanism"] == "adassp"].iloc[0])

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from dpbench.cli import main
-from dpbench.grid.checksummed import sealed, unsealed
+from dpbench.grid.log_file import sealed, unsealed
 
 SETTINGS = ("mechanism=[adassp]", "repetitions=2")
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from dpbench.data.bounds import observed_bounds
 from dpbench.data.domain import Attribute, Domain
+from dpbench.data.load import observed_bounds
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 

@@ -17,7 +17,7 @@ from dpbench.data.fetch import verify
 from dpbench.data.load import card, check, load_dataset
 from dpbench.data.table import count_test_rows
 from dpbench.errors import UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.workload import cliques_of
 
 # Nobody's rows.

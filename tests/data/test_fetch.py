@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from dpbench.data.dataset import Dataset
-from dpbench.data.fetch import cache_dir, fetch, open_binary, verify
-from dpbench.data.source import Source
+from dpbench.data.fetch import Source, cache_dir, fetch, open_binary, verify
 from dpbench.errors import UserError
 
 CONTENT = b"1, a\n2, b\n" * 20_000

@@ -10,9 +10,8 @@ import pytest
 
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.fetch import verify
+from dpbench.data.fetch import sort_rows, verify
 from dpbench.data.load import check, fingerprint, load_dataset
-from dpbench.data.zipped import sort_rows
 from dpbench.errors import UserError
 
 HEADER = (

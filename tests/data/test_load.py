@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.data.bounds import observed_bounds
 from dpbench.data.coding import code_frame
 from dpbench.data.dataset import Dataset
 from dpbench.data.declare import domain_from_config
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.load import card, check, fingerprint, load_dataset
+from dpbench.data.load import card, check, fingerprint, load_dataset, observed_bounds
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.resources import conf_dir

@@ -3,7 +3,7 @@
 import pytest
 
 from dpbench.data.dataset import Dataset
-from dpbench.data.source import Source
+from dpbench.data.fetch import Source
 from dpbench.errors import UserError
 
 ENTRY = {"file": "toy/toy.data", "url": "https://example.org/toy.data", "sha256": "0" * 64}

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbench.data import counting
 from dpbench.data.domain import Attribute, Domain
-from dpbench.data.table import Table, TableError, count_test_rows, split
+from dpbench.data.table import AT_ONCE, Table, TableError, count_test_rows, split
 from dpbench.errors import UserError
 
 DOMAIN = Domain((Attribute.categorical("a", "xy"), Attribute.binned("b", 0, 3, 3), Attribute.categorical("c", "xyzw")))
@@ -204,7 +203,7 @@ def test_the_protocol_of_the_authors_shows_a_mechanism_the_test_rows_too():
     assert leaked.train is parts.train and leaked.test is parts.test
 
 
-@pytest.mark.parametrize("rows", [0, 1, 2 * counting.AT_ONCE + 7])
+@pytest.mark.parametrize("rows", [0, 1, 2 * AT_ONCE + 7])
 def test_marginals_are_counts_however_many_rows_are_counted_at_once(rows):
     domain = Domain(tuple(Attribute.categorical(name, range(size)) for name, size in (("a", 3), ("b", 1), ("c", 70))))
     codes = np.random.default_rng(0).integers(0, [3, 1, 70], (rows, 3))

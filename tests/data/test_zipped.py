@@ -2,7 +2,7 @@
 
 import zipfile
 
-from dpbench.data.zipped import described, join_members, sort_rows, zip_state
+from dpbench.data.fetch import described, join_members, sort_rows, zip_state
 
 
 def archive(path, **members):

@@ -3,8 +3,8 @@ import logging
 
 import pytest
 
-from dpbench.grid import checksummed as module
-from dpbench.grid.checksummed import MOST_WARNINGS, sealed, unsealed, warn
+from dpbench.grid import log_file as module
+from dpbench.grid.log_file import MOST_WARNINGS, sealed, unsealed, warn
 
 
 def test_a_record_is_read_back_and_is_plain_json():

@@ -3,7 +3,7 @@
 import pytest
 
 from dpbench.errors import NoEstimateError, UnconvergedError, UserError
-from dpbench.grid.failures import LONGEST, described, status_of
+from dpbench.grid.worker import LONGEST, described, status_of
 
 
 @pytest.mark.parametrize(

@@ -134,11 +134,10 @@ def test_data_that_changed_after_the_plan_are_refused(config, tmp_path):
 
 OWN_LOADER = """
 from dpbench.data.coding import code_frame
-from dpbench.data.load import declared_domain
 
 def load(config):
     import pandas
-    return code_frame(pandas.read_csv(config["file"]), declared_domain(config))
+    return code_frame(pandas.read_csv(config["file"]), config.domain)
 """
 
 

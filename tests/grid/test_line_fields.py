@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from dpbench.grid.checksummed import content, sealed
 from dpbench.grid.line_fields import Scored, fields_of, fields_with_score
+from dpbench.grid.log_file import content, sealed
 from dpbench.grid.records import Failure, FitKey, PartKey, ReleaseKey, Runtime, Trial, TrialKey
 from dpbench.grid.store import Store
 from dpbench.grid.trial_log import Log

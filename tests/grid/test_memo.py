@@ -3,8 +3,8 @@
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.grid import code, memo
-from dpbench.grid.memo import Memo
+from dpbench.grid import code
+from dpbench.grid.code import Memo
 
 
 def test_additions_of_several_are_kept_and_the_last_ones_only(tmp_path, monkeypatch):
@@ -15,7 +15,7 @@ def test_additions_of_several_are_kept_and_the_last_ones_only(tmp_path, monkeypa
     assert (other.get("a"), other.get("b")) == (None, [2])
     other.keep()
     assert (Memo(tmp_path / "memo.json").get("a"), other.get("a")) == ([1], [1])
-    monkeypatch.setattr(memo, "MOST", 1)
+    monkeypatch.setattr(code, "MOST", 1)
     one.add("c", [3])
     one.keep()
     assert [Memo(tmp_path / "memo.json").get(key) for key in "abc"] == [None, None, [3]]

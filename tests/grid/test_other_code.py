@@ -3,10 +3,9 @@
 from dataclasses import replace
 
 from dpbench.config import compose
-from dpbench.grid.other_code import of_other_code
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import Trial
-from dpbench.grid.store import Store
+from dpbench.grid.store import Store, of_other_code
 
 
 def test_a_trial_of_other_code_stands_for_the_one_that_is_missing(bench):

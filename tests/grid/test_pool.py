@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpbench.grid import pool
+from dpbench.grid import process
 from dpbench.grid.process import StoppedError
 
 
@@ -24,8 +24,8 @@ class Child:
 
 @pytest.fixture
 def pairs(monkeypatch):
-    monkeypatch.setattr(pool, "Child", Child)
-    return pool.Pool()
+    monkeypatch.setattr(process, "Child", Child)
+    return process.Pool()
 
 
 def test_a_pair_is_used_again_and_two_at_work_are_two(pairs):

@@ -8,7 +8,7 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.grid.plan import read_plan
-from dpbench.grid.slurm_tasks import add_job, jobs_file, last_tasks
+from dpbench.grid.slurm import add_job, jobs_file, last_tasks
 from dpbench.grid.store import Store
 
 OVER = "slurmstepd-vm: error: *** JOB 8 ON vm CANCELLED AT 2026-01-02T03:04:05 DUE TO TIME LIMIT ***\n"

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from dpbench.grid.checksummed import sealed
+from dpbench.grid.log_file import sealed
 from dpbench.grid.records import FitKey, PartKey, ReleaseKey, Trial, TrialKey
 from dpbench.grid.store import Store
 from dpbench.metrics.evaluation import Score

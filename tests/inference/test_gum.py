@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbench.data.counting import counted
+from dpbench.data.table import counted
 from dpbench.inference import gum
 from dpbench.inference.gum import gradual_update
 

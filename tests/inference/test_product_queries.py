@@ -5,7 +5,7 @@ import pytest
 
 from dpbench.inference import product_queries
 from dpbench.inference.product_queries import ProductQueries, softmax, softmax_slope
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 
 SIZES = {"a": 2, "b": 3, "c": 4}
 WORKLOAD = QueryWorkload(SIZES, (("a", "b", "c"), ("b",), ("a", "c")))

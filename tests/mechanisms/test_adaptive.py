@@ -11,7 +11,7 @@ from scipy import stats
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import (
     Asked,
     Round,

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from dpbench.errors import UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms import best_mixture as module
 from dpbench.mechanisms.best_mixture import best_mixture
 from dpbench.mechanisms.workload import cliques_of

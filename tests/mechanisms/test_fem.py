@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.inference.records import Search
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.dualquery import Records

@@ -5,7 +5,7 @@ import pytest
 
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.inference.product_queries import ProductQueries, softmax
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.gem import Gem, absolute_loss, cosine_rate, gem, generator_of, worst
 from dpbench.mechanisms.gem_pub import gem_pub, pretrain, public_answers

@@ -9,7 +9,7 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.mwem import Mwem, mwem
 from dpbench.mechanisms.supports import WholeDomain

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dpbench.errors import UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.mwem import mwem
 from dpbench.mechanisms.pep import Pep, pep

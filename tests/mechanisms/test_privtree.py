@@ -7,7 +7,7 @@ import pytest
 
 from dpbench.mechanisms import privtree as module
 from dpbench.mechanisms.privtree import at_least, privtree
-from dpbench.privacy import discrete_values
+from dpbench.privacy import discrete
 from dpbench.privacy.ledger import Ledger
 
 
@@ -99,7 +99,7 @@ def test_with_discrete_noise_no_path_costs_more_than_epsilon(monkeypatch, grid, 
 
     The path starts at any count and loses no row, which costs most. The spacing is far coarser than it will be.
     """
-    monkeypatch.setattr(discrete_values, "GRID", grid)
+    monkeypatch.setattr(discrete, "GRID", grid)
     scale, delta, theta, spacing = module._on_grid(epsilon, 7.3)
     assert (scale / spacing, delta / spacing, theta / spacing) == tuple(
         map(round, np.divide((scale, delta, theta), spacing))

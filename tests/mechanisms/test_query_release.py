@@ -12,7 +12,7 @@ from dpbench.data.encode import Design, marginal
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError
 from dpbench.inference.product_queries import softmax
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.query_release import ON_PUBLIC_ROWS, WITHOUT_HISTOGRAM, mixture_of
 from dpbench.models.linear import linear_marginals, linear_rows
 from dpbench.privacy.budget import Budget

@@ -11,7 +11,7 @@ import pytest
 from dpbench.config import compose
 from dpbench.config.registry import declared
 from dpbench.errors import NoEstimateError, UserError
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms import query_search as module
 from dpbench.mechanisms.pep import pep
 from dpbench.mechanisms.query_search import METHODS, query_search, settings_of
@@ -21,7 +21,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import ZCDP, Gaussian
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import SyntheticRows
-from dpbench.releases.answers import answers_of
+from dpbench.releases.release import answers_of
 from mechanisms.helpers import PARTS
 
 DELTA = 1e-6

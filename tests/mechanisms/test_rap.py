@@ -8,7 +8,7 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.inference.mixture import adam
 from dpbench.inference.product_queries import ProductQueries
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.rap import Rap, rap, squared_loss
 from dpbench.mechanisms.rap_softmax import RapSoftmax, rap_softmax

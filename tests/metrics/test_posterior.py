@@ -15,7 +15,7 @@ from dpbench.metrics import posterior
 from dpbench.metrics.classification import auc, log_loss
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
-from dpbench.models.posterior import posterior_fit
+from dpbench.models.posterior_fit import posterior_fit
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release

@@ -8,7 +8,7 @@ import pytest
 from dpbench.errors import UserError
 from dpbench.mechanisms.aim import unselected_distance
 from dpbench.mechanisms.gen import gen_distance, gen_sigma
-from dpbench.metrics.risk_bounds import general_bound, logistic_bound, lower_bound
+from dpbench.metrics.excess_risk import general_bound, logistic_bound, lower_bound
 from dpbench.models.logistic import phi
 from dpbench.models.polynomials import polynomial_coefficients
 from dpbench.privacy.ledger import Ledger

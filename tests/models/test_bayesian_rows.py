@@ -9,7 +9,7 @@ from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UnconvergedError, UserError
 from dpbench.models.bayesian_rows import bayesian_rows, metropolis
-from dpbench.models.diagnostics import ess_bulk, r_hat
+from dpbench.models.posterior_fit import ess_bulk, r_hat
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SyntheticRows

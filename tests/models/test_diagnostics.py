@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpbench.models.diagnostics import ess_bulk, ess_tail, r_hat
+from dpbench.models.posterior_fit import ess_bulk, ess_tail, r_hat
 
 
 def autoregressive(chains, m, phi, apart=0.0, seed=0):

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UnconvergedError
-from dpbench.models.diagnostics import ess_bulk
-from dpbench.models.metropolis import metropolis
+from dpbench.models.glm_posterior import metropolis
 from dpbench.models.nuts import Laplace
-from dpbench.models.posterior import posterior_fit
+from dpbench.models.posterior_fit import ess_bulk, posterior_fit
 
 MEAN, SCALES = np.array([3.0, -1.0]), np.array([[2.0, 0.0], [1.5, 1.0]])  # x = MEAN + SCALES z
 DATA = (MEAN, np.linalg.inv(SCALES @ SCALES.T))

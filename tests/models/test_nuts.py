@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpbench.errors import NoEstimateError
-from dpbench.models.diagnostics import ess_bulk, r_hat
 from dpbench.models.nuts import Laplace, laplace, nuts, prepared_jax
+from dpbench.models.posterior_fit import ess_bulk, r_hat
 
 MEAN, SCALES = np.array([3.0, -1.0]), np.array([[2.0, 0.0], [1.5, 0.1]])  # x = MEAN + SCALES z
 SHORT = {"chains": 4, "draws": 500, "warmup": 300}

@@ -5,7 +5,7 @@ import pytest
 
 from dpbench.errors import UnconvergedError, UserError
 from dpbench.models.fit import check_fit
-from dpbench.models.posterior import posterior_fit
+from dpbench.models.posterior_fit import posterior_fit
 
 DRAWS = np.random.default_rng(0).normal(size=(4, 2500, 3)) * [1.0, 2.0, 0.5] + [0.0, 1.0, -1.0]
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.privacy import discrete_values, noise
+from dpbench.privacy import discrete, noise
 from dpbench.privacy.accounting import gaussian_delta, gaussian_epsilon, spent
-from dpbench.privacy.discrete_values import (
+from dpbench.privacy.discrete import (
     GRID,
     ROUNDED,
     DiscreteGaussian,
@@ -84,7 +84,7 @@ def test_no_two_neighbours_differ_by_more_than_the_sensitivity_in_the_ledger(rng
 
     The bound on ||x||^2 is attained without rounding; with it records go beyond that, but not beyond what is paid.
     """
-    monkeypatch.setattr(discrete_values, "GRID", 16)
+    monkeypatch.setattr(discrete, "GRID", 16)
     p = 3
     event = DiscreteGaussian.of("X'X", p, 5 / 3, p * p)
     spacing, paid = event.spacing, event.sensitivity - p

@@ -8,7 +8,7 @@ import pytest
 
 from dpbench.privacy.accounting import gaussian_epsilon, spent, zcdp_epsilon
 from dpbench.privacy.batches import BatchGaussian
-from dpbench.privacy.discrete_values import DiscreteGaussian
+from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import (
     ZCDP,
     Claimed,

@@ -8,7 +8,7 @@ from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError
 from dpbench.inference.glm_statistics import sum_statistics
-from dpbench.releases.glm import GlmStatistics, bounded_rows
+from dpbench.releases.offers import GlmStatistics, bounded_rows
 
 DOMAIN = Domain((Attribute.binned("x", -1, 1, 4), Attribute.binned("z", -1, 1, 4), Attribute.discrete("y", range(10))))
 DESIGN = Design(DOMAIN, "y", intercept=False, scaled=False, exact=True)

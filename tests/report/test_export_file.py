@@ -22,8 +22,8 @@ from dpbench.report.export_file import (
     load_export,
     write_export,
 )
+from dpbench.report.frames.frame import tidy_frame
 from dpbench.report.frames.ledgers import FirstLedger
-from dpbench.report.frames.tidy import tidy_frame
 
 from .made_up import make_grid, make_score, make_trial
 

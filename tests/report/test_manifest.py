@@ -3,7 +3,7 @@ from dataclasses import replace
 
 from dpbench.config import Paper, compose
 from dpbench.report.frames.results import Results
-from dpbench.report.manifest import write_manifest
+from dpbench.report.paper import write_manifest
 
 from .made_up import make_trial
 

@@ -11,7 +11,7 @@ import joblib
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.report.parallel import forked
+from dpbench.report.parallel import in_processes
 
 
 @pytest.fixture(autouse=True)
@@ -21,20 +21,20 @@ def as_in_a_process_without_jax(monkeypatch):
 
 def test_once_jax_is_there_the_calls_are_made_in_this_process(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", object())
-    assert set(forked([os.getpid] * 3)) == {os.getpid()}
+    assert set(in_processes([os.getpid] * 3)) == {os.getpid()}
 
 
 def test_what_the_calls_return_comes_in_their_order_from_several_processes():
     seen = []
-    made = forked([lambda k=k: (k, os.getpid(), seen.append(k), time.sleep(0.1)) for k in range(7)])
+    made = in_processes([lambda k=k: (k, os.getpid(), seen.append(k), time.sleep(0.1)) for k in range(7)])
     assert [k for k, *_ in made] == list(range(7))
     assert len({process for _, process, *_ in made}) == min(joblib.cpu_count(), 7)
-    assert forked([]) == []
+    assert in_processes([]) == []
 
 
 def test_what_a_call_raises_is_raised_here():
     with pytest.raises(UserError, match="no such figure"):
-        forked([partial(int, "1"), partial(_refuse, "no such figure"), partial(int, "2")])
+        in_processes([partial(int, "1"), partial(_refuse, "no such figure"), partial(int, "2")])
 
 
 def _refuse(message):
@@ -61,10 +61,10 @@ def _unsendable():
 def test_an_error_that_cannot_be_sent_is_reported_with_its_traceback(fails, monkeypatch):
     monkeypatch.delitem(copyreg.dispatch_table, Several, raising=False)  # tblib, which Dask loads, can pickle it
     with pytest.raises(RuntimeError, match=f"(?s){fails.__name__}.*no rows"):
-        forked([partial(int, "1"), fails])
+        in_processes([partial(int, "1"), fails])
 
 
 @pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core: the calls are made in this very process")
 def test_a_process_that_is_killed_is_reported():
     with pytest.raises(UserError, match="was killed"):
-        forked([partial(int, "1"), lambda: os.kill(os.getpid(), signal.SIGKILL)])
+        in_processes([partial(int, "1"), lambda: os.kill(os.getpid(), signal.SIGKILL)])

@@ -12,8 +12,7 @@ from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
-from dpbench.report.manifest import write_manifest
-from dpbench.report.paper import build_paper
+from dpbench.report.paper import build_paper, write_manifest
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"

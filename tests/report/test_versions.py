@@ -7,8 +7,7 @@ import pytest
 from dpbench.config import compose
 from dpbench.config.reports import OTHER_METRICS
 from dpbench.report.build import build_report
-from dpbench.report.frames.results import Results
-from dpbench.report.versions import several_versions
+from dpbench.report.frames.results import Results, several_versions
 
 from .made_up import LABELS, REPORT, make_trial
 

@@ -126,7 +126,7 @@ def dataset_table(
     return pd.DataFrame(rows, columns=columns).astype(counts)
 
 
-def _use(published: PublishedDataset, experiments: Sequence[Experiment]) -> dict[str, Any]:
+def _use(published: PublishedDataset, experiments: Sequence[Experiment]) -> dict[str, object]:
     """How these experiments use a data set, all in the same way, and where that differs from the paper."""
     data, target = experiments[0].dataset, str(experiments[0].design["target"])
     names = [name for name in data.get("attributes") or {} if name not in data.drop]

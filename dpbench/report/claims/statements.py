@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 import pandas as pd
@@ -28,6 +28,18 @@ _READ = ["mechanism", "model", "calibration", "panel", "x", "repetition", "value
 COLUMNS = [
     "panel", "calibration", "x", "pairs", "difference", "se", "low", "high", "margin", "verdict"
 ]  # fmt: skip
+
+
+class Outcome(TypedDict):
+    """The mean of paired differences, or a share of the pairs, with its interval and the verdict."""
+
+    pairs: int
+    difference: float
+    se: float
+    low: float
+    high: float
+    margin: float
+    verdict: str
 
 
 def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Margin) -> pd.DataFrame:
@@ -73,7 +85,8 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
                 else:
                     allowed = 0.0 if relation == "better" else _margin(known, panel, margin, calibration, x)
                     outcome = paired_outcome(found, relation, allowed)
-                outcome |= {} if x in run else {"verdict": NOT_RUN}
+                if x not in run:
+                    outcome["verdict"] = NOT_RUN
                 compared.append({"panel": panel, "calibration": calibration, "x": x, **outcome})
     return pd.DataFrame(compared, columns=COLUMNS)
 
@@ -115,7 +128,7 @@ def _margin(known: Known, panel: str, margin: Margin, calibration: str, x: float
     return float(margin["part"]) * abs(float(values[np.isfinite(values)].mean()))
 
 
-def paired_outcome(differences: pd.Series, relation: str, margin: float) -> dict[str, Any]:
+def paired_outcome(differences: pd.Series, relation: str, margin: float) -> Outcome:
     """The mean of the paired differences with its interval, and the verdict."""
     finite = differences[np.isfinite(differences)]
     pairs = len(finite)
@@ -126,11 +139,10 @@ def paired_outcome(differences: pd.Series, relation: str, margin: float) -> dict
     agrees = low > -margin and (relation != "similar" or high < margin)
     disagrees = high < -margin or (relation == "similar" and low > margin)
     verdict = OPEN if not np.isfinite(margin) else AGREES if agrees else DISAGREES if disagrees else OPEN
-    numbers = {"pairs": pairs, "difference": mean, "se": se, "low": low, "high": high, "margin": margin}
-    return {**numbers, "verdict": verdict}
+    return Outcome(pairs=pairs, difference=mean, se=se, low=low, high=high, margin=margin, verdict=verdict)
 
 
-def _share(differences: pd.Series) -> dict[str, Any]:
+def _share(differences: pd.Series) -> Outcome:
     """The share of the pairs that differ in which the method is better, with its interval, and the verdict."""
     ahead, behind = int((differences > 0).sum()), int((differences < 0).sum())
     tails = (1 - LEVEL) / 2, (1 + LEVEL) / 2
@@ -138,5 +150,4 @@ def _share(differences: pd.Series) -> dict[str, Any]:
     high = float(betaincinv(ahead + 1, behind, tails[1])) if behind else 1.0
     share = ahead / (ahead + behind) if ahead + behind else np.nan
     verdict = AGREES if low > 0.5 else DISAGREES if high < 0.5 else OPEN
-    numbers = {"pairs": ahead + behind, "difference": share, "se": np.nan, "low": low, "high": high, "margin": 0.5}
-    return {**numbers, "verdict": verdict}
+    return Outcome(pairs=ahead + behind, difference=share, se=np.nan, low=low, high=high, margin=0.5, verdict=verdict)

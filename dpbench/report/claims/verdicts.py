@@ -12,9 +12,8 @@ from dpbench.config.specs import Statement
 from dpbench.files import write_file
 from dpbench.report.claims.statements import AHEAD, LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
 from dpbench.report.footnotes import as_text
-from dpbench.report.frames.results import Results, frame_of, notes_on, titles_of
+from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
-from dpbench.report.versions import several_versions
 
 
 def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,7 @@ from matplotlib.axis import Axis
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 from dpbench.config.specs import Spec
-from dpbench.report.figures.style import LINES, REFERENCE_COLOUR
+from dpbench.report.figures.style import LINES, REFERENCE_COLOUR, LineStyle, without_line
 from dpbench.report.text import number, powers
 
 
@@ -74,12 +73,13 @@ def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
     return math.exp(low - margin), math.exp(high + margin)
 
 
-def horizontal_look(cell: pd.Series, styles: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def horizontal_look(cell: pd.Series, styles: Sequence[LineStyle]) -> LineStyle:
     """Colour and dashes of a horizontal line: those of its series, or black with the dashes of its index (`reference`)
     among the references of the figure, over all panels.
     """
     if cell["reference"] < 0:
-        return {name: styles[cell["series_order"]][name] for name in ("color", "linestyle")}
+        style = styles[cell["series_order"]]
+        return {"color": style["color"], "linestyle": style["linestyle"]}
     return {"color": REFERENCE_COLOUR, "linestyle": LINES[1:][int(cell["reference"]) % (len(LINES) - 1)]}
 
 
@@ -110,14 +110,14 @@ def set_log_ticks(axis: Axis, most: float = 4) -> None:
     axis.set_minor_locator(NullLocator())
 
 
-def mark_clipped(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
+def mark_clipped(axes: Axes, cells: pd.DataFrame, styles: Sequence[LineStyle]) -> None:
     """An arrow at the edge, with the value, for each point outside of the limits; texts are stacked."""
     outside = cells[cells["clipped"] != ""]
     stacked: dict[tuple[str, float], int] = {}
     for _, cell in outside.iterrows():
         above = cell["clipped"] == "above"
         edge, away = (1.0, -1) if above else (0.0, 1)
-        style = dict(styles[cell["series_order"]])
+        style = styles[cell["series_order"]]
         x, middle = cell["place"], cell["x"]
         if cell["kind"] == "line":
             colour = horizontal_look(cell, styles)["color"]
@@ -125,9 +125,10 @@ def mark_clipped(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, 
             x = middle = axes.get_xlim()[0]
         spot = (str(cell["clipped"]), float(cell["x"]))
         level = stacked[spot] = stacked.get(spot, 0) + 1
-        style |= {"marker": "^" if above else "v", "linestyle": "none", "clip_on": False, "zorder": 5}
+        arrow = without_line(style)
+        arrow["marker"] = "^" if above else "v"
         transform = axes.get_xaxis_transform()
-        axes.plot(x, edge, transform=transform, **style)
+        axes.plot(x, edge, transform=transform, clip_on=False, zorder=5, **arrow)
         axes.annotate(
             number(float(f"{cell['value']:.3g}")),
             (middle, edge),

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from dpbench.config.specs import Spec
-from dpbench.report.figures.style import add_footnote, add_legend, empty_figure, line_styles, set_titles, style
+from dpbench.report.figures.style import (
+    LineStyle,
+    add_footnote,
+    add_legend,
+    empty_figure,
+    line_styles,
+    set_titles,
+    style,
+)
 from dpbench.report.footnotes import as_text, footnotes
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series, series_of
 
-Cells = Iterator[tuple[Series, dict[str, Any], pd.DataFrame]]  # of a panel: a series, its style and its rows
+Cells = Iterator[tuple[Series, LineStyle, pd.DataFrame]]  # of a panel: a series, its style and its rows
 
 
 def draw_details(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -24,19 +24,19 @@ from dpbench.report.figures.axes import (
 )
 from dpbench.report.figures.style import (
     REFERENCE_COLOUR,
+    LineStyle,
     add_footnote,
     add_legend,
     empty_figure,
     line_styles,
     set_titles,
     style,
+    without_line,
 )
 from dpbench.report.figures.survivors import number_survivors
 from dpbench.report.footnotes import as_text
-from dpbench.report.frames.frame import SERIES
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series
-from dpbench.report.frames.stats import has_value, summarise
+from dpbench.report.frames.frame import SERIES, has_value, summarise
+from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series
 from dpbench.targets import resolve
 
 CELL = ("panel", *SERIES, "x", "metric")
@@ -181,9 +181,9 @@ def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequen
     points = panel.cells[panel.cells["kind"] == "point"]
     for band in bands:
         _shade(axes, points, band, styles[band.first]["color"])
-    joined = {"linestyle": "none"} if spec.get("categories") else {}
     for place, one in enumerate(known):
-        _draw_points(axes, points[points["series_order"] == place], one.label, {**styles[place], **joined})
+        look = without_line(styles[place]) if spec.get("categories") else styles[place]
+        _draw_points(axes, points[points["series_order"] == place], one.label, look)
     draw_levels(axes, spec)
     for label, target in (spec.get("rates") or {}).items():
         _draw_rate(axes, points, label, resolve("metric", target, f"rates: {label}"))
@@ -194,7 +194,7 @@ def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequen
     mark_clipped(axes, panel.cells, styles)
 
 
-def _styles(known: Sequence[Series], bands: Sequence[Band]) -> list[dict[str, Any]]:
+def _styles(known: Sequence[Series], bands: Sequence[Band]) -> list[LineStyle]:
     """The style of each series; the lines of a band are thin."""
     styles = line_styles(known)
     for place in {place for band in bands for place in band[1:]}:
@@ -220,7 +220,7 @@ def _draw_rate(axes: Axes, points: pd.DataFrame, label: str, rate: Callable[[flo
         axes.plot(x, y, color=REFERENCE_COLOUR, linestyle=":", linewidth=1.1, label=label)
 
 
-def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[str, Any]]) -> None:
+def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[LineStyle]) -> None:
     """Series without an x: horizontal lines. References, which have no noise, are black, each with its own dashes.
 
     A single one has a band of the width of a bar. Several bands would hide each other: their bars are at the edge.
@@ -233,29 +233,29 @@ def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[Mapping[
             axes.axhspan(low, high, color=look["color"], alpha=0.12, linewidth=0, zorder=1)
         else:
             place, ends = 0.995 - 0.018 * (len(cells) - 1 - order), [[value - low], [high - value]]
-            bar: dict[str, Any] = {"capsize": 2.0, "elinewidth": 0.9, "color": look["color"], "fmt": "none"}
-            axes.errorbar(place, value, yerr=ends, transform=axes.get_yaxis_transform(), **bar)
+            edge, colour = axes.get_yaxis_transform(), look["color"]
+            axes.errorbar(place, value, ends, transform=edge, fmt="none", color=colour, capsize=2.0, elinewidth=0.9)
 
 
-def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: Mapping[str, Any]) -> None:
+def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: LineStyle) -> None:
     """Points with their bars; a cell without a finite value, or with few, leaves a hole in the line."""
     if not len(cells):
         return
     cells = cells.sort_values("x")
     few = _has_few(cells)
 
-    def draw(value: pd.Series, **own: str) -> None:
+    def draw(value: pd.Series, look: LineStyle, label: str | None = None) -> None:
         ends = [(value - cells["low"]).to_numpy(), (cells["high"] - value).to_numpy()]
-        wide = {"capsize": 2.0, "elinewidth": look.get("linewidth", 0.9), "zorder": 3}
-        axes.errorbar(cells["place"].to_numpy(), value.to_numpy(), yerr=ends, **{**wide, **look, **own})
+        x, y, width = cells["place"].to_numpy(), value.to_numpy(), look.get("linewidth", 0.9)
+        axes.errorbar(x, y, yerr=ends, label=label, capsize=2.0, elinewidth=width, zorder=3, **look)
 
-    draw(cells["value"].mask(few), label=label)
+    draw(cells["value"].mask(few), look, label)
     if few.any():
-        draw(cells["value"].where(few), linestyle="none")
+        draw(cells["value"].where(few), without_line(look))
 
 
 def _number_survivors(
-    figure: Figure, grid: Sequence[Axes], panels: Sequence[Panel], styles: Sequence[Mapping[str, Any]]
+    figure: Figure, grid: Sequence[Axes], panels: Sequence[Panel], styles: Sequence[LineStyle]
 ) -> None:
     """The number of repetitions with a value, at each point within the axes where some have none."""
     numbered = [

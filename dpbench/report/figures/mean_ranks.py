@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 
 from dpbench.config.specs import Spec
 from dpbench.report.claims.statements import LEVEL
-from dpbench.report.figures.style import add_footnote, empty_figure, line_styles, set_titles, style
+from dpbench.report.figures.style import add_footnote, empty_figure, line_styles, set_titles, style, without_line
 from dpbench.report.footnotes import as_text, sweep_footnotes
-from dpbench.report.frames.panels import declared_titles
-from dpbench.report.frames.series import Series, mark_series, series_of
-from dpbench.report.frames.stats import has_value
+from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.series import Series, declared_titles, mark_series, series_of
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
 BLOCK = ["dataset", "delta"]  # one block of the rank tests
@@ -101,7 +100,7 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
     """A row a series, the best one on top."""
     looks, order = line_styles(known), points.sort_values("mean_rank", kind="stable", ignore_index=True)
     for place, row in enumerate(order.to_dict("records")):
-        look = {**looks[row["series_order"]], "linestyle": "none"}
+        look = without_line(looks[row["series_order"]])
         bar = None if math.isnan(row["low"]) else (row["high"] - row["low"]) / 2
         axes.errorbar(row["mean_rank"], place, xerr=bar, capsize=2, label=row["series"], **look)
     axes.set_yticks(range(len(order)), order["series"])

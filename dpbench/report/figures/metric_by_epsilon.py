@@ -11,8 +11,7 @@ from matplotlib.figure import Figure
 from dpbench.config.specs import Spec
 from dpbench.report.figures.lines import draw_lines
 from dpbench.report.footnotes import footnotes
-from dpbench.report.frames.panels import declared_titles
-from dpbench.report.frames.series import series_of
+from dpbench.report.frames.series import declared_titles, series_of
 from dpbench.report.text import number
 
 

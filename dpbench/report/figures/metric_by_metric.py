@@ -19,12 +19,12 @@ from dpbench.report.figures.style import (
     line_styles,
     set_titles,
     style,
+    without_line,
 )
 from dpbench.report.footnotes import as_text, sweep_footnotes
-from dpbench.report.frames.metrics import metric_rows
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series, series_of
-from dpbench.report.frames.stats import has_value
+from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series, series_of
+from dpbench.report.frames.settings import metric_rows
 from dpbench.report.text import number
 
 DRAWN = ["panel", "epsilon", "series", "x", "y", "low", "high", "count", "trials", "datasets"]
@@ -105,14 +105,14 @@ def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec:
     looks = line_styles(known)
     points = points.assign(value=points["x"], x=points["x"].clip(*spec.get("xlim") or (None, None)))
     for row in points[points["x"].notna() & points["y"].notna()].to_dict("records"):
-        look = {**looks[row["series_order"]], "linestyle": "none"}
+        look = without_line(looks[row["series_order"]])
         bar = (row["high"] - row["low"]) / 2 or None
         axes.errorbar(row["x"], row["y"], yerr=bar, capsize=2, elinewidth=0.9, zorder=3, label=row["series"], **look)
         parts = [str(row["count"])] if row["count"] < row["trials"] else []
         parts += [f"at {row['value']:.2g}"] if row["value"] != row["x"] else []
         if parts:
-            text = {"xytext": (3, 2), "textcoords": "offset points", "fontsize": 6, "color": look["color"]}
-            axes.annotate(", ".join(parts), (row["x"], row["y"]), **text)
+            text, at, colour = ", ".join(parts), (row["x"], row["y"]), look["color"]
+            axes.annotate(text, at, xytext=(3, 2), textcoords="offset points", fontsize=6, color=colour)
     if points.empty:
         axes.text(0.5, 0.5, "no data set has every method", transform=axes.transAxes, ha="center", va="center")
     draw_levels(axes, spec)

@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from dpbench.config.specs import Spec
 from dpbench.report.figures.lines import draw_lines, statistic_of
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import series_of
+from dpbench.report.frames.series import declared_titles, in_order, series_of
 
 MODEL = "model.name"
 TICK_WIDTH = 10  # characters of a line below a category

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import cycle
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +13,16 @@ from matplotlib.figure import Figure
 from dpbench.config.specs import Fit, Spec
 from dpbench.data.domain import Floats
 from dpbench.errors import UserError
-from dpbench.report.figures.style import COLOURS, LINES, REFERENCE_COLOUR, add_footnote, add_legend, empty_figure, style
+from dpbench.report.figures.style import (
+    COLOURS,
+    LINES,
+    REFERENCE_COLOUR,
+    LineStyle,
+    add_footnote,
+    add_legend,
+    empty_figure,
+    style,
+)
 
 BEYOND = 4 / 3  # range of the axis, as a multiple of the radius: the polynomial is not a fit outside it
 POINTS = 2401  # an odd number, so that 0 is among them
@@ -35,7 +43,7 @@ def polynomial(
     radius = float(spec["radius"])
     s = np.linspace(-BEYOND * radius, BEYOND * radius, POINTS)
     inside = np.abs(s) <= radius * (1 + 1e-12)
-    curves: dict[str, Any] = {"s": s, "phi": phi(s)}
+    curves: dict[str, np.ndarray] = {"s": s, "phi": phi(s)}
     with style():
         figure, (axes, *below) = empty_figure(2 if spec.get("distances") else 1)
         axes.plot(s, curves["phi"], color=REFERENCE_COLOUR, linewidth=2.0, label="φ(s) = −log(1 + exp(−s))")
@@ -45,7 +53,7 @@ def polynomial(
             curves[name] = np.polynomial.polynomial.polyval(s, b)
             distance = (curves["phi"] - curves[name])[inside]
             published_error = f" (paper: {paper['error']:.3f})" if paper else ""
-            look = {"color": colour, "linestyle": LINES[place % len(LINES)]}
+            look: LineStyle = {"color": colour, "linestyle": LINES[place % len(LINES)]}
             label = f"{name}:\nlargest error {np.abs(distance).max():.3f}{published_error}"
             axes.plot(s, curves[name], label=label, **look)
             for one in below:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise, product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from dpbench.data.domain import Floats
+from dpbench.report.figures.style import LineStyle
 
 FONT_SIZE = 6.0
 DIGIT, HEIGHT = 0.64 * FONT_SIZE, 0.8 * FONT_SIZE  # points, of a digit of matplotlib's own font
@@ -47,9 +48,7 @@ class Box(NamedTuple):
         return int(((points > low) & (points < high)).all(axis=1).sum())
 
 
-def number_survivors(
-    axes: Axes, points: pd.DataFrame, chosen: pd.Series[bool], styles: Sequence[Mapping[str, Any]]
-) -> None:
+def number_survivors(axes: Axes, points: pd.DataFrame, chosen: pd.Series[bool], styles: Sequence[LineStyle]) -> None:
     """Write the `count` of the chosen points next to them, on axes whose limits and place in the figure are final.
 
     Each number, from left to right, takes the place of least cost left or right of its point, or above or below that.

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpbench.grid.plan import Plan
-from dpbench.grid.records import Trial, TrialKey
+from dpbench.grid.records import ScoreData, Trial, TrialKey, score_to_dict
 from dpbench.grid.store import Store
 from dpbench.report.export_file import Cell, Exported
 
@@ -30,7 +30,7 @@ OF_TRIAL = {
 
 
 @dataclass(frozen=True)
-class Alike:
+class OneSetting:
     """Trials that differ in their repetition alone.
 
     `key` is that of one of them, `fields` has columns of `OF_TRIAL`, `scores` the scores of each.
@@ -38,15 +38,15 @@ class Alike:
 
     key: TrialKey
     fields: Mapping[str, Sequence[Any]]
-    scores: Sequence[Sequence[Mapping[str, Any]]]
+    scores: Sequence[Sequence[ScoreData]]
 
     @cached_property
-    def scored(self) -> dict[str, Mapping[str, Any]]:
+    def scored(self) -> dict[str, ScoreData]:
         """The last score of each name among those of `done`."""
         return {score["name"]: score for _, score in self.done}
 
     @property
-    def done(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    def done(self) -> Iterator[tuple[int, ScoreData]]:
         """The place of each trial that is done, and each of its scores."""
         for place, (status, scores) in enumerate(zip(self.fields["status"], self.scores, strict=True)):
             if status == "done":
@@ -54,7 +54,7 @@ class Alike:
                     yield place, score
 
 
-def alike(trials: Iterable[Trial]) -> list[Alike]:
+def by_setting(trials: Iterable[Trial]) -> list[OneSetting]:
     """The trials by their settings; trials of an export are not built for it."""
     if isinstance(trials, Exported):
         return [_of_cell(cell, places) for cell, places in trials.parts if len(places)]
@@ -64,7 +64,7 @@ def alike(trials: Iterable[Trial]) -> list[Alike]:
     return [_of_trials(group) for group in groups.values()]
 
 
-def _of_trials(trials: Sequence[Trial]) -> Alike:
+def _of_trials(trials: Sequence[Trial]) -> OneSetting:
     fields: dict[str, Sequence[Any]] = {
         "trial": [trial.id for trial in trials],
         "release": [trial.release_id for trial in trials],
@@ -78,10 +78,10 @@ def _of_trials(trials: Sequence[Trial]) -> Alike:
         "model_seconds": [trial.runtime.model_seconds for trial in trials],
         "peak_mb": [_peak(trial.runtime.release_peak_mb, trial.runtime.peak_mb) for trial in trials],
     }
-    return Alike(trials[0].key, fields, [[vars(score) for score in trial.scores] for trial in trials])
+    return OneSetting(trials[0].key, fields, [[score_to_dict(score) for score in trial.scores] for trial in trials])
 
 
-def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:
+def _of_cell(cell: Cell, places: Sequence[int]) -> OneSetting:
     def chosen(found: Sequence[Any]) -> Sequence[Any]:
         return found if len(places) == cell.count else [found[place] for place in places]
 
@@ -101,10 +101,10 @@ def _of_cell(cell: Cell, places: Sequence[int]) -> Alike:
         "model_seconds": column("runtime", "model_seconds"),
         "peak_mb": list(map(_peak, column("runtime", "release_peak_mb"), column("runtime", "peak_mb"))),
     }
-    return Alike(cell.key, fields, column("scores"))
+    return OneSetting(cell.key, fields, column("scores"))
 
 
-def alike_stored(plan: Plan, store: Store) -> list[Alike]:
+def stored_by_setting(plan: Plan, store: Store) -> list[OneSetting]:
     """The stored trials of a plan by their settings, with what a table of the store's `metric` needs of them."""
     groups = []
     for group in plan.groups:
@@ -117,7 +117,7 @@ def alike_stored(plan: Plan, store: Store) -> list[Alike]:
                 "spent_epsilon": [one.spent_epsilon for one in scored],
             }
             if scored:
-                groups.append(Alike(key, fields, [() if one.score is None else (one.score,) for one in scored]))
+                groups.append(OneSetting(key, fields, [() if one.score is None else (one.score,) for one in scored]))
     return groups
 
 

@@ -1,7 +1,13 @@
-"""Stored trials as one long table: a row for each trial and metric, failed trials included."""
+"""Stored trials as one long table: a row for each trial and metric, failed trials included.
+
+Mean, standard error and counts of each cell.
+
+Trials as a table for other programs: `TIDY_COLUMNS` says what each column is.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +19,10 @@ import numpy as np
 import pandas as pd
 
 from dpbench.errors import UserError
-from dpbench.grid.records import Trial, TrialKey
+from dpbench.grid.records import Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
 from dpbench.report.export_file import Exported
-from dpbench.report.frames.by_setting import OF_TRIAL, Alike, alike
+from dpbench.report.frames.by_setting import OF_TRIAL, OneSetting, by_setting
 from dpbench.report.frames.settings import NOTES, Group, leaves_of, note_of, series_group, setting_of, variants
 
 SERIES = ("mechanism", "calibration", "variant", "model")
@@ -35,6 +41,36 @@ _OF_SETTING = {
 }
 _OF_SCORE = {"metric": "str", "value": "float64", "detail": "object", "unit": "str", "direction": "str"}
 COLUMNS = {**OF_TRIAL, **_OF_SETTING, "variant": "str", **_OF_SCORE, "x": "float64", "panel": "str"}
+NOT_FAILED = ("no_estimate", "unconverged")  # statuses of trials that have no score, though nothing went wrong
+TIDY_COLUMNS = {
+    "trial": "identity of the trial: one fit of a model to a release",
+    "release": "identity of the release",
+    "experiment": "name of the experiment that it was run for",
+    "dataset": "name of the data set",
+    "mechanism": "name of the mechanism",
+    "calibration": "noise by the paper's constants (paper), the least that is private (tight), or by the authors' code",
+    "variant": "settings by which rows with the same names differ",
+    "model": "name of the model",
+    "epsilon": "asked for; inf: the non-private reference",
+    "delta": "asked for",
+    "relation": "of neighbouring tables: add_remove or replace",
+    "spent_epsilon": "at delta, by the ledger",
+    "nonprivate_inputs": "what was taken from the private rows without paying for it, a list of texts",
+    "train_rows": "asked for; all that there are if there are fewer. 0: all that are not for testing",
+    "test_rows": "asked for: a number, or a part of all rows and its most; +coins: by a coin for each row",
+    "seed": "of the splits and, on public data, of the noise",
+    "repetition": "repetitions have splits of their own; methods are compared on the same ones",
+    "status": "done, or why there is no value",
+    "metric": "name of the score",
+    "value": "of the score; missing if there is none",
+    "unit": "of the value",
+    "direction": "which values are better: lower, higher or none",
+    "detail": "what the score has beside its value, as JSON; empty if nothing, and for private rows",
+    "release_seconds": "of making the release",
+    "model_seconds": "of fitting the model",
+    "commit": "of the code that made the trial",
+    "settings": "all settings of the trial but its repetition, as JSON",
+}
 
 
 def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame:
@@ -78,10 +114,10 @@ class TrialRows:
 def rows_of(trials: Iterable[Trial]) -> TrialRows:
     """The trials as rows. Raises `UserError` if one id comes twice with different scores."""
     source = trials if isinstance(trials, Exported) else unique_trials(trials)
-    return rows_of_groups(alike(source), source)
+    return rows_of_groups(by_setting(source), source)
 
 
-def rows_of_groups(found: Iterable[Alike], source: Sequence[Trial] = ()) -> TrialRows:
+def rows_of_groups(found: Iterable[OneSetting], source: Sequence[Trial] = ()) -> TrialRows:
     """The trials of these groups as rows; `source`, the trials, is for their notes.
 
     They have the fields that all groups have; without the trials' ids, their order is that of the groups.
@@ -159,7 +195,7 @@ def _of_setting(key: TrialKey) -> tuple[object, ...]:
     return dataset, mechanism, calibration, model, budget.epsilon, budget.delta, *plain
 
 
-def _scores(groups: Sequence[Alike], places: list[int]) -> pd.DataFrame:
+def _scores(groups: Sequence[OneSetting], places: list[int]) -> pd.DataFrame:
     """A row for each trial and metric: `place`, the trial's, `setting`, that of its group, and the score.
 
     `places` has the trials of one group after the other. The rows are in its order, then in that of the metrics.
@@ -171,7 +207,7 @@ def _scores(groups: Sequence[Alike], places: list[int]) -> pd.DataFrame:
         first = {name: len(columns["value"]) + row * size for row, name in enumerate(wanted)}
         for name in wanted:
             known = units.get((dataset, name), units.get((name,), {"unit": "", "direction": "none"}))
-            given: dict[str, Any] = {"setting": setting, "metric": name, "value": np.nan, "detail": None, **known}
+            given: dict[str, object] = {"setting": setting, "metric": name, "value": np.nan, "detail": None, **known}
             columns["place"] += places[start : start + size]
             for column, value in given.items():
                 columns[column] += [value] * size
@@ -185,7 +221,7 @@ def _scores(groups: Sequence[Alike], places: list[int]) -> pd.DataFrame:
     return rows.take(np.lexsort([metric, rows["place"].to_numpy()])).reset_index(drop=True)
 
 
-def _metric_names(groups: Sequence[Alike]) -> list[list[str]]:
+def _metric_names(groups: Sequence[OneSetting]) -> list[list[str]]:
     """The metric names that the trials of each group have rows for.
 
     One metric may give several scores (a mean and a maximum), so the names are learnt from done trials: of
@@ -206,7 +242,7 @@ def _metric_names(groups: Sequence[Alike]) -> list[list[str]]:
     ]
 
 
-def _units(groups: Iterable[Alike]) -> dict[Group, dict[str, str]]:
+def _units(groups: Iterable[OneSetting]) -> dict[Group, dict[str, str]]:
     """The unit and direction of each (dataset, metric) and of each (metric,)."""
     units: dict[Group, dict[str, str]] = {}
     for group in groups:
@@ -216,3 +252,60 @@ def _units(groups: Iterable[Alike]) -> dict[Group, dict[str, str]]:
             units.setdefault((dataset, name), known)
             units.setdefault((name,), known)
     return units
+
+
+def has_value(rows: pd.DataFrame) -> pd.Series:
+    """Which rows have a finite value and belong to a trial that is done."""
+    valued: pd.Series = (rows["status"] == "done") & np.isfinite(rows["value"])
+    return valued
+
+
+def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
+    """One row per cell (the values of the columns `by`), sorted by them.
+
+    `mean` and `se` (sample standard deviation, ddof = 1, over the square root of `count`; NaN for a count
+    of 1) are in the metric's `unit` and are taken over the `count` done trials whose value is finite.
+    `nonfinite` counts the other done trials, `failed` those with any other status, so that
+    count + nonfinite + failed is the number of trials; `no_estimate` and `unconverged` say how many of these have that
+    status. `spent_epsilon` is the largest of the cell.
+
+    Raises `ValueError` if cells would mix metrics.
+    """
+    if "metric" not in by and frame["metric"].nunique() > 1:
+        raise ValueError("cells would mix metrics: put 'metric' into `by` or select one metric first")
+    done = frame["status"] == "done"
+    finite = has_value(frame)
+    counted = {"nonfinite": done & ~finite, "failed": ~done}
+    counted |= {status: frame["status"] == status for status in NOT_FAILED}
+    place = frame.groupby(list(by), sort=True, dropna=False).ngroup().to_numpy()
+    cells = frame[[*by, "unit", "direction"]].take(np.unique(place, return_index=True)[1]).reset_index(drop=True)
+    numbers = {"value": frame["value"].where(finite), **counted, "spent_epsilon": frame["spent_epsilon"]}
+    groups = pd.DataFrame(numbers).groupby(place)
+    values = groups["value"].agg(["mean", "std", "count"]).rename(columns={"std": "se"})
+    values["se"] /= np.sqrt(values["count"].where(values["count"] > 0))
+    parts: list[pd.DataFrame] = [cells, values, groups[list(counted)].sum(), groups[["spent_epsilon"]].max()]
+    return pd.concat(parts, axis=1)
+
+
+def tidy_frame(trials: Iterable[Trial]) -> pd.DataFrame:
+    """A row for each trial and score, with `TIDY_COLUMNS`; a trial without scores has one for each metric asked for.
+
+    A trial that several experiments computed is there once, as the first has it: on other processors its last digits
+    may differ. Raises `UserError` if one id comes twice with different scores in the same experiment.
+    """
+    first: dict[str, str] = {}
+    rows = rows_of(trial for trial in trials if first.setdefault(trial.id, trial.experiment) == trial.experiment)
+    settings = pd.Series([canonical(without_repetition(key.to_dict())[0]) for key in rows.keys], dtype="str")
+    seeds = pd.Series([key.release.seed for key in rows.keys])
+    place = rows.scores.drop_duplicates("trial").set_index("trial")["setting"]
+    commits = {trial.id: str(trial.provenance.get("commit")) for trial in rows.trials}
+    frame = joined_frame([rows])
+    setting = frame["trial"].map(place).to_numpy()
+    details = [json.dumps(detail) if detail is not None else "" for detail in frame["detail"]]
+    frame = frame.assign(
+        seed=seeds.take(setting).to_numpy(),
+        commit=frame["trial"].map(commits),
+        settings=settings.astype("category").take(setting).array,
+        detail=details,
+    )
+    return frame[list(TIDY_COLUMNS)]

@@ -1,19 +1,26 @@
-"""The stored trials of the experiments behind a paper's figure or table."""
+"""The stored trials of the experiments behind a paper's figure or table.
+
+The note on methods whose trials were made by several versions of their code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import pandas as pd
 
 from dpbench.config import Experiment
+from dpbench.config.reports import OTHER_METRICS
 from dpbench.config.specs import Spec
 from dpbench.grid.plan import all_stays, one_repetition
 from dpbench.grid.records import Trial, TrialKey
-from dpbench.report.frames.frame import TrialRows, joined_frame, rows_of
-from dpbench.report.frames.settings import placed, settings_of
+from dpbench.report.frames.frame import SERIES, TrialRows, joined_frame, rows_of
+from dpbench.report.frames.series import series_of
+from dpbench.report.frames.settings import calibration_of, is_placed, placed, settings_of
+
+NAMED = 4  # up to this many methods are named, more are counted
 
 
 @dataclass(frozen=True)
@@ -57,3 +64,31 @@ def notes_on(results: Sequence[Results]) -> list[str]:
             noted.setdefault(note, []).append(one.experiment.name)
     notes = [note if len(names) == len(run) else f"{', '.join(names)}: {note}" for note, names in noted.items()]
     return [*([f"Experiments not run: {', '.join(missing)}"] if missing else []), *notes]
+
+
+def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) -> list[str]:
+    """The sentence on methods for which several versions of the mechanism's code made the trials on a data set that a
+    figure or table shows; none if there are none. An empty `spec` shows all trials.
+    """
+    codes: dict[tuple[str, ...], dict[str, set[str | None]]] = {}
+    for key in (key for one in chosen for key in _keys_shown(one, spec)):
+        mechanism, dataset = key.release.mechanism, str(key.release.dataset["name"])
+        of_method = codes.setdefault((mechanism.name, calibration_of(key), "", key.fit.model.name), {})
+        of_method.setdefault(dataset, set()).add(mechanism.version)
+    known = series_of(pd.DataFrame(list(codes), columns=list(SERIES)), labels)
+    names = spec.get("show")
+    every = [one for one in known if names is None or one.name in names]
+    mixed = [one.label for one in every if any(len(made) > 1 for made in codes[one.identity].values())]
+    if not mixed:
+        return []
+    named = "; ".join(mixed) if len(mixed) <= NAMED else f"{len(mixed)} of {len(every)} methods"
+    return [f"More than one version of the code made what is shown{'' if len(mixed) == len(every) else f' of {named}'}"]
+
+
+def _keys_shown(one: Results, spec: Spec) -> Iterator[TrialKey]:
+    """The keys of the trials that the figure places and that have its metric, one of each setting."""
+    rows, metric = one.rows.scores, spec.get("metric")
+    if metric is not None and metric not in OTHER_METRICS:
+        rows = rows[rows["metric"] == metric]
+    keys = (one.rows.keys[place] for place in rows["setting"].unique())
+    return (key for key in keys if is_placed(key, spec))

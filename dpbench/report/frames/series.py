@@ -1,13 +1,17 @@
-"""Series (one line of a figure, one row of a table), their labels and their order."""
+"""Series (one line of a figure, one row of a table), their labels and their order.
+
+The panels of a figure and the rows of a table, one a data set: their titles and their order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
+from dpbench.config.specs import Spec
 from dpbench.errors import check_known
 from dpbench.privacy.budget import CALIBRATIONS
 from dpbench.report.frames.frame import SERIES
@@ -93,3 +97,18 @@ def mark_series(rows: pd.DataFrame, known: Sequence[Series]) -> pd.DataFrame:
     found = np.array([order[identity] for identity in groups.groups], dtype="int64")
     places = found[groups.ngroup().to_numpy()]
     return rows.assign(series=pd.array([one.label for one in known], dtype="str").take(places), series_order=places)
+
+
+def declared_titles(spec: Spec) -> dict[str, str]:
+    """The titles that `spec["panels"]` declares, by data set."""
+    return {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}
+
+
+def in_order(names: Iterable[str], titles: Mapping[str, str]) -> list[str]:
+    """The names once each: those with a title in the order of the titles, then the others by name.
+
+    >>> in_order(["b", "a", "c", "a"], {"c": "C", "d": "D"})
+    ['c', 'a', 'b']
+    """
+    found = set(names)
+    return [*(name for name in titles if name in found), *sorted(found - set(titles))]

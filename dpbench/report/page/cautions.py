@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
+from dpbench.files import Json
 from dpbench.report.footnotes import SLACK
-from dpbench.report.page.cells import Cell
 from dpbench.report.page.documents import Block
+from dpbench.report.page.trial_cells import Cell
 
 
-def differences(manifest: Mapping[str, Mapping[str, Any]]) -> Block:
+def differences(manifest: Mapping[str, Json]) -> Block:
     """The settings in which experiments differ from what the paper states, experiments with the same difference
     together.
     """

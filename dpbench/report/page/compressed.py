@@ -1,4 +1,7 @@
-"""Packed text of a page: gzip, as base64. A browser unpacks it without a network."""
+"""Packed text of a page: gzip, as base64. A browser unpacks it without a network.
+
+The HTML templates of this folder.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,10 @@ import base64
 import gzip
 import json
 import math
+from pathlib import Path
 from typing import Any
+
+import jinja2
 
 GZIP = "data:application/gzip;base64,"
 
@@ -36,3 +42,15 @@ def rounded(value: float | None, digits: int) -> float | str | None:
         return None if value is None else str(value)
     short = float(f"{value:.{digits}g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
+
+
+def template(name: str) -> jinja2.Template:
+    """A template of this folder, which may include its styles and its script."""
+    made = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    return made.get_template(name)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
+from dpbench.config.schema import Parameters
 from dpbench.grid.audits import AuditRecord
+from dpbench.grid.provenance import Provenance
 from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
-from dpbench.report.frames.audited import AUDITED, measured
 from dpbench.report.frames.by_setting import unfinished
-from dpbench.report.frames.ledgers import Events, Grounds, ex_post, grounds_of
+from dpbench.report.frames.ledgers import AUDITED, Events, Grounds, ex_post, grounds_of, measured
 from dpbench.report.text import in_ranges, number
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")
@@ -130,7 +131,7 @@ def _part(kind: str, part: PartKey, register: Register) -> Term:
     return register.term(part.name, f"{kind}: {part.name}{_parameters(part.parameters)}{version}")
 
 
-def _parameters(values: Mapping[str, Any]) -> str:
+def _parameters(values: Parameters) -> str:
     parameters = ", ".join(
         f"{name}={value if isinstance(value, str) else canonical(value)}"
         for name, value in sorted(values.items())
@@ -139,7 +140,7 @@ def _parameters(values: Mapping[str, Any]) -> str:
     return f" ({_redacted(parameters)})" if parameters else ""
 
 
-def _made(record: Mapping[str, Any], register: Register) -> Term:
+def _made(record: Provenance, register: Register) -> Term:
     """The commit that made a release or trial; with the processor and the versions of the libraries."""
     commit = str(record["commit"] or "no checkout")
     dirty = " with uncommitted changes" if record["dirty"] else ""
@@ -182,7 +183,7 @@ def _redacted(text: str) -> str:
     return _PATH.sub(lambda found: re.split(r"[/\\]", found[0])[-1], text)
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """A value in at most 80 characters."""
     text = number(value) if isinstance(value, float) else value if isinstance(value, str) else canonical(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -9,9 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from dpbench.report.frames.panels import in_order
 from dpbench.report.frames.results import Results
-from dpbench.report.frames.series import series_of
+from dpbench.report.frames.series import in_order, series_of
 from dpbench.report.text import number
 
 _EPSILON = re.compile(r"ε = (\S+)$")

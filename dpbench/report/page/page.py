@@ -1,56 +1,118 @@
-"""The page: one HTML file with the figures, the tables and the trials behind them."""
+"""The page: one HTML file with the figures, the tables and the trials behind them.
+
+One figure as the page needs it, kept in a file instead of those that `dpbench figures` writes.
+
+Links from the numbers of tables to the cells of their trials.
+"""
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
-from typing import Any
 
 import pandas as pd
+from matplotlib.figure import Figure
+from PIL import Image
 
 from dpbench.config import Paper
 from dpbench.config.specs import Report, Spec
 from dpbench.errors import UserError
-from dpbench.files import write_file
+from dpbench.files import Json, write_file
 from dpbench.report.build import build_report
+from dpbench.report.figures.style import style
 from dpbench.report.frames.ledgers import FirstLedger, LedgerOf, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
-from dpbench.report.manifest import write_manifest
 from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
-from dpbench.report.page.cells import Cells, cells_of
-from dpbench.report.page.compressed import address, packed, packed_json
-from dpbench.report.page.documents import Block, blocks
-from dpbench.report.page.filters import Filters
-from dpbench.report.page.ledgers import Ledgers
-from dpbench.report.page.links import add_links, save_trials
-from dpbench.report.page.parts import Part, read_part, save_part
-from dpbench.report.page.templates import template
-from dpbench.report.paper import build_paper
+from dpbench.report.page.charts import Look, chart_of, looks_of
+from dpbench.report.page.compressed import address, packed, packed_json, template
+from dpbench.report.page.documents import Block, Links, blocks
+from dpbench.report.page.filters import Filters, Tags
+from dpbench.report.page.shown_ledgers import Ledgers
+from dpbench.report.page.trial_cells import Cell, Cells, cells_of
+from dpbench.report.paper import build_paper, write_manifest
+from dpbench.report.tables.runs import Trials
+from dpbench.report.text import csv_text
 
+WIDTH, COLOURS = 1000, 64  # of a picture: pixels, and colours, which make it sharper and smaller than a lossy one
+EFFORT = 60  # of WebP to make it small
 NAME = "report.html"
 TRIALS = 10_000  # listed at most: of more, a sample of each cell
 LARGEST_MB = 20.0  # of a page; larger ones are slow to open, and refused
 CLAIMS = "statements"  # the table of a paper's claims
 PUBLISHED = (CLAIMS, "protocol", "datasets", "runtimes")  # the tables on a paper, in their order
 NO_LEDGERS: Mapping[str, FirstLedger] = MappingProxyType({})
+EPSILON = "data-e"
 
 
 @dataclass(frozen=True)
-class Figure:
+class Part:
+    """A picture (WebP in base64) with its `size` and panels' `titles`, the `chart`, the numbers, the footnotes."""
+
+    picture: str
+    size: tuple[int, int]
+    titles: list[str]
+    axes: list[str]
+    footnotes: str
+    csv: str
+    legend: list[tuple[str, Look]]
+    chart: Json | None
+
+
+def save_part(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> list[Path]:
+    """Write `name`.json into `folder`; its path."""
+    looks, chart = looks_of(figure), chart_of(figure, drawn)
+    with style():
+        dpi = WIDTH / figure.get_figwidth()
+        picture = _picture(figure, dpi)
+    width, height = (round(dpi * inches) for inches in figure.get_size_inches())
+    first = figure.axes[0]
+    labels = [" ".join(label.split()) for label in (first.get_xlabel(), first.get_ylabel())]
+    part = Part(
+        base64.b64encode(picture).decode(),
+        (width, height),
+        [axes.get_title() for axes in figure.axes if len(figure.axes) > 1],
+        [label for label in labels if label],
+        " ".join(figure.get_supxlabel().split()),
+        csv_text(drawn),
+        list(looks.items()),
+        chart,
+    )
+    return [write_file(folder / f"{name}.json", json.dumps(asdict(part)))]
+
+
+def _picture(figure: Figure, dpi: float) -> bytes:
+    drawn, file = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi, pil_kwargs={"compress_level": 1})
+    few = Image.open(drawn).convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.convert("RGB").save(file, format="webp", lossless=True, quality=EFFORT, method=6)
+    return file.getvalue()
+
+
+def read_part(path: Path) -> Part:
+    """What `save_part` wrote."""
+    data = json.loads(path.read_text())
+    data["legend"] = [(label, Look(*look)) for label, look in data["legend"]]
+    return Part(**data)
+
+
+@dataclass(frozen=True)
+class DrawnFigure:
     """A figure of the page: its part, the table behind it, and what its chart needs besides the numbers."""
 
     name: str
     title: str
     part: Part
     table: Sequence[Block]
-    chart: Mapping[str, Any] | None
+    chart: Json | None
 
     @property
     def csv(self) -> str:
@@ -164,13 +226,13 @@ def _write(
 
 def _figures(
     specs: Sequence[Spec], made: Path, filters: Filters, documents: Mapping[str, Sequence[Block]]
-) -> Iterator[Figure]:
+) -> Iterator[DrawnFigure]:
     for spec in specs:
         name = str(spec["name"])
         path = made / "figures" / f"{name}.json"
         if not is_table(spec) and path.exists():
             part = read_part(path)
-            yield Figure(name, _title(spec), part, documents.get(name, []), _chart(part, filters))
+            yield DrawnFigure(name, _title(spec), part, documents.get(name, []), _chart(part, filters))
 
 
 def _tables(specs: Sequence[Spec], documents: Mapping[str, Sequence[Block]]) -> Iterator[Table]:
@@ -184,7 +246,7 @@ def _title(spec: Spec) -> str:
     return str(spec.get("title") or spec.get("metric") or spec["name"])
 
 
-def _chart(part: Part, filters: Filters) -> dict[str, Any] | None:
+def _chart(part: Part, filters: Filters) -> Json | None:
     """The chart with the methods of its series; None if there is none."""
     if part.chart is None:
         return None
@@ -196,14 +258,14 @@ def _claims(path: Path) -> dict[str, int]:
     return dict(Counter(pd.read_csv(path)["verdict"])) if path.exists() else {}
 
 
-def _by_experiment(cells: Cells) -> dict[str, list[tuple[int, Any]]]:
-    found: dict[str, list[tuple[int, Any]]] = {}
+def _by_experiment(cells: Cells) -> dict[str, list[tuple[int, Cell]]]:
+    found: dict[str, list[tuple[int, Cell]]] = {}
     for place, cell in enumerate(cells.cells):
         found.setdefault(cell.experiment, []).append((place, cell))
     return found
 
 
-def _totals(results: Sequence[Results]) -> dict[str, Any]:
+def _totals(results: Sequence[Results]) -> Json:
     """Counts over all experiments, a trial of two of them once."""
     trials = {trial.id: trial for one in results for trial in one.trials}.values()
     releases = {trial.release_id: trial for trial in trials}.values()
@@ -225,3 +287,78 @@ def _bundle() -> str:
     import vl_convert
 
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+
+
+def save_trials(tables: Sequence[Trials], folder: Path, name: str) -> list[Path]:
+    """Write the trials behind the numbers of some tables into `folder`/`name`.trials.json; its path.
+
+    Trials that several numbers share are written once.
+    """
+    path = folder / f"{name}.trials.json"
+    saved = []
+    for table in tables:
+        shared: dict[tuple[str, ...], list[tuple[int, int]]] = {}
+        for place, trials in table.items():
+            shared.setdefault(tuple(trials), []).append(place)
+        saved.append([[places, trials] for trials, places in shared.items()])
+    return [write_file(path, json.dumps(saved))]
+
+
+def add_links(found: Iterable[Block], folder: Path, name: str, cells: Cells, experiments: Collection[str]) -> None:
+    """Add the links that `save_trials` wrote to the tables of a document; none if it wrote nothing.
+
+    `experiments` restricts the cells to theirs; all, if it is empty.
+    """
+    path = folder / f"{name}.trials.json"
+    if not path.exists():
+        return
+    tables = (block for block in found if block.kind == "table")
+    for block, saved in zip(tables, json.loads(path.read_text()), strict=True):
+        block.links = _links(saved, cells, experiments)
+
+
+def _links(saved: Iterable[tuple[list[list[int]], list[str]]], cells: Cells, experiments: Collection[str]) -> Links:
+    led: dict[tuple[int, int], list[int]] = {}
+    for places, trials in saved:
+        if leads := _cover(trials, cells, experiments):
+            led |= dict.fromkeys(((row, column) for row, column in places), leads)
+    columns = _tags(((column, leads) for (_, column), leads in led.items()), cells)
+    rows = {} if columns else _tags(((row, leads) for (row, _), leads in led.items()), cells)
+    return Links(led, rows, columns)
+
+
+def _cover(trials: Iterable[str], cells: Cells, experiments: Collection[str]) -> list[int]:
+    """Few cells that hold all of the trials; none if some trial is in no cell of the experiments."""
+    left = {
+        trial: [
+            place
+            for place in cells.places.get(trial, [])
+            if not experiments or cells.cells[place].experiment in experiments
+        ]
+        for trial in trials
+    }
+    if not all(left.values()):
+        return []
+    chosen = []
+    while left:
+        first = next(iter(left.values()))
+        best = max(first, key=lambda place: sum(place in places for places in left.values()))
+        chosen.append(best)
+        left = {trial: places for trial, places in left.items() if best not in places}
+    return chosen
+
+
+def _tags(numbers: Iterable[tuple[int, Sequence[int]]], cells: Cells) -> Mapping[int, Tags]:
+    """The epsilon of each row or column, from the links of its numbers; none where they do not share one.
+
+    A non-private number has no epsilon: its row or column is shown at every one.
+    """
+    found: dict[int, list[set[str]]] = {}
+    for line, leads in numbers:
+        tags = [cells.cells[place].tags for place in leads]
+        found.setdefault(line, []).append({one[EPSILON] for one in tags if EPSILON in one})
+    return {
+        line: {EPSILON: min(own[0])}
+        for line, own in found.items()
+        if len(own[0]) == 1 and all(e == own[0] for e in own)
+    }

@@ -21,10 +21,8 @@ from dpbench.errors import UserError
 from dpbench.grid.plan import all_stays
 from dpbench.report.export_file import SUFFIX, Cell, Exported, exports_in, load_export
 from dpbench.report.figures.mean_ranks import ranks_of
-from dpbench.report.frames.frame import CELL, joined_frame, rows_of
-from dpbench.report.frames.panels import in_order
-from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.frames.stats import summarise
+from dpbench.report.frames.frame import CELL, joined_frame, rows_of, summarise
+from dpbench.report.frames.series import in_order, mark_series, series_of
 from dpbench.report.recommendation import IN_UNITS, Evidence, evidence_of
 from dpbench.report.text import number, powers
 

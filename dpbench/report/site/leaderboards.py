@@ -20,8 +20,8 @@ from dpbench.data.encode import Design
 from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import TrialKey
 from dpbench.report.export_file import Cell
-from dpbench.report.frames.audited import measured_for
-from dpbench.report.page.ledgers import lines_of
+from dpbench.report.frames.ledgers import measured_for
+from dpbench.report.page.shown_ledgers import lines_of
 from dpbench.report.site.boards import Board
 from dpbench.report.site.rendering import Scale, Site, chart, digits, score
 from dpbench.report.text import number

@@ -1,4 +1,7 @@
-"""Tables of mean, standard error and count, failures counted in the cell: text, CSV, Markdown, LaTeX."""
+"""Tables of mean, standard error and count, failures counted in the cell: text, CSV, Markdown, LaTeX.
+
+The best of several methods, and those that do not differ from it significantly: what a LaTeX table has in bold.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,10 @@ import pandas as pd
 
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text, footnotes
-from dpbench.report.frames.frame import CELL
+from dpbench.report.frames.frame import CELL, NOT_FAILED, summarise
 from dpbench.report.frames.series import Series, mark_series, series_of
-from dpbench.report.frames.stats import NOT_FAILED, summarise
-from dpbench.report.tables.best import RULE, is_best
 from dpbench.report.tables.latex import Grid, latex_tables
-from dpbench.report.tables.trials import Keep, Trials, trials_at
+from dpbench.report.tables.runs import Keep, Trials, trials_at
 from dpbench.report.text import aligned, csv_text, markdown, markdown_table, mean_and_error, number, powers
 
 NOT_RUN = "not run"
@@ -24,6 +25,9 @@ _TIDY = [
     "dataset", "series", "mechanism", "model", "calibration", "variant", "epsilon", "delta",
     "spent_epsilon_max", "metric", "unit", "direction", "mean", "se", "count", "failed", "nonfinite",
 ]  # fmt: skip
+ERRORS = 1.96  # standard errors of a difference that is not significant at 95 %
+RULE = "In bold: the best private method, and those whose difference from it is within 1.96 standard errors"
+_SIGNS = {"lower": 1.0, "higher": -1.0}
 
 
 def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> pd.DataFrame:
@@ -201,3 +205,20 @@ def _heading(rows: pd.DataFrame, metric: str) -> str:
     about = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
     about += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
     return f"{metric} ({', '.join(about)})" if about else metric
+
+
+def is_best(cells: pd.DataFrame, by: Sequence[str]) -> pd.Series[bool]:
+    """Whether the `mean` of each cell is the best, by its `direction`, of those with the same values of `by`.
+
+    So is one whose interval of the difference from the best, which takes both standard errors `se` for independent,
+    holds 0. Nothing is, where there is nothing to compare with, or no direction is the better one.
+    """
+    value = cells["mean"].astype(float) * cells["direction"].map(_SIGNS).astype(float)
+    known = cells.assign(_value=value.where(np.isfinite(value))).dropna(subset="_value")
+    found = pd.Series(False, index=cells.index)
+    for _, group in known.groupby(list(by)):
+        if len(group) > 1:
+            leader = group.iloc[int(np.argmin(group["_value"]))]
+            error = np.hypot(group["se"].fillna(0.0), 0.0 if np.isnan(leader["se"]) else leader["se"])
+            found[group.index] = group["_value"] - leader["_value"] <= ERRORS * error
+    return found

@@ -14,11 +14,10 @@ from dpbench.errors import check_known
 from dpbench.privacy.budget import CALIBRATIONS
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.panels import declared_titles
-from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.frames.stats import has_value
+from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
-from dpbench.report.tables.trials import trials_at
+from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import mean_and_error, number
 
 KEYS = ["row", "series_order", "series", "x", "repetition"]

@@ -12,10 +12,9 @@ from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
 from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, counted, friedman_sentence, ranks_of
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.panels import declared_titles
-from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
-from dpbench.report.tables.trials import trials_at
+from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import number
 
 COLUMNS = ("mean rank", "best", "second")  # of each epsilon

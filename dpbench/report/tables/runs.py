@@ -1,19 +1,23 @@
-"""Provenance and cost of the stored trials: commits, versions, processor, seconds and memory of each mechanism."""
+"""Provenance and cost of the stored trials: commits, versions, processor, seconds and memory of each mechanism.
+
+The trials behind each number of a table.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean
-from typing import Any
+
+import pandas as pd
 
 from dpbench.files import write_file
 from dpbench.grid.audits import AuditRecord
+from dpbench.grid.provenance import Provenance
 from dpbench.grid.records import Trial
 from dpbench.privacy.accounting import Spent, together
-from dpbench.report.frames.audited import AUDITED, measured
-from dpbench.report.frames.ledgers import Grounds, LedgerOf, ex_post, grounds_of, no_ledgers
+from dpbench.report.frames.ledgers import AUDITED, Grounds, LedgerOf, ex_post, grounds_of, measured, no_ledgers
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
 
@@ -23,6 +27,8 @@ BASIS = {
     Grounds.CLAIM: "claimed",
     Grounds.UNKNOWN: "unknown: the ledger is not stored",
 }
+Trials = Mapping[tuple[int, int], Sequence[str]]  # row and column of a number -> ids of its trials
+Keep = Callable[[Sequence[Trials], Path, str], list[Path]]  # writes those of some tables into a folder, under a name
 
 
 def write_runs(
@@ -86,7 +92,7 @@ def _together(trials: list[Trial]) -> list[str]:
     return sentences
 
 
-def _commit(record: Mapping[str, Any]) -> str:
+def _commit(record: Provenance) -> str:
     return f"{record['commit'] or 'not a checkout'}{' with uncommitted changes' if record['dirty'] else ''}"
 
 
@@ -122,3 +128,27 @@ def _paid(group: list[Trial], audits: Sequence[AuditRecord], ledger_of: LedgerOf
     basis = BASIS[grounds] + (f"; ex post {number(drawn)}" if grounds is Grounds.FILTER and drawn is not None else "")
     unpaid = ", non-private inputs" if any(trial.nonprivate_inputs for trial in group) else ""
     return [number(max(costs)), measured(group, audits), basis + unpaid]
+
+
+def trials_at(
+    found: pd.DataFrame,
+    by: Sequence[str],
+    column: str,
+    rows: Sequence[tuple[Hashable, ...]],
+    columns: Sequence[Hashable],
+) -> dict[tuple[int, int], list[str]]:
+    """The ids (`trial`) of the trials `found`, by the row and the column of their number.
+
+    A trial's row is that of its values of `by` among `rows`, its column that of its value of `column` among `columns`;
+    both are in the table's order, and a column of names has None. Others have no number.
+
+    >>> found = pd.DataFrame({"data": ["b", "b", "c"], "x": [1, 1, 1], "trial": ["t1", "t2", "t3"]})
+    >>> trials_at(found, ["data"], "x", [("a",), ("b",)], [None, 1])
+    {(1, 1): ['t1', 't2']}
+    """
+    row_of, column_of = {key: place for place, key in enumerate(rows)}, {key: at for at, key in enumerate(columns)}
+    numbers: dict[tuple[int, int], dict[str, None]] = {}
+    for *row, at, trial in found[[*by, column, "trial"]].itertuples(index=False, name=None):
+        if tuple(row) in row_of and at in column_of:
+            numbers.setdefault((row_of[tuple(row)], column_of[at]), {})[trial] = None
+    return {place: list(trials) for place, trials in numbers.items()}

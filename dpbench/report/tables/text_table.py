@@ -7,7 +7,7 @@ from pathlib import Path
 from dpbench.contracts import TextTable
 from dpbench.files import write_file
 from dpbench.report.footnotes import as_text
-from dpbench.report.tables.best import RULE
+from dpbench.report.tables.cells import RULE
 from dpbench.report.tables.latex import Grid, latex_tables
 from dpbench.report.text import csv_text, markdown, markdown_table
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from report.made_up import make_score, make_trial
 
-from dpbench.papers.bayesian_glm.rank_figures import binned, cumulated, simultaneous
+from dpbench.papers.bayesian_glm import binned, cumulated, simultaneous
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 

@@ -1,6 +1,6 @@
 from report.made_up import make_trial
 
-from dpbench.papers.binagg.bins_table import BINS, bins_table
+from dpbench.papers.binagg import BINS, bins_table
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import placed, settings_of
 

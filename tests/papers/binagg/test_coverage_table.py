@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from report.made_up import make_score, make_trial
 
-from dpbench.papers.binagg.coverage_table import LEVEL, PACKAGE, coverage_table
+from dpbench.papers.binagg import LEVEL, PACKAGE, coverage_table
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import placed, settings_of
 

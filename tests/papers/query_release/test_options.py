@@ -5,7 +5,7 @@ from report.made_up import make_score, make_trial
 
 from dpbench.config import compose, paper_of
 from dpbench.grid.seeds import canonical
-from dpbench.papers.query_release.options import option_of, options_table
+from dpbench.papers.query_release import option_of, options_table
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.series import Series
 from dpbench.report.frames.settings import placed, settings_of

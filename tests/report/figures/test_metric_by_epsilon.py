@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 
 from dpbench.report.figures.style import save_figure
-from dpbench.report.frames.frame import trial_frame
-from dpbench.report.frames.stats import summarise
+from dpbench.report.frames.frame import summarise, trial_frame
 
 from ..made_up import SPEC, draw, footnote, make_grid, make_score, make_trial
 

@@ -171,7 +171,7 @@ def test_bars_are_95_per_cent_intervals_where_asked_for():
 
 
 def test_a_rate_has_its_own_shape_from_the_first_point_on():
-    rates = {"the rate": "dpbench.metrics.risk_bounds.lower_bound"}
+    rates = {"the rate": "dpbench.metrics.excess_risk.lower_bound"}
     trials = [trial for trial in sweep(features=(1,)) if trial.key.release.mechanism.name == "ssp"]
     figure, drawn = draw(trials, rates=rates)
     (line,) = [line for line in figure.axes[0].lines if line.get_label() == "the rate"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pandas as pd
 
 from dpbench.report.export_file import Exported, load_export, write_export
-from dpbench.report.frames.by_setting import alike
+from dpbench.report.frames.by_setting import by_setting
 from dpbench.report.frames.frame import joined_frame, rows_of
 
 from ..made_up import make_grid, make_score, make_trial
@@ -26,6 +26,6 @@ def test_an_export_gives_the_rows_of_its_trials_without_making_one(tmp_path):
 def test_some_trials_of_a_cell(tmp_path):
     (cell,) = load_export(write_export([make_trial(repetition=k, mse=k / 10) for k in range(4)], tmp_path))
     some = Exported([(cell, [1, 3])])
-    (group,) = alike(some)
+    (group,) = by_setting(some)
     assert group.fields["repetition"] == [1, 3] and len(some) == 2
     assert [score["value"] for _, score in group.done if score["name"] == "mse"] == [0.1, 0.3]

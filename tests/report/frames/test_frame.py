@@ -7,9 +7,8 @@ import pandas as pd
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.report.frames.frame import COLUMNS, joined_frame, rows_of, trial_frame
+from dpbench.report.frames.frame import COLUMNS, joined_frame, rows_of, summarise, trial_frame
 from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.frames.stats import summarise
 
 from ..made_up import LABELS, make_grid, make_score, make_trial
 

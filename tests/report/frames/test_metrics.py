@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dpbench.report.frames.frame import trial_frame
-from dpbench.report.frames.metrics import as_multiples, metric_rows
+from dpbench.report.frames.settings import as_multiples, metric_rows
 
 from ..made_up import make_trial
 

@@ -3,8 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from dpbench.report.frames.frame import trial_frame
-from dpbench.report.frames.stats import has_value, summarise
+from dpbench.report.frames.frame import has_value, summarise, trial_frame
 
 from ..made_up import make_trial
 

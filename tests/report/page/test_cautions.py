@@ -3,7 +3,7 @@
 import pytest
 
 from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
-from dpbench.report.page.cells import Cell
+from dpbench.report.page.trial_cells import Cell
 
 
 def cell(method="SSP", dataset="Adult", epsilon="1", statuses=None, overspent=0.5, inputs=(), ended=(0, 0)):

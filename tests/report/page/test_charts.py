@@ -2,8 +2,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpbench.report.page.charts import chart_of
-from dpbench.report.page.legends import looks_of
+from dpbench.report.page.charts import chart_of, looks_of
 
 from ..made_up import draw, make_grid, make_trial
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from dpbench.report.frames.ledgers import FirstLedger
-from dpbench.report.page.ledgers import MANY, Ledgers, lines_of
+from dpbench.report.page.shown_ledgers import MANY, Ledgers, lines_of
 
 from ..made_up import make_trial
 

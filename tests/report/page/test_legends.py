@@ -1,7 +1,7 @@
 """Series look in a chart as in the figure."""
 
 from dpbench.report.figures.style import COLOURS
-from dpbench.report.page.legends import looks_of
+from dpbench.report.page.charts import looks_of
 
 from ..made_up import draw, make_grid
 

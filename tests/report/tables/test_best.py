@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from dpbench.report.tables.best import is_best
+from dpbench.report.tables.cells import is_best
 
 
 def bold(rows, direction="lower"):

@@ -5,7 +5,7 @@ import math
 import pandas as pd
 import pytest
 
-from dpbench.report.tables.ranks import mean_ratios, ranks
+from dpbench.report.tables.comparison import mean_ratios, ranks
 
 
 def cells(rows, calibrations=("",)):

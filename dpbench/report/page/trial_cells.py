@@ -12,17 +12,17 @@ from typing import Any, NamedTuple
 
 from dpbench.config.labels import metric_label
 from dpbench.config.specs import Report
+from dpbench.files import Json
 from dpbench.grid.audits import AuditRecord, read_audits
 from dpbench.grid.records import Trial
 from dpbench.report.frames.by_setting import unfinished
-from dpbench.report.frames.frame import CELL, joined_frame
+from dpbench.report.frames.frame import CELL, joined_frame, summarise
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import mark_series, series_of
-from dpbench.report.frames.stats import summarise
 from dpbench.report.page.compressed import rounded
 from dpbench.report.page.facts import Register, Term, facts_of, inputs_of, marks_of, overspent
 from dpbench.report.page.filters import Filters, Tags
-from dpbench.report.page.ledgers import Ledgers, ShownLedger, lines_of
+from dpbench.report.page.shown_ledgers import Ledgers, ShownLedger, lines_of
 from dpbench.report.text import mean_and_error, number, powers
 
 
@@ -59,7 +59,7 @@ class Cell:
         return [] if self.ledger is None else list(lines_of(self.ledger.events))
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Json:
         """The trials that are listed, with the place of the cell and, if no other is stored, the first ledger."""
         where = {"experiment": self.experiment, "dataset": self.dataset, "method": self.method, "epsilon": self.epsilon}
         first = self.ledger and self.ledger.first
@@ -89,7 +89,7 @@ class Cells:
     trials: int = 0
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Json:
         """The lists of every cell, and all ledgers."""
         return {"cells": [cell.data for cell in self.cells], **self.ledgers.data}
 

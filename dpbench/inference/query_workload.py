@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from dpbench.data.counting import counted
+from dpbench.data.table import counted
 
 from .engines import Model
 from .measurements import Array, Clique, InferenceError, canonical

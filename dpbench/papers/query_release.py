@@ -17,11 +17,10 @@ from dpbench.contracts import TextTable, parameters_of
 from dpbench.grid.seeds import canonical
 from dpbench.report.claims.statements import LEVEL, NOT_RUN
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.panels import declared_titles, in_order
-from dpbench.report.frames.series import Series, mark_series, series_of
+from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series, series_of
 from dpbench.report.frames.settings import NO_SETTING
-from dpbench.report.frames.stats import has_value
-from dpbench.report.tables.trials import trials_at
+from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import mean_and_error, number
 from dpbench.targets import own_folder
 

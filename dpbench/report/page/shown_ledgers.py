@@ -6,8 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any
 
+from dpbench.files import Json
 from dpbench.grid.records import Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledgers
@@ -27,7 +27,7 @@ class ShownLedger:
     whose: str
     events: Events
     own: Sequence[int | None]
-    first: Mapping[str, Any] | None = None
+    first: Mapping[str, object] | None = None
 
 
 @dataclass
@@ -39,12 +39,12 @@ class Ledgers:
     ledger_of: LedgerOf = no_ledgers
     kept: Mapping[str, FirstLedger] = field(default_factory=dict)
     events: list[Events] = field(default_factory=list)
-    _draws: dict[str, tuple[int, Mapping[str, Any]]] = field(default_factory=dict)
+    _draws: dict[str, tuple[int, Mapping[str, object]]] = field(default_factory=dict)
     _places: dict[tuple[int, ...], int] = field(default_factory=dict)
     _own: dict[str, int | None] = field(default_factory=dict)
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> Json:
         """The distinct draws, and the places of each ledger's draws among them: releases share most."""
         draws = [event for _, event in self._draws.values()]
         return {"draws": draws, "ledgers": [list(places) for places in self._places]}
@@ -93,7 +93,7 @@ def lines_of(events: Events) -> Iterator[tuple[str, str]]:
     """The draws of a ledger: what they measured, and their noise. Equal ones are grouped, and so are many of one
     kind.
     """
-    kinds: dict[str, dict[str, list[Mapping[str, Any]]]] = defaultdict(dict)
+    kinds: dict[str, dict[str, list[Mapping[str, object]]]] = defaultdict(dict)
     for event in events:
         drawn = {name: value for name, value in event.items() if name not in ("kind", "label")}
         kinds[str(event["kind"])].setdefault(canonical(drawn), []).append(event)
@@ -105,13 +105,14 @@ def lines_of(events: Events) -> Iterator[tuple[str, str]]:
             yield what, f"{count}{kind.replace('_', ' ')}{_ranges(group)}"
 
 
-def _ranges(group: Sequence[Mapping[str, Any]]) -> str:
+def _ranges(group: Events) -> str:
     """The fields of some draws of one kind, each with its values or their range."""
     parts = []
     for name in dict.fromkeys(name for event in group for name in event if name not in ("kind", "label")):
         values = [event[name] for event in group if name in event]
         if any(value != PLAIN.get(name) for value in values):
-            numbers = all(isinstance(value, (int, float)) for value in values)
-            text = span(values, 6) if numbers else ", ".join(dict.fromkeys(map(short, values)))
+            numbers = [value for value in values if isinstance(value, (int, float))]
+            every = len(numbers) == len(values)
+            text = span(numbers, 6) if every else ", ".join(dict.fromkeys(map(short, values)))
             parts.append(f"{name.replace('_', ' ')} {short(text)}")
     return f": {', '.join(parts)}" if parts else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dpbench.files import write_file
 from dpbench.metrics.quality import SCORES, UNPROTECTED, Quality, QualityScore
-from dpbench.report.page.templates import template
+from dpbench.report.page.compressed import template
 from dpbench.report.text import csv_text
 
 NAME = "quality"

@@ -1,11 +1,10 @@
-"""Bias, standard deviation and coverage of each coefficient, with those of the naive intervals (BinAgg, Table 1)."""
+"""Tables of BinAgg: how many bins its estimates use (Table 8), and the coverage of its intervals (Table 1)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,11 +13,15 @@ from dpbench.config.specs import PublishedTable, Spec
 from dpbench.config.values import listed
 from dpbench.contracts import TextTable
 from dpbench.data.domain import Floats
+from dpbench.files import Json
 from dpbench.report.claims.agreement import RULE, WITHIN, counted, verdict
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.series import mark_series, series_of
+from dpbench.report.frames.series import declared_titles, mark_series, series_of
+from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import mean_and_error, number
 
+BINS = "notes.bins"  # the model's note of how many bins it used
+ENDS = ("min", "max", "median")
 LEVEL = "model.parameters.level"  # of the intervals
 QUANTITIES = ("bias", "empirical SD", "theoretical SD", "naive theoretical SD", "coverage", "naive coverage")
 NAIVE = QUANTITIES[3], QUANTITIES[5]  # of another method's trials
@@ -28,6 +31,53 @@ VERDICTS = {source: f"verdict, {source}" for source in SOURCES}
 TIDY = [*PLACE, "series", "value", "se", "count", *(column for pair in VERDICTS.items() for column in pair)]
 AGREE, DIFFER = 0.9, 0.5  # two sources agree or differ if at least, at most this share of their numbers is within
 Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
+
+
+def bins_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
+    """Smallest, largest and median number of bins over the repetitions: a row a data set, value of `x` and series.
+
+    `published` may have rows: data set -> {value of `x`: [min, max, median]}. The verdict is whether the published
+    median lies within our smallest and largest number; trials without an estimate have no bins, and are not counted.
+    """
+    rows = frame.drop_duplicates("trial")
+    rows = rows[np.isfinite(rows["x"])]
+    known = series_of(rows, labels)
+    rows = mark_series(rows, known).assign(bins=rows[BINS].astype("float64"))
+    titles = declared_titles(spec)
+    lines = []
+    for (dataset, x, _), cell in rows.groupby(["dataset", "x", "series_order"], sort=True):
+        bins = cell["bins"].dropna()
+        found = [bins.min(), bins.max(), bins.median()] if len(bins) else [np.nan] * 3
+        theirs = (published.get("rows") or {}).get(dataset, {}).get(x, [np.nan] * 3)
+        if not len(bins) and np.isnan(theirs[2]):
+            continue
+        inside = "" if np.isnan(theirs[2]) or not len(bins) else "yes" if found[0] <= theirs[2] <= found[1] else "no"
+        lines.append([str(dataset), float(str(x)), cell["series"].iloc[0], len(bins), *found, *theirs, inside])
+    columns = ["dataset", "x", "series", "count", *ENDS, *(f"{end}, paper" for end in ENDS), "median inside"]
+    tidy = pd.DataFrame(lines, columns=columns)
+    order = {name: place for place, name in enumerate(titles)}
+    tidy = tidy.sort_values("dataset", key=lambda names: names.map(order), kind="stable", ignore_index=True)
+    keys = list(tidy[["dataset", "x", "series"]].itertuples(index=False, name=None))
+    counted = trials_at(
+        rows.dropna(subset="bins").assign(column="count"), columns[:3], "column", keys, [None, None, None, "count"]
+    )
+    trials = {(row, at + place): own for (row, at), own in counted.items() for place in range(1 + len(ENDS))}
+    tidy["dataset"] = tidy["dataset"].replace(titles)
+    texts = [[_text_of_bins(value) for value in line] for line in tidy.to_numpy()]
+    below = sweep_footnotes(rows.assign(value=rows["bins"], dataset=rows["dataset"].replace(titles)), known)
+    below += [f"Paper: {published['where']}, over {published['repetitions']} repetitions"] if published else []
+    below.append("The last column: whether the published median lies within our smallest and largest number")
+    return TextTable(["", str(spec.get("xlabel", spec["x"])), *columns[2:]], texts, below, tidy, trials)
+
+
+def _text_of_bins(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    shown = float(str(value))
+    return "" if np.isnan(shown) else number(shown)
+
+
+# --- bias, standard deviation and coverage of each coefficient, with those of the naive intervals (Table 1) -----------
 
 
 def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
@@ -85,7 +135,7 @@ def _with_detail(rows: pd.DataFrame) -> list[str]:
     return [trial for trial, detail in zip(rows["trial"], rows["detail"], strict=True) if detail]
 
 
-def _cells(own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, PublishedTable]) -> Iterator[dict[str, Any]]:
+def _cells(own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, PublishedTable]) -> Iterator[Json]:
     """A cell for each quantity and coefficient: our number, those of the sources, and the verdicts on these."""
     found, of_naive = _numbers(own), _numbers(naive)
     found |= {f"naive {name}": of_naive[name] for name in ("theoretical SD", "coverage") if name in of_naive}
@@ -111,7 +161,7 @@ def _rows(given: PublishedTable, coefficients: int) -> Floats:
     return rows
 
 
-def _verdict(cell: Mapping[str, Any], source: str, given: PublishedTable, scale: float | None = None) -> str:
+def _verdict(cell: Json, source: str, given: PublishedTable, scale: float | None = None) -> str:
     """The verdict on our number and that of the source, "" if it has none."""
     if np.isnan(cell[source]):
         return ""
@@ -119,7 +169,7 @@ def _verdict(cell: Mapping[str, Any], source: str, given: PublishedTable, scale:
     return verdict(cell["value"], cell["se"], cell["count"], cell[source], {**given, "digit": digit}, scale)
 
 
-def _of_package(cells: Iterable[Mapping[str, Any]], sources: Mapping[str, PublishedTable]) -> Iterator[dict[str, Any]]:
+def _of_package(cells: Iterable[Json], sources: Mapping[str, PublishedTable]) -> Iterator[Json]:
     """The numbers of the authors' package as cells of their own, with our spread, and the verdicts on the published."""
     for cell in cells:
         if np.isfinite(cell[PACKAGE]):

@@ -6,10 +6,10 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from dpbench.inference import InferenceError, products, queries
+from dpbench.inference import InferenceError, products, query_workload
 from dpbench.inference.mixture import MixtureModel
 from dpbench.inference.products import softmax
-from dpbench.inference.queries import QueryWorkload
+from dpbench.inference.query_workload import QueryWorkload
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
 STARTS = np.array([0, 3, 5, 9])
@@ -64,7 +64,7 @@ def test_a_mixture_of_products_is_answered_as_its_own_histogram(name):
 def test_a_mixture_is_answered_alike_in_blocks_of_any_size(name, most, monkeypatch):
     workload, distributions = QueryWorkload(SIZES, WORKLOADS[name]), np.random.default_rng(1).random((7, 11))
     whole = workload.of_products(distributions)
-    monkeypatch.setattr(queries, "BLOCK", most)
+    monkeypatch.setattr(query_workload, "BLOCK", most)
     np.testing.assert_allclose(workload.of_products(distributions), whole, rtol=1e-12)
 
 
@@ -73,7 +73,7 @@ def test_what_a_large_marginal_is_answered_with_takes_no_more_memory_than_blocks
     sizes, logits = {"a": 2, "b": 300, "c": 300}, np.random.default_rng(0).normal(size=(20, 602))
     workload, model = QueryWorkload(sizes, (("a", "b", "c"),)), MixtureModel(sizes, 1.0, 1, 0.0, logits)
     distributions = np.concatenate(list(model.products.values()), axis=1)
-    for module in (queries, products):
+    for module in (query_workload, products):
         assert 8 * module.BLOCK <= 2**27
         monkeypatch.setattr(module, "BLOCK", 2**16)
     for answers in (lambda: workload.of_products(distributions), lambda: workload.of_model(model)):

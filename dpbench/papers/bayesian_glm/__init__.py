@@ -1,1 +1,0 @@
-"""Figures that the paper on Bayesian GLMs alone has."""

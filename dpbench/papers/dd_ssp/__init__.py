@@ -1,1 +1,0 @@
-"""Figures that DD-SSP alone has."""

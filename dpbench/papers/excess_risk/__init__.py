@@ -1,1 +1,0 @@
-"""Figures that the paper on excess risk alone has."""

@@ -1,1 +1,0 @@
-"""Tables that the paper on query release alone has."""
