@@ -44,6 +44,7 @@ MAKERS: dict[str, tuple[str, ...]] = {  # for each kind of release a shipped mec
 }
 LABELS = {"exact/linear_statistics": "public", "ssp/linear_statistics": "SSP"}
 EXAMPLES = {"metric": "mse", "method": "SSP", "less": "SSP", "values": [ROWS, ROWS]}
+EXAMPLES |= dict.fromkeys(("x", "panel", "setting"), "release.split.train_rows")
 BY_TYPE: dict[str, object] = {"str": "text", "float": 1.0, "int": 1, "bool": True, "list": [], "dict": {}}
 
 
@@ -169,9 +170,6 @@ def check_dataset(name: str, source: Source) -> Iterator[Check]:
             "the same rows each time",
             [] if bytes_of(first) == bytes_of(again) else ["they differ, or their order does"],
         )
-
-
-EXAMPLES |= dict.fromkeys(("x", "panel", "setting"), "release.split.train_rows")
 
 
 def check_kind(name: str, source: Source) -> Iterator[Check]:

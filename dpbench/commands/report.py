@@ -26,7 +26,6 @@ from dpbench.report.export_file import FOLDER, SUFFIX, add_to_export, exports_in
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
-from dpbench.report.page.page import write_experiment_page, write_paper_page
 from dpbench.report.paper import build_paper, write_manifest
 from dpbench.report.parallel import in_processes
 
@@ -235,6 +234,8 @@ def _print(paths: Iterable[Path]) -> None:
 
 def report(arguments: argparse.Namespace) -> int:
     """Write the page of the paper or the experiment that the settings name."""
+    from dpbench.report.page.page import write_experiment_page, write_paper_page
+
     recall(arguments)
     papers, overrides = papers_of(arguments.overrides)
     single = any(item.startswith(("experiment=", "name=")) for item in overrides)

@@ -1,7 +1,4 @@
-"""Hydra merges the config files and the settings of a line; its errors become one message of ours.
-
-Hydra's repository of config files, which parses the files of the project and of Hydra once in a process.
-"""
+"""Hydra merges the config files and the settings of a line; its errors become one message of ours."""
 
 from __future__ import annotations
 
@@ -13,12 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import ConfigRepository
-from hydra.core.global_hydra import GlobalHydra
-from hydra.core.object_type import ObjectType
-from hydra.plugins.config_source import ConfigResult
-
 from dpbench.config.registry import PARTS, check_own_files, choices, experiments_of, folder_of, read_yaml, yaml_error
 from dpbench.config.values import check_values, checked_type
 from dpbench.data.dataset import KEYS
@@ -27,42 +18,10 @@ from dpbench.files import Json, Node
 from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
-HYDRA = "hydra/config"  # where Hydra's own settings stand
-_read: dict[tuple[str, str], bytes] = {}
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
+GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
 LOOP = "an interpolation (${...}) is circular"
 LONGEST_SETTING, MOST_SETTINGS = 5000, 200
-
-
-class ReadOnce(ConfigRepository):
-    """Parsing is most of what a composition takes; what cannot change is parsed once. A user's own files may change."""
-
-    def load_config(self, config_path: str) -> ConfigResult | None:
-        """What the file holds, a copy of the caller's own: Hydra writes to it.
-
-        Hydra's own settings come without its launcher, sweeper and logging, which are for its own command line.
-        """
-        source = self._find_object_source(config_path, ObjectType.CONFIG)
-        if source is None or (source.scheme() == "file" and source.path != str(conf_dir())):
-            return super().load_config(config_path)
-        key = (source.full_path(), config_path)
-        if key not in _read:
-            found = super().load_config(config_path)
-            if found is not None and config_path == HYDRA:
-                found.defaults_list = []
-            _read[key] = pickle.dumps(found)
-        copied: ConfigResult = pickle.loads(_read[key])
-        return copied
-
-
-def read_files_once() -> None:
-    """Have Hydra, which is initialized, compose from such a repository."""
-    loader = GlobalHydra.instance().config_loader()
-    if isinstance(loader, ConfigLoaderImpl):
-        loader.repository = ReadOnce(loader.config_search_path)
-
-
-GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
 
 
 def composed(overrides: Sequence[str], config_dir: Path | None = None) -> Json:
@@ -77,7 +36,7 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name
     """
     from hydra import compose, initialize_config_dir
 
-    from dpbench.config.composition import read_files_once
+    from dpbench.config.file_cache import read_files_once
 
     _check_settings(overrides)
     searched = [_located(item, config_dir) for item in overrides]

@@ -17,14 +17,17 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpbench.errors import MALFORMED, UserError
 from dpbench.files import Json
 from dpbench.grid.line_fields import Scored, fields_of, fields_with_score
 from dpbench.grid.log_file import warn
-from dpbench.grid.plan import Plan
 from dpbench.grid.records import Trial, TrialKey, score_to_dict, with_repetition, without_repetition
 from dpbench.grid.trial_log import Log
+
+if TYPE_CHECKING:
+    from dpbench.grid.plan import Plan
 
 STALE_SECONDS = 24 * 3600
 SHARED = ("key", "experiment", "public", "nonprivate_inputs", "provenance", "release_provenance")  # by many trials

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from dpbench.privacy.accounting import Spent
-from dpbench.inference.query_workload import QueryWorkload
 
 P = TypeVar("P", bound=Part)
 KINDS: dict[str, type[Part]] = {
@@ -213,6 +212,8 @@ def answers_of(release: Release, cliques: tuple[Clique, ...], n: int) -> Floats:
     Those of its own marginals if it has all of these, else of its distribution, else of its rows. Raises
     `ContractError` for a release of none of them.
     """
+    from dpbench.inference.query_workload import QueryWorkload
+
     released = release.get(Marginals)
     if released is not None and all(clique in released.tables for clique in cliques):
         return np.concatenate([released.tables[clique].ravel() for clique in cliques]) / n

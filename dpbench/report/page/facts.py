@@ -15,7 +15,8 @@ from dpbench.grid.records import PartKey, ReleaseKey, Trial
 from dpbench.grid.seeds import canonical
 from dpbench.report.footnotes import SLACK
 from dpbench.report.frames.by_setting import unfinished
-from dpbench.report.frames.ledgers import AUDITED, Events, Grounds, ex_post, grounds_of, measured
+from dpbench.report.frames.ledgers import Events, Grounds, ex_post, grounds_of
+from dpbench.report.tables.runs import AUDITED, measured
 from dpbench.report.text import in_ranges, number
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[/\\][^\s'\"/\\:,;]+){2,}")

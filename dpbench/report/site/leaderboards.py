@@ -20,10 +20,10 @@ from dpbench.data.encode import Design
 from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import TrialKey
 from dpbench.report.export_file import Cell
-from dpbench.report.frames.ledgers import measured_for
 from dpbench.report.page.shown_ledgers import lines_of
 from dpbench.report.site.boards import Board
 from dpbench.report.site.rendering import Scale, Site, chart, digits, score
+from dpbench.report.tables.runs import measured_for
 from dpbench.report.text import number
 
 SHARE, RATIO = Scale(0.0, 1.0), Scale(1.0, 1000.0, log=True)

@@ -15,9 +15,9 @@ import pandas as pd
 from dpbench.files import write_file
 from dpbench.grid.audits import AuditRecord
 from dpbench.grid.provenance import Provenance
-from dpbench.grid.records import Trial
+from dpbench.grid.records import Trial, TrialKey
 from dpbench.privacy.accounting import Spent, together
-from dpbench.report.frames.ledgers import AUDITED, Grounds, LedgerOf, ex_post, grounds_of, measured, no_ledgers
+from dpbench.report.frames.ledgers import Grounds, LedgerOf, ex_post, grounds_of, no_ledgers
 from dpbench.report.frames.settings import calibration_of
 from dpbench.report.text import markdown, markdown_table, number
 
@@ -29,6 +29,11 @@ BASIS = {
 }
 Trials = Mapping[tuple[int, int], Sequence[str]]  # row and column of a number -> ids of its trials
 Keep = Callable[[Sequence[Trials], Path, str], list[Path]]  # writes those of some tables into a folder, under a name
+AUDITED = (
+    "Measured by dpbench audit on its own tables, with the settings in its records; the largest of several lower "
+    "bounds, each with 95 % confidence. Where a cell names a budget, none was measured at the row's own: it says how "
+    "much of the epsilon spent there was measured."
+)
 
 
 def write_runs(
@@ -152,3 +157,26 @@ def trials_at(
         if tuple(row) in row_of and at in column_of:
             numbers.setdefault((row_of[tuple(row)], column_of[at]), {})[trial] = None
     return {place: list(trials) for place, trials in numbers.items()}
+
+
+def measured(group: Sequence[Trial], audits: Sequence[AuditRecord]) -> str:
+    """The largest lower bound on the epsilon of these trials, and its estimate: one that holds for the budgets of all;
+    if there is none, that of the other budget whose bound is the largest part of the epsilon spent there.
+    """
+    return measured_for([trial.key for trial in group], audits)
+
+
+def measured_for(keys: Sequence[TrialKey], audits: Sequence[AuditRecord]) -> str:
+    """The same for the keys of trials."""
+    first, budgets = keys[0], [key.release.budget for key in keys]
+    epsilon, delta = budgets[0].epsilon, max(budget.delta for budget in budgets)
+    asked = {(first.release.mechanism.name, calibration_of(first), budget.relation) for budget in budgets}
+    own = [one for one in audits if (one.mechanism, one.calibration, one.relation) in asked]
+    if here := [one for one in own if one.epsilon == epsilon and one.delta >= delta]:
+        best = max(here, key=lambda one: one.measured)
+        return f"{best.measured:.3g} ({best.estimate})"
+    if not own:
+        return "not audited"
+    best = max(own, key=lambda one: one.measured / one.spent)
+    where = f"at ε = {number(best.epsilon)}, δ = {number(best.delta)}"
+    return f"{where}: {best.measured:.3g} of {best.spent:.3g} ({best.estimate})"
