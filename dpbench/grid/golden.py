@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,15 @@ def arithmetic() -> str:
     lines = cpu.read_text().splitlines() if cpu.exists() else []
     flags = sorted({line for line in lines if line.startswith(("flags", "model name"))})
     settings = {name: value for name, value in os.environ.items() if name.startswith(ARITHMETIC)}
-    return digest([flags, settings, {name: version(name) for name in LIBRARIES}])
+    return digest([flags, settings, {name: _version(name) for name in LIBRARIES}])
+
+
+def _version(library: str) -> str:
+    """The installed version of a library; empty in an installation without the extra that has it."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
 
 
 def golden_dir() -> Path:
