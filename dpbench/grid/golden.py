@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from dpbench.config import Part, choices
 from dpbench.config.registry import PARTS
 from dpbench.config.schema import Parameters
+from dpbench.extras import missing_extra
 from dpbench.files import write_file
 from dpbench.grid.code import code_of
 from dpbench.grid.seeds import digest
@@ -157,12 +158,23 @@ def _close(one: Any, two: Any, tolerance: float, least: float = 0.0) -> bool:
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
-def compare(names: Iterable[str]) -> dict[str, str]:
-    """Where what each of these parts computes differs from its golden outputs; empty where it does not."""
+def compare(names: Iterable[str]) -> dict[str, str | None]:
+    """Where what each of these parts computes differs from its golden outputs; empty where it does not, None where a
+    package of an extra is missing.
+    """
     from dpbench.grid.outputs import tiny_parts
 
     parts = {f"{part.group}/{part.name}": part for part in tiny_parts(list(names))}
-    return {name: stored()[name].changed(of_today(part, stored()[name])) for name, part in parts.items()}
+    return {name: _compared(part, stored()[name]) for name, part in parts.items()}
+
+
+def _compared(part: Part, golden: Golden) -> str | None:
+    try:
+        return golden.changed(of_today(part, golden))
+    except ModuleNotFoundError as error:
+        if missing_extra(error):
+            return None
+        raise
 
 
 def of_today(part: Part, golden: Golden) -> Outputs:
