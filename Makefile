@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 
-.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser lint figures arena-lite paper smoke bench install snsynth clean
+.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser test-journeys lint figures arena-lite paper smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -68,6 +68,10 @@ test-browser: $(STAMP)
 	  echo "Chromium cannot be installed here: the report is not tested in a browser"
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-browser.lock
 	$(THREADS) $(BIN)/python -m pytest -m "browser and not slow" -rs tests/report/page
+
+# What outsiders do first, each from the wheel in an empty environment, with the seconds of their commands.
+test-journeys: $(STAMP)
+	$(THREADS) $(BIN)/python -m pytest -m journeys -rP tests/journeys
 
 # The static site, site/html: opened from disk (index.html), or served by anything. From what is committed alone.
 .PHONY: site test-site

@@ -46,7 +46,12 @@ from dpbench.data.domain import Domain
 from dpbench.data.public import shared_rows
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, unknown
+<<<<<<< HEAD
 from dpbench.files import Node, usual_mode
+=======
+from dpbench.extras import missing_extra
+from dpbench.files import usual_mode
+>>>>>>> journeys
 from dpbench.grid.single import design_of, fit_release, make_release, private_part
 from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
@@ -318,9 +323,10 @@ def evaluate(
     declared = _domain(domain)
     if target is not None:
         declared.index(target)
-    return quality(
-        code_frame(real, declared, where="real rows"), code_frame(synthetic, declared, where="synthetic rows"), target
-    ).frame()
+    real_rows = code_frame(real, declared, where="real rows")
+    synthetic_rows = code_frame(synthetic, declared, where="synthetic rows")
+    with _folder(None):
+        return quality(real_rows, synthetic_rows, target).frame()
 
 
 # --- what they share -----------------------------------------------------------------------------------------------
@@ -328,13 +334,20 @@ def evaluate(
 
 @contextmanager
 def _folder(config_dir: str | Path | None) -> Iterator[Path | None]:
-    """With `config_dir` as the user's own folder, and no other; then again with what was there before."""
+    """With `config_dir` as the user's own folder, and no other; then again with what was there before.
+
+    Raises `UserError`, with what to install, where a package of an extra is missing.
+    """
     before, folder = own_folder(), None if config_dir is None else Path(config_dir)
     if folder is not None and not folder.is_dir():
         raise UserError(f"config_dir {folder}: no such folder")
     use_folder(folder)
     try:
         yield folder
+    except ModuleNotFoundError as error:
+        if message := missing_extra(error):
+            raise UserError(message) from error
+        raise
     finally:
         use_folder(before)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dpbench.errors import EXTRAS
+from dpbench.grid.golden import arithmetic
 from dpbench.resources import PACKAGE
 
 PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text())["project"]
@@ -65,19 +66,26 @@ def test_what_is_imported_is_a_dependency_or_in_the_extra_that_a_message_names()
 
 
 @pytest.fixture
-def light(tmp_path):
-    """Run `dpbench` as in an installation without any extra."""
+def python(tmp_path):
+    """Run Python as in an installation without any extra."""
     hidden = tmp_path / "hidden"
     hidden.mkdir()
     (hidden / "sitecustomize.py").write_text(HIDING.format(list(EXTRAS)))
     path = os.pathsep.join([str(hidden), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
 
     def run(*line):
-        command = [sys.executable, "-m", "dpbench", *line, f"results={tmp_path / 'results'}"]
         env = {**os.environ, "PYTHONPATH": path}
-        return subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+        return subprocess.run(
+            [sys.executable, *line], env=env, capture_output=True, text=True, timeout=300, check=False
+        )
 
     return run
+
+
+@pytest.fixture
+def light(tmp_path, python):
+    """Run `dpbench` as in an installation without any extra."""
+    return lambda *line: python("-m", "dpbench", *line, f"results={tmp_path / 'results'}")
 
 
 def test_the_quickstart_needs_no_extra(light):
@@ -99,3 +107,27 @@ def test_a_mechanism_whose_package_is_missing_says_what_to_install(light):
     assert ran.returncode == 1
     assert "1 trial failed in release: torch is not installed: pip install 'dpbench[networks]'" in ran.stderr
     assert "Traceback" not in ran.stderr
+
+
+def test_edited_code_is_compared_without_the_packages_of_extras_unless_it_needs_one(python, monkeypatch):
+    """In an installation of Python of another version all code counts as edited."""
+    known = arithmetic()
+    monkeypatch.setattr("dpbench.grid.golden.LIBRARIES", ("numpy", "no-such-library"))
+    arithmetic.cache_clear()
+    assert arithmetic() != known
+    arithmetic.cache_clear()
+    compared = python("-m", "dpbench.grid.golden", "mechanism/ssp")
+    assert (compared.returncode, compared.stdout) == (0, '{"mechanism/ssp": ""}\n'), compared.stderr
+    missing = python("-m", "dpbench.grid.golden", "mechanism/gem")
+    assert (missing.returncode, missing.stdout) == (0, '{"mechanism/gem": null}\n'), missing.stderr
+
+
+def test_python_names_the_extra_of_a_model_and_of_scores(python):
+    calls = (
+        "fit(rows, model='logistic_rows', target='a', domain=domain)",
+        "evaluate(rows, rows, domain, 'a')",
+    )
+    for call in calls:
+        code = "rows, domain = {'a': [0, 1] * 9, 'b': [1, 0] * 9}, {name: {'levels': [0, 1]} for name in 'ab'}"
+        done = python("-c", f"import dpbench, pandas\n{code}\nrows = pandas.DataFrame(rows)\ndpbench.{call}")
+        assert done.stderr.endswith("UserError: sklearn is not installed: pip install 'dpbench[learn]'\n"), call

@@ -103,7 +103,8 @@ def _table(cells: pd.DataFrame) -> str:
 
 
 def _commits(trials: Iterable[Trial]) -> str:
-    counts = Counter(str(trial.provenance.get("commit"))[:12] for trial in trials)
+    commits = (trial.provenance.get("commit") for trial in trials)
+    counts = Counter(str(commit)[:12] if commit else "an installation without a commit" for commit in commits)
     return "made by " + ", ".join(f"{commit} ({count:,})" for commit, count in counts.most_common())
 
 

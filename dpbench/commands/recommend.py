@@ -141,8 +141,9 @@ def _known(asked: Asked, frame: pd.DataFrame) -> Known:
     frame = frame[(frame["dataset"] != asked.own.name) & wanted]
     if not private[frame.index].any():
         raise UserError(
-            f"{arena.results} holds no trials of {arena.name} on other tables; run it (dpbench run experiment="
-            f"{arena.name}), or name the folder that has its results (results=...)"
+            f"{arena.results} holds no trials of {arena.name} on other tables: they stand in the folder results of "
+            f"dpbench's repository, not in the installed package. Name that folder (results=...), or run it, which "
+            f"takes hours (dpbench run experiment={arena.name})"
         )
     metric = ranking_metric(arena.report)
     if IN_UNITS.get(metric) in set(frame["metric"]):

@@ -108,7 +108,8 @@ def release(arguments: argparse.Namespace) -> int:
     if made.left_out:
         print(made.left_out)
     print(f"epsilon = {spent} at delta = {number(made.cost.delta)} spent")
-    releases = f"all {len(made.odometer.entries)} releases of {made.table.label} together"
+    count, label = len(made.odometer.entries), made.table.label
+    releases = f"all {count} releases of {label} together" if count > 1 else f"the only release of {label}"
     print(f"{releases}: epsilon = {number(total.epsilon)} at delta = {number(total.delta)}")
     for failure in failures:
         print(f"dpbench: {failure}", file=sys.stderr)

@@ -15,13 +15,14 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpbench.config import Part, choices
 from dpbench.config.registry import PARTS
 from dpbench.config.schema import Parameters
+from dpbench.extras import missing_extra
 from dpbench.files import write_file
 from dpbench.grid.code import code_of
 from dpbench.grid.seeds import digest
@@ -87,7 +88,15 @@ def arithmetic() -> str:
     lines = cpu.read_text().splitlines() if cpu.exists() else []
     flags = sorted({line for line in lines if line.startswith(("flags", "model name"))})
     settings = {name: value for name, value in os.environ.items() if name.startswith(ARITHMETIC)}
-    return digest([flags, settings, {name: version(name) for name in LIBRARIES}])
+    return digest([flags, settings, {name: _version(name) for name in LIBRARIES}])
+
+
+def _version(library: str) -> str:
+    """The installed version of a library; empty in an installation without the extra that has it."""
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
 
 
 def golden_dir() -> Path:
@@ -149,12 +158,23 @@ def _close(one: Any, two: Any, tolerance: float, least: float = 0.0) -> bool:
 # --- commands -------------------------------------------------------------------------------------------------------
 
 
-def compare(names: Iterable[str]) -> dict[str, str]:
-    """Where what each of these parts computes differs from its golden outputs; empty where it does not."""
+def compare(names: Iterable[str]) -> dict[str, str | None]:
+    """Where what each of these parts computes differs from its golden outputs; empty where it does not, None where a
+    package of an extra is missing.
+    """
     from dpbench.grid.outputs import tiny_parts
 
     parts = {f"{part.group}/{part.name}": part for part in tiny_parts(list(names))}
-    return {name: stored()[name].changed(of_today(part, stored()[name])) for name, part in parts.items()}
+    return {name: _compared(part, stored()[name]) for name, part in parts.items()}
+
+
+def _compared(part: Part, golden: Golden) -> str | None:
+    try:
+        return golden.changed(of_today(part, golden))
+    except ModuleNotFoundError as error:
+        if missing_extra(error):
+            return None
+        raise
 
 
 def of_today(part: Part, golden: Golden) -> Outputs:

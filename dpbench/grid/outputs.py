@@ -22,7 +22,12 @@ from dpbench.config.parts import parts_of
 from dpbench.config.registry import PARTS
 from dpbench.data.table import Split, Table
 from dpbench.errors import NoEstimateError
+<<<<<<< HEAD
 from dpbench.files import Json, write_file
+=======
+from dpbench.extras import missing_extra
+from dpbench.files import write_file
+>>>>>>> journeys
 from dpbench.grid.tiny import SEED, SMALL, design_of, made, small, tiny_settings, tiny_table
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
@@ -62,7 +67,9 @@ def outputs(part: Part) -> Outputs:
     for case, compute in cases(part):
         try:
             found[case] = dict(_flat("", compute()))
-        except Exception as error:  # what a part refuses is part of what it does
+        except Exception as error:  # what a part refuses is part of what it does, unless it cannot run here
+            if missing_extra(error):
+                raise
             found[case] = {"raises": type(error).__name__}
     return found
 

@@ -62,7 +62,7 @@ def check_own(items: Iterable[ReleaseItem], plan: Plan, store: Store) -> tuple[l
         checked.append(_noted(item, STOPPED) if found.stopped else item)
         if found.wrong:
             name = item.key.mechanism.name
-            refused[item.key.id] = f"dpbench check mechanism={name} finds that {_in_short(found.wrong)}"
+            refused[item.key.id] = f"dpbench check mechanism={name} finds what is wrong: {_in_short(found.wrong)}"
     return checked, refused
 
 

@@ -78,25 +78,26 @@ def _differing(names: Iterable[str]) -> set[str]:
     if new := [name for name in edited if not isinstance(memo.get(keys[name]), str)]:
         log.warning("the code of %s was edited: comparing what it computes with what is stored", _listed(new))
         found = _compare(new)
-        for name in new:
-            memo.add(keys[name], found[name])
-            if found[name]:
-                log.warning("%s computes something else than its stored results: %s", name, found[name])
+        for name, differs in found.items():
+            if differs is not None:  # else it is compared when the packages that it needs are installed
+                memo.add(keys[name], differs)
+            if differs:
+                log.warning("%s computes something else than its stored results: %s", name, differs)
         try:
             memo.keep()
         except UserError as error:
             log.warning("%s; it will be compared again", error)
-    return {name for name in edited if memo.get(keys[name])}
+    return {name for name in edited if memo.get(keys[name]) != ""}
 
 
-def _compare(names: list[str]) -> dict[str, str]:
-    """Where the outputs of each part differ, found by a process of its own, which reads the code as it is now."""
+def _compare(names: list[str]) -> dict[str, str | None]:
+    """`golden.compare` by a process of its own, which reads the code as it is now."""
     line = [sys.executable, "-m", "dpbench.grid.golden", *names]
     done = subprocess.run(line, env=with_threads(), capture_output=True, text=True, check=False)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         raise UserError(f"what {_listed(names)} computes cannot be compared with its golden outputs: {last}")
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
+    found: dict[str, str | None] = json.loads(done.stdout.splitlines()[-1])
     return found
 
 

@@ -119,7 +119,7 @@ def test_a_question_that_has_no_answer_is_refused(line, told, capsys):
 
 def test_what_is_missing_is_told(tmp_path, capsys):
     """Of a table with a target of two levels it is the arena of classification, if nothing is asked for."""
-    run = "run it (dpbench run experiment=arena_classification)"
+    run = "or run it, which takes hours (dpbench run experiment=arena_classification)"
     for line, told in ((["epsilon=1"], "name a table"), ([*sick(tmp_path), "epsilon=1"], run)):
         assert main(["recommend", *line, f"results={tmp_path}"]) == 2
         assert told in capsys.readouterr().err

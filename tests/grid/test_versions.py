@@ -58,6 +58,14 @@ def test_an_edit_that_changes_an_output_is_another_version_of_that_part_alone(co
     assert "mechanism/ssp computes something else" in caplog.text
 
 
+def test_what_cannot_be_compared_without_a_package_is_compared_when_it_is_there(compared, monkeypatch):
+    edited(monkeypatch, SSP)
+    monkeypatch.setattr(versions, "_compare", dict.fromkeys)
+    assert version("ssp") == f"1+{code_of(SSP)}"
+    monkeypatch.setattr(versions, "_compare", compared)
+    assert version("ssp") == "1" and len(compared.seen) == 1
+
+
 @pytest.fixture
 def own(tmp_path):
     folder = tmp_path / "own"
