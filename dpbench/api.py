@@ -45,13 +45,8 @@ from dpbench.data.declare import domain_from_config, read_domain_file
 from dpbench.data.domain import Domain
 from dpbench.data.public import shared_rows
 from dpbench.data.table import Table
-from dpbench.errors import UserError, check_known, unknown
-<<<<<<< HEAD
+from dpbench.errors import UserError, check_known, missing_extra, unknown
 from dpbench.files import Node, usual_mode
-=======
-from dpbench.extras import missing_extra
-from dpbench.files import usual_mode
->>>>>>> journeys
 from dpbench.grid.single import design_of, fit_release, make_release, private_part
 from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted

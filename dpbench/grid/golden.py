@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from dpbench.config import Part, choices
 from dpbench.config.registry import PARTS
 from dpbench.config.schema import Parameters
-from dpbench.extras import missing_extra
+from dpbench.errors import missing_extra
 from dpbench.files import write_file
 from dpbench.grid.code import code_of
 from dpbench.grid.seeds import digest

@@ -21,13 +21,8 @@ from dpbench.config import Part, composed
 from dpbench.config.parts import parts_of
 from dpbench.config.registry import PARTS
 from dpbench.data.table import Split, Table
-from dpbench.errors import NoEstimateError
-<<<<<<< HEAD
+from dpbench.errors import NoEstimateError, missing_extra
 from dpbench.files import Json, write_file
-=======
-from dpbench.extras import missing_extra
-from dpbench.files import write_file
->>>>>>> journeys
 from dpbench.grid.tiny import SEED, SMALL, design_of, made, small, tiny_settings, tiny_table
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
