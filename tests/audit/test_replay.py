@@ -12,7 +12,19 @@ from dpbench.audit.neighbours import odd_tables
 from dpbench.audit.replay import check_replay, exemption
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError
-from dpbench.mechanisms import adaptive, adassp, aim, dpsgd_search, jlt, objpert, privtree, query_search, snsynth, ssp
+from dpbench.mechanisms import (
+    adaptive,
+    adassp,
+    aim,
+    dpsgd_search,
+    fitting,
+    jlt,
+    objpert,
+    privtree,
+    query_search,
+    snsynth,
+    ssp,
+)
 from dpbench.mechanisms.dpsgd import dpsgd
 from dpbench.mechanisms.pep import pep
 from dpbench.privacy import noise
@@ -191,7 +203,7 @@ def longer_gradient(rng, ledger, gradient, minimise, **settings):
 
 NOISELESS = "reads the rows without noise"
 PLANTED = {  # module and function that is broken, mechanism and parameters, what is said
-    "noise halved in the draw": (aim, "gaussian", halved, "aim", {}, NOISELESS),
+    "noise halved in the draw": (fitting, "gaussian", halved, "aim", {}, NOISELESS),
     "scores doubled": (aim, "exponential_mechanism", doubled, "aim", {}, "'selection' changes by"),
     "noise halved in the one loop": (adaptive, "gaussian", halved, "mwem_past", {}, NOISELESS),
     "its scores doubled": (adaptive, "exponential_mechanisms", doubled_for_all, "pep", {}, "'selection' changes by"),

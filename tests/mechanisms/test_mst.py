@@ -14,6 +14,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.inference import JunctionTree, Measurement
+from dpbench.mechanisms import fitting
 from dpbench.mechanisms import mst as module
 from dpbench.mechanisms.fitting import ENGINES
 from dpbench.mechanisms.mst import mst
@@ -94,11 +95,11 @@ def test_all_that_is_read_of_the_rows_goes_through_the_noise(monkeypatch, small_
 
     And what is asked of the neighbours differs by no more than the sensitivity that is declared for it.
     """
-    noise = module.gaussian, module.exponential_mechanism
+    noise = fitting.gaussian, module.exponential_mechanism
 
     def played(table, draw):
-        for name, function in zip(("gaussian", "exponential_mechanism"), noise, strict=True):
-            monkeypatch.setattr(module, name, lambda *args, function=function, **kw: draw(function, *args, **kw))
+        for place, name, function in ((fitting, "gaussian", noise[0]), (module, "exponential_mechanism", noise[1])):
+            monkeypatch.setattr(place, name, lambda *args, function=function, **kw: draw(function, *args, **kw))
         return mst(table, Budget(epsilon, DELTA), np.random.default_rng(5))
 
     for table in (small_table, wide_table(300)):

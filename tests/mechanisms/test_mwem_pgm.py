@@ -14,6 +14,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.inference import JunctionTree, model_mb
+from dpbench.mechanisms import fitting
 from dpbench.mechanisms import mwem_pgm as module
 from dpbench.mechanisms.fitting import ENGINES
 from dpbench.mechanisms.mwem_pgm import mwem_pgm
@@ -80,7 +81,7 @@ def test_all_that_is_read_of_the_rows_goes_through_the_noise(monkeypatch, small_
 
     And what is asked of the neighbours differs by no more than the sensitivity that is declared for it.
     """
-    own = module.gaussian, module.exponential_mechanism
+    own = fitting.gaussian, module.exponential_mechanism
     asked, told = [], []
 
     def record(function):
@@ -91,7 +92,7 @@ def test_all_that_is_read_of_the_rows_goes_through_the_noise(monkeypatch, small_
 
         return draw
 
-    monkeypatch.setattr(module, "gaussian", record(own[0]))
+    monkeypatch.setattr(fitting, "gaussian", record(own[0]))
     monkeypatch.setattr(module, "exponential_mechanism", record(own[1]))
     release = made(small_table, epsilon)
     for other in (small_table.take(np.arange(1, len(small_table))), small_table.take(np.arange(0))):
@@ -104,7 +105,7 @@ def test_all_that_is_read_of_the_rows_goes_through_the_noise(monkeypatch, small_
 
             return draw
 
-        monkeypatch.setattr(module, "gaussian", replay(None))
+        monkeypatch.setattr(fitting, "gaussian", replay(None))
         monkeypatch.setattr(module, "exponential_mechanism", replay(np.inf))
         same = made(other, epsilon)
         assert len(replayed) == len(asked) == 2 * 4

@@ -47,7 +47,7 @@ class Checkout:
         here = self.root / path
         if path in PAGES:
             return PAGES[path]
-        if path.startswith("docs/") and here.suffix == ".md":
+        if os.path.dirname(path) == "docs" and here.suffix == ".md":
             return path
         if path.startswith("results/") and (here / "manifest.json").is_file():
             return f"papers/{here.name}.md"
