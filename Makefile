@@ -37,7 +37,7 @@ quickstart: $(STAMP)
 	@echo "The figure is results/quickstart/figures/quickstart.png"
 
 test: $(STAMP)
-	$(THREADS) $(BIN)/python -m pytest -n 2
+	$(THREADS) $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Store what new parts compute, and a new version of those that compute something else (conf/golden).
 golden: $(STAMP)
