@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 
-.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser test-journeys lint figures arena-lite paper smoke bench install snsynth clean
+.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser test-journeys lint figures arena-lite paper site test-site smoke bench install snsynth clean
 
 install: $(STAMP)
 
@@ -74,7 +74,6 @@ test-journeys: $(STAMP)
 	$(THREADS) $(BIN)/python -m pytest -m journeys -rP tests/journeys
 
 # The static site, site/html: opened from disk (index.html), or served by anything. From what is committed alone.
-.PHONY: site test-site
 site: $(STAMP)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python -r requirements-site.lock
 	rm -rf site
@@ -135,6 +134,7 @@ bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.bayesian_glm
 	$(THREADS) $(BIN)/python -m benchmarks.query_release --times 2
 	$(THREADS) $(BIN)/python -m benchmarks.marginals
+	$(THREADS) $(BIN)/python -m benchmarks.own_table
 
 clean:
 	rm -rf $(VENV) $(SNSYNTH) .pytest_cache .mypy_cache .ruff_cache

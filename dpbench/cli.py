@@ -1,6 +1,6 @@
-"""The command line: argument parsing, nothing else. A command's module is imported when the command runs.
+"""The command line: it parses arguments, and imports the module of a command when that runs.
 
-Standard streams that a run does not depend on: what nobody can take is not said, and the run goes on.
+What cannot be written, to a full disk or a closed terminal, is dropped: a run does not end because of it.
 """
 
 from __future__ import annotations

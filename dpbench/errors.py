@@ -1,7 +1,4 @@
-"""Exceptions by cause: invalid input, a broken contract, noise that leaves no estimate, chains that do not mix.
-
-Packages that only some parts need, and the extra that installs each of them.
-"""
+"""Exceptions by cause, and what to install where the package of an extra is missing."""
 
 from __future__ import annotations
 

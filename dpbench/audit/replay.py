@@ -11,7 +11,7 @@ whole release must be the same, on any rows and not on neighbours only, the ledg
 noise may serve twice. Taken from theirs: neighbours that copy a record or change one attribute, and eyes on the global
 generators of Python and NumPy.
 
-Whether draws of a run share their noise: a reader of both could subtract it.
+Draws of a run must not share their noise, which a reader of both could subtract: that is tested, too.
 """
 
 from __future__ import annotations

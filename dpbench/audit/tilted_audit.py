@@ -1,15 +1,11 @@
 """What noise and selections cost together between the worst neighbours that are found, by importance sampling.
 
 The two neighbours are run side by side with the same answers (`lockstep`), which are drawn where both differ most
-(`tilting`). So eps at a small delta is bounded from a hundred runs, also where what is asked depends on the answers
+(`Tilted`). So eps at a small delta is bounded from a hundred runs, also where what is asked depends on the answers
 before: then no exact bound is known (`exact_audit`). The noise is taken to be what the ledger says.
-
-Two runs of a mechanism at once, on two tables, that get the same answers.
 
 An answer may be drawn from any distribution that depends on both queries, such as the one that best distinguishes the
 tables. Each run has its own thread, and waits for the other at each answer.
-
-Answers drawn where two distributions of noise differ most, with their likelihood (importance sampling).
 
 P and Q are the distributions of a step's answers on two tables. At the tilt t its answers are drawn from R, whose
 density is in proportion to p (p / q)^t. With the privacy loss L = log(p / q) and the cumulant K = log E_P exp(t L),

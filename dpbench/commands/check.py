@@ -1,7 +1,6 @@
-"""`dpbench check`: a plug-in of any kind is checked against its contract (`dpbench.contracts`), on tiny data.
+"""`dpbench check`: tests a plug-in of any kind against its contract (`dpbench.contracts`), on tiny data.
 
-What it asks of a plug-in of each kind, and of a kind of figure or table: pairs of what is checked, and what is wrong
-with it.
+A check is a pair: what is checked, and what is wrong with it.
 """
 
 from __future__ import annotations

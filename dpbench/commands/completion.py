@@ -1,7 +1,4 @@
-"""Help with a line of settings that is typed: completion in the shell, and what to say of a word that is none.
-
-argcomplete completes commands and options.
-"""
+"""Help with settings: completion in the shell, by argcomplete, and suggestions for a word that is unknown."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`dpbench figures`: what the stored trials show.
-
-`dpbench report`: what is stored of a paper or an experiment, as one HTML file.
-"""
+"""`dpbench figures` draws what is stored, `dpbench report` writes it into one HTML file."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`dpbench run`: what is missing of a grid, and the table of all of it.
-
-`dpbench slurm`: an array of tasks that runs what is missing of a grid.
-"""
+"""`dpbench run` runs what is missing of a grid and prints its table; `dpbench slurm` submits it as an array."""
 
 from __future__ import annotations
 
@@ -10,7 +7,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -18,8 +14,6 @@ from dpbench.commands.durations import durations
 from dpbench.commands.progress import Board, Lines, Standing
 from dpbench.commands.run_settings import check_asked, guard, recall, record
 from dpbench.config import Experiment, compose, composed
-from dpbench.data.load import cautions
-from dpbench.data.tabular import load_csv
 from dpbench.errors import UserError
 from dpbench.grid.own_checks import NOT_CHECKED, unchecked
 from dpbench.grid.plan import Plan, ReleaseItem, all_stays, make_plan, read_plan
@@ -89,7 +83,6 @@ def run_missing(arguments: argparse.Namespace) -> Ran:
     """
     plan, store, experiment = _plan_and_store(arguments)
     guard(setting.dataset for setting in plan.settings)
-    _warn(plan)
     store.prepare()
     with all_stays():
         store.trials.scan()
@@ -117,18 +110,6 @@ def run_missing(arguments: argparse.Namespace) -> Ran:
         if not store.trials.useless():
             break  # else records that cannot be read counted as stored: once more, for them
     return Ran(plan, store, accepted, ran, table)
-
-
-def _warn(plan: Plan) -> None:
-    """Print what the owner of a table should know of it and of the budgets (`cautions`)."""
-    for place, setting in enumerate(plan.settings):
-        if setting.dataset.load is not load_csv:
-            continue
-        with suppress(UserError):  # which the run reports
-            own = [group.item.key for group in plan.groups if group.item.setting == place]
-            budgets = [(key.budget.epsilon, key.budget.delta) for key in own]
-            for line in cautions(load_csv(setting.dataset), setting.dataset.target, budgets):
-                print(f"dpbench: warning: {line}", file=sys.stderr)
 
 
 def _unchecked(plan: Plan, store: Store) -> dict[str, list[str]]:

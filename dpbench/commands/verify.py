@@ -1,6 +1,6 @@
 """`dpbench verify`: checks the checksums, identities, privacy cost and code versions of what is stored.
 
-Stored trials that are run again, to see whether their scores are those that their settings give.
+With `--recompute`, stored trials are run again, and their scores compared.
 """
 
 from __future__ import annotations

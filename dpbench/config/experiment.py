@@ -1,7 +1,4 @@
-"""A composed configuration -> an `Experiment` whose every value was checked.
-
-One release instead of a grid: the settings of a line that `dpbench run` knows too, for one mechanism and budget.
-"""
+"""A composed configuration as an `Experiment`, or as a `Single` release, with every value checked."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ all but k may have missing: true, for values that are missing, or missing: ["?",
 # Far above the size of any usable marginal; keeps a typing error from filling the memory.
 SIZE_LIMIT = 1_000_000
 MOST_DECIMALS = 12
-MOST_EXACT = 2.0**53  # of whole numbers that are told apart
+MOST_EXACT = 2.0**53  # of whole numbers that double precision distinguishes
 AS_WRITTEN = {"levels", "other", "missing"}  # keys whose texts are taken as they are written: no, 01, 1.50 or 2024-01
 NUMERIC = {"unit", "decimals"}  # keys of numeric forms alone
 
@@ -111,8 +111,8 @@ def _limited(made: Attribute, decimals: int) -> Attribute:
     if max(map(abs, made.bounds)) * 10**decimals > MOST_EXACT:
         raise _wrong(
             made.name,
-            f"numbers up to {max(map(abs, made.bounds)):g} with {decimals} decimals are not told apart (beyond 2^53); "
-            "leave out decimals, or the column",
+            f"numbers up to {max(map(abs, made.bounds)):g} with {decimals} decimals cannot be distinguished (beyond "
+            "2^53); leave out decimals, or the column",
         )
     return replace(made, decimals=decimals)
 

@@ -1,9 +1,4 @@
-"""Source files by name and pinned checksum: from a mirror, from the cache, or downloaded.
-
-`Source`: a file that a dataset is read from and that we do not ship.
-
-Sources in zip files: checks of such a file, and a table joined from its members.
-"""
+"""Source files (`Source`) by name and pinned checksum: from a mirror, the cache or a download; tables in zip files."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What is made of a `Dataset`: its rows, identity and card.
-
-Bounds computed from the rows instead of declared ones, as in papers that do not discuss the choice of bounds.
-"""
+"""What is made of a `Dataset`: its rows, identity and card; and bounds taken from rows, as some papers do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`Table` (rows over a declared domain) and `Split` (its train and test parts).
-
-The counts of the cells of many marginals, in one pass over the rows.
-"""
+"""`Table` (rows over a declared domain), its marginals, and `Split` (its train and test parts)."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 They are taken of syntax trees, so that comments, docstrings and layout do not count; of a function of the user's own
 neither does the text of messages.
 
-What was found once, kept in a file from one process to the next; it can be lost without harm.
+A `Memo` keeps what was found once in a file, for other processes; it can be lost without harm.
 """
 
 from __future__ import annotations

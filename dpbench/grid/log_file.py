@@ -1,6 +1,6 @@
-"""The files of a log: where a line stands, the file that one process writes, and how any of them is opened.
+"""The files of a log, each written by one process, and their lines: JSON that ends with a checksum.
 
-Sealed lines: JSON that ends with a checksum of what stands before it, and counts only if the checksum holds.
+A line counts only if its checksum holds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What `dpbench check` asks of a mechanism: pairs of what is checked, and what is wrong with it.
+"""What `dpbench check` tests of a mechanism, and what its code does outside of Python's memory meanwhile.
 
-What own code does outside of Python's memory while it is watched: files, connections and programs.
-
-It sees what Python itself opens (PEP 578), not what a library in another language does.
+Files, connections and programs are seen as far as Python itself opens them (PEP 578), not those that a library in
+another language opens.
 """
 
 from __future__ import annotations

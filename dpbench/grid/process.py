@@ -1,6 +1,5 @@
-"""A process in which plug-ins run, and the limits that are held on it from outside.
-
-The pairs of processes that serve the supervisors of a run.
+"""Processes in which plug-ins run, in pairs that serve a supervisor, and the limits that are held on them from
+outside.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A SLURM array that runs a plan: one task a shard, each the same command on its own part of the plan.
-
-The tasks of the arrays that were submitted, and what SLURM says of each.
-"""
+"""A SLURM array that runs a plan, a part of it in each task by the same command, and what SLURM says of its tasks."""
 
 from __future__ import annotations
 

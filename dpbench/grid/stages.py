@@ -15,10 +15,11 @@ from dpbench.data.coding import Coded
 from dpbench.data.coins import coin_splitter
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.load import left_out, load_counted
+from dpbench.data.load import cautions, left_out, load_counted
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
+from dpbench.data.tabular import load_csv
 from dpbench.errors import UserError
 from dpbench.files import Json
 from dpbench.grid.channel import Answer, Message, Work
@@ -63,10 +64,17 @@ class LostError(Exception):
 
 
 def check_data(request: Message, work: Work) -> None:
-    """Load and split the rows of one setting. An invalid input is the fact `user_error`."""
+    """Load and split the rows of one setting. An invalid input is the fact `user_error`, and what the owner of a table
+    should know of it and of the `budgets` is `cautions`.
+    """
     with work.phase("setup"):
         try:
-            _public(request["dataset"], _axes(ReleaseKey.from_dict(request["key"])))
+            key, dataset = ReleaseKey.from_dict(request["key"]), _dataset(request["dataset"])
+            _public(request["dataset"], _axes(key))
+            if dataset.load is load_csv:
+                rows = _counted(request["dataset"], canonical(key.dataset))
+                assert isinstance(rows, Coded)
+                work.facts["cautions"] = cautions(rows.table, dataset.target, request["budgets"])
         except UserError as error:
             work.facts["user_error"] = str(error)
 

@@ -2,7 +2,7 @@
 
 Trials and releases are synced to the disk, fits and what was printed are not. See `grid.releases`, `grid.fits`.
 
-Results of the same settings by another version of a mechanism, model or metric.
+`of_other_code` finds results of the same settings by another version of a mechanism, model or metric.
 """
 
 from __future__ import annotations

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +31,8 @@ from dpbench.grid.releases import find_release
 from dpbench.grid.spending import OverspentError, cost_of_record
 from dpbench.grid.store import Store
 from dpbench.resources import threads
+
+log = logging.getLogger(__name__)
 
 FINISHED = ("done", "no_estimate", "unconverged")  # statuses that another run would give again
 CHECKS = 2  # times that data are loaded by processes that are killed
@@ -71,7 +75,7 @@ class Outcome:
 
 
 def check_data(plan: Plan, context: Context) -> None:
-    """Load and split all data once, so that an invalid input is named before any trial runs.
+    """Load and split all data once: an invalid input is named before any trial runs, and the owner of a table warned.
 
     Raises `UserError` if data cannot be had, do not fit their declaration, or leave a part of the split empty, and
     `WorkersLostError` if processes died as they loaded them.
@@ -80,13 +84,17 @@ def check_data(plan: Plan, context: Context) -> None:
     with context.pool.pair() as pair:
         for place, item in sorted(firsts.items()):
             setting = plan.settings[place]
-            message = _message("check", setting, context)
+            own = (group.item.key.budget for group in plan.groups if group.item.setting == place)
+            budgets = [(budget.epsilon, budget.delta) for budget in dict.fromkeys(own) if math.isfinite(budget.epsilon)]
+            message = {**_message("check", setting, context), "budgets": budgets}
             for _ in range(CHECKS):
                 (reply,) = pair.rows.ask(message, [{"key": item.key.to_dict()}], setting.limits)
                 if reply.status != "crashed":
                     break
             if "user_error" in reply.answer:
                 raise UserError(reply.answer["user_error"])
+            for line in reply.answer.get("cautions", []):
+                log.warning("dataset=%s: %s", setting.dataset.name, line)
             if reply.error is not None:
                 kind = WorkersLostError if reply.status == "crashed" else UserError
                 raise kind(f"dataset={setting.dataset.name} cannot be loaded: {reply.error.message}")

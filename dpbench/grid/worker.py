@@ -1,6 +1,6 @@
 """The process in which plug-ins run: it takes one request after another, and replies how each ended.
 
-What is recorded of an error: a status, and a message with what happened and where in the user's code.
+Of an error a status is recorded, and a message with what happened and where in the user's code.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Labels are -1 and +1, and L(theta, D) is the mean of log(1 + exp(-y x'theta)) over the rows D.
 
-Bounds on the excess risk of a linear classifier trained on synthetic data that preserve marginals.
+**The bounds** hold for synthetic data that preserve marginals.
 
 Excess risk is Zhou et al. 2024. Real rows D_r and synthetic rows D_s have features x in [-1, 1]^m and labels y of -1
 and +1; w_r and w_s minimise L(w, D) = mean of loss(y x'w) over ||w||_2 <= tau, on D_r and D_s. The paper

@@ -1,6 +1,6 @@
-"""The quality of a synthetic table: every score of it, with the score of a table as good as the real one.
+"""The quality of a synthetic table: every score of it, with that of a table as good as the real one.
 
-What an analyst of synthetic rows would find: how well models predict real rows, and what a regression concludes.
+Among the scores are how well models that are trained on it predict real rows, and what a regression on it concludes.
 """
 
 from __future__ import annotations

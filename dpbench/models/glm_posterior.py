@@ -14,7 +14,7 @@ Sigma = diag(tau) Omega diag(tau).
 Departures. 1. Section 4.1 has sqrt(max(rho, s)) for the norm; the text, a truncated chi^2. Here rho <= s is truncated,
 so that the prior has no mass on the sphere itself. 2. Where the number of rows is private it has a flat prior.
 
-Draws from a log density by random-walk Metropolis-Hastings (Kulkarni et al. 2021, section 10).
+`metropolis` draws from such a density by a random walk (Kulkarni et al. 2021, section 10).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A `Fit` from the draws of a posterior, with convergence diagnostics.
 
-Whether Markov chains have converged: R-hat and effective sample sizes (Vehtari et al. 2021, as in ArviZ).
-
-Draws are (chains, m, d): m draws of d quantities from each chain.
+These are R-hat and effective sample sizes (Vehtari et al. 2021, as in ArviZ). Draws are (chains, m, d): m draws of d
+quantities from each chain.
 """
 
 from __future__ import annotations

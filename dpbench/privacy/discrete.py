@@ -5,7 +5,7 @@ scale s is at most `LARGEST_SCALE` = 2^31, and the drawn value is u + s v, where
 coin of probability 1/e that succeeded in a row. So u^2 and 2 s^2 are at most 2^63; for u + s v to reach that, 2^32
 tosses would have to succeed, which never happens in practice.
 
-Values for discrete noise: integer multiples of a spacing, and the event of the noise that is added to them.
+The values that it is added to are integer multiples of a spacing.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""`Release`: the output of a mechanism, with the ledger of its noise. It holds no exact value and not n.
+"""`Release`: the output of a mechanism, with the ledger of its noise, and its answers to a workload of marginals.
 
-The answers of a release to the queries of a workload of marginals.
+It holds no exact value and not n.
 """
 
 from __future__ import annotations

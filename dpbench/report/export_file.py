@@ -6,7 +6,7 @@ Lines of JSON under xz: a header, a line for each ledger that it has, then a lin
 of one status that differ only in their repetition: their key is stored once, with all else that they share and the
 index of the ledger of the first release, if it was available. Identities follow from the keys, and are left out.
 
-Records stored by column; a value that all of them share is stored once.
+Records are stored by column, and a value that all of them share once.
 """
 
 from __future__ import annotations

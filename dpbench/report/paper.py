@@ -1,6 +1,6 @@
-"""The report of a paper: figures over several experiments, and tables that compare published and reproduced results.
+"""The report of a paper: figures over several experiments, tables that compare published and reproduced results.
 
-The manifest of a paper's results: where the trials of each experiment come from, and how to reproduce them.
+Its manifest says where the trials of each experiment come from, and how to reproduce them.
 """
 
 from __future__ import annotations

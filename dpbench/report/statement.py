@@ -4,7 +4,7 @@ Its words are those of NIST SP 800-226, "Guidelines for Evaluating Differential 
 doi 10.6028/NIST.SP.800-226), and of OpenDP (arXiv 2207.10635): the unit of privacy, neighbouring tables, privacy loss,
 composition, odometer.
 
-The coefficients of models on one release, as a table: on the scaled features and in the table's own units.
+With it goes the table of coefficients, on the scaled features and in the table's own units.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Shared by all figures: style, grid of panels, titles, legend, footnote, and saving.
+"""Shared by all figures: style, grid of panels, titles, legend, footnote, canvas and saving.
 
-matplotlib's canvas, with horizontal text drawn a line at a time: letter by letter takes a fifth of all drawing.
+The canvas draws horizontal text a line at a time: letter by letter takes a fifth of all drawing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Stored trials as one long table: a row for each trial and metric, failed trials included.
+"""Stored trials as one long table, a row for each trial and metric, failed trials included.
 
-Mean, standard error and counts of each cell.
-
-Trials as a table for other programs: `TIDY_COLUMNS` says what each column is.
+`summarise` gives mean, standard error and counts of each cell, `TIDY_COLUMNS` the columns of the table for other
+programs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""The stored trials of the experiments behind a paper's figure or table.
-
-The note on methods whose trials were made by several versions of their code.
+"""The stored trials of the experiments behind a figure or table, and the note on methods of several versions of
+code.
 """
 
 from __future__ import annotations

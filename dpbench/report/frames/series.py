@@ -1,7 +1,4 @@
-"""Series (one line of a figure, one row of a table), their labels and their order.
-
-The panels of a figure and the rows of a table, one a data set: their titles and their order.
-"""
+"""Series (a line of a figure, a row of a table) and panels (a data set each): labels, titles and order."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The settings of trials: values at paths of their keys, and those in which trials that are not repetitions differ.
+"""The settings of trials by paths of their keys, and those in which trials that are not repetitions differ.
 
-The rows of one metric, and metrics as multiples of those of a reference.
+The rows of one metric are selected here, also as multiples of those of a reference.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Interactive charts (Vega-Lite) of the figures: the same numbers, axes, colours and marks, with zoom.
 
-The look of the series of a figure, read from its legend, so that the chart of the same numbers matches.
+The look of a series is read from the legend of its figure, so that both match.
 """
 
 from __future__ import annotations

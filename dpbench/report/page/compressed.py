@@ -1,7 +1,4 @@
-"""Packed text of a page: gzip, as base64. A browser unpacks it without a network.
-
-The HTML templates of this folder.
-"""
+"""Text of a page, packed by gzip as base64, which a browser unpacks without a network; and the page's templates."""
 
 from __future__ import annotations
 

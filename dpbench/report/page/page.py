@@ -1,9 +1,4 @@
-"""The page: one HTML file with the figures, the tables and the trials behind them.
-
-One figure as the page needs it, kept in a file instead of those that `dpbench figures` writes.
-
-Links from the numbers of tables to the cells of their trials.
-"""
+"""The page: one HTML file with the figures, the tables, the trials behind them, and links from numbers to these."""
 
 from __future__ import annotations
 

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from dpbench.config import Paper
 from dpbench.config.labels import labels, metric_label
 from dpbench.config.specs import Spec
 from dpbench.errors import UserError
 from dpbench.grid.plan import all_stays
+from dpbench.report.claims.statements import LEVEL
 from dpbench.report.export_file import SUFFIX, Cell, Exported, exports_in, load_export
 from dpbench.report.figures.mean_ranks import ranks_of
 from dpbench.report.frames.frame import CELL, joined_frame, rows_of, summarise
@@ -27,7 +28,6 @@ from dpbench.report.recommendation import IN_UNITS, Evidence, evidence_of
 from dpbench.report.text import number, powers
 
 RANKS = "mean_ranks"  # the kind of figure that makes a leaderboard
-LEVEL = 0.95  # of the intervals
 Exports = Mapping[str, Sequence[Cell]]  # by experiment
 WHERE = ["dataset", "epsilon", "series"]
 
@@ -192,7 +192,7 @@ def cells_of(rows: pd.DataFrame, evidence: Evidence | None) -> pd.DataFrame:
 
 def _reach(counts: pd.Series[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Half of an interval, in standard errors."""
-    return np.where(counts > 1, student.ppf((1 + LEVEL) / 2, np.maximum(counts - 1, 1)), np.nan)
+    return np.where(counts > 1, stdtrit(np.maximum(counts - 1, 1), (1 + LEVEL) / 2), np.nan)
 
 
 def _relative(cells: pd.DataFrame, evidence: Evidence | None) -> dict[str, Any]:

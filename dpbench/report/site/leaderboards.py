@@ -19,6 +19,7 @@ from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import TrialKey
+from dpbench.report.claims.statements import LEVEL
 from dpbench.report.export_file import Cell
 from dpbench.report.page.shown_ledgers import lines_of
 from dpbench.report.site.boards import Board
@@ -26,6 +27,7 @@ from dpbench.report.site.rendering import Scale, Site, chart, digits, score
 from dpbench.report.tables.runs import measured_for
 from dpbench.report.text import number
 
+INTERVAL = f"{100 * LEVEL:.0f} % interval"
 SHARE, RATIO = Scale(0.0, 1.0), Scale(1.0, 1000.0, log=True)
 
 
@@ -133,7 +135,7 @@ class Pages:
         private = cells[np.isfinite(cells["epsilon"])]
         log = bool((private["mean"].dropna() > 0).all() and private["mean"].max() > 10 * private["mean"].min())
         label = metric_label(board.metric)
-        axis = f"{label} with its {100 * 0.95:.0f} % interval{', logarithmic' if log else ''}"
+        axis = f"{label} with its {INTERVAL}{', logarithmic' if log else ''}"
         site.render(
             f"boards/{board.name}/{name}.md",
             "place.md.j2",
@@ -168,7 +170,7 @@ class Pages:
     def _facts(self, cell: Mapping[Any, Any], exported: Sequence[Cell]) -> Iterator[tuple[str, str]]:
         key = exported[0].key
         if cell["count"]:
-            yield "95 % interval", f"{digits(cell['low'], 5)} to {digits(cell['high'], 5)} (Student's t)"
+            yield INTERVAL, f"{digits(cell['low'], 5)} to {digits(cell['high'], 5)} (Student's t)"
         lost = {"not finite": "nonfinite", "failed": "failed"}
         counts = [f"{cell['runs']} runs", *(f"{cell[name]} {text}" for text, name in lost.items() if cell[name])]
         yield "Runs", ", ".join(counts)

@@ -111,7 +111,7 @@ def as_markdown(docstring: str) -> str:
 
 
 def version_of(part: Part) -> str:
-    """Its version today, and how many outputs that rests on; "" for a part without golden outputs."""
+    """Its version today; "" for a part without golden outputs."""
     known = golden.stored().get(f"{part.group}/{part.name}")
     return "" if known is None else str(len(known.versions))
 

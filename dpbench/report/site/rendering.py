@@ -16,12 +16,13 @@ import jinja2
 import pandas as pd
 
 from dpbench.files import write_file
+from dpbench.report.figures.style import COLOURS
 from dpbench.report.page.charts import CONFIG
 from dpbench.report.text import mean_and_error, number
 
 TEMPLATES = Path(__file__).parent / "templates"
 WIDTH, HEIGHT, MARK = 96, 14, 3  # pixels of a bar and of its mark
-COLOURS = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00"]
+SERIES = [COLOURS[name] for name in ("blue", "vermillion", "green", "purple", "sky", "orange")]  # of the epsilons
 STEP = 9  # pixels of a point's row in a chart
 
 
@@ -121,7 +122,7 @@ def chart(rows: pd.DataFrame, x: str, low: str, high: str, title: str, *, log: b
         "field": "epsilon",
         "type": "nominal",
         "title": "ε",
-        "scale": {"domain": epsilons, "range": COLOURS},
+        "scale": {"domain": epsilons, "range": SERIES},
         "legend": {"orient": "top"},
     }
     y = {"field": "series", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": 180}}

@@ -1,6 +1,6 @@
 """Tables of mean, standard error and count, failures counted in the cell: text, CSV, Markdown, LaTeX.
 
-The best of several methods, and those that do not differ from it significantly: what a LaTeX table has in bold.
+In LaTeX the best method is bold, with those that do not differ from it significantly.
 """
 
 from __future__ import annotations

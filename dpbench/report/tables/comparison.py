@@ -1,6 +1,6 @@
 """Methods or settings by data set, compared with the paper's numbers (BinAgg, Tables 2, 3, 5, 6 and 7).
 
-On how many data sets a method is best, and ratios of methods' means: ours and the published.
+Below are the ratios of methods' means, ours and the published, and on how many data sets a method is best.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Provenance and cost of the stored trials: commits, versions, processor, seconds and memory of each mechanism.
+"""Provenance and cost of the stored trials, and the trials behind each number of a table.
 
-The trials behind each number of a table.
+Commits, versions, processor, seconds and memory are those of each mechanism.
 """
 
 from __future__ import annotations

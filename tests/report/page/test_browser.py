@@ -1,7 +1,6 @@
 """The page in headless Chromium: as a reader meets it, with and without JavaScript."""
 
 import gzip
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,8 +19,6 @@ from ..made_up import LABELS, make_grid
 pytestmark = pytest.mark.browser
 RESULTS = Path(__file__).parents[3] / "results"
 PAPERS = ("arena", "bayesian_glm", "binagg", "dd_ssp", "excess_risk", "query_release")
-CHROMIUM = shutil.which("chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 ADULT, TAXI = '[data-d="0"]', '[data-d="1"]'  # places in the order of the panels
 TABLE = "#figure1 .behind"
 
@@ -78,17 +75,6 @@ def address(tmp_path_factory):
     first = FirstLedger("a release that is not listed", 9, [{**noise, "label": "selected"}])
     kept = {trial.release_id: first for one in results for trial in one.trials if events(trial) is None}
     return write_paper_page(paper, results, tmp_path_factory.mktemp("page"), events, kept).as_uri()
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    driver = pytest.importorskip("playwright.sync_api", reason="make test-browser installs Playwright")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium; make test-browser installs it where it can")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.slow) for name in PAPERS])

@@ -1,14 +1,11 @@
 """The site in headless Chromium, opened from disk: as a reader meets it, with and without JavaScript."""
 
-import shutil
 import subprocess
 import sys
 
 import pytest
 
 pytestmark = pytest.mark.browser
-CHROMIUM = shutil.which("chromium")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync", "--no-first-run"]
 BOARD, PLACE = "boards/regression-ranks.html", "boards/regression-ranks/abalone.html"
 ALL = "[aria-label='All numbers']"
 
@@ -20,17 +17,6 @@ def built(made):
     line = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--config-file", str(made / "mkdocs.yml")]
     subprocess.run(line, check=True)
     return made / "html"
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    driver = pytest.importorskip("playwright.sync_api", reason="make test-site installs Playwright")
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium; make test-browser installs it where it can")
-    with driver.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
