@@ -4,7 +4,6 @@ outside.
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import subprocess
@@ -16,14 +15,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from dpbench.config import Limits
-from dpbench.grid import guard, limits
+from dpbench.grid import guard, limits, template
 from dpbench.grid.channel import Answer, Channel, Message, Page, Phase, Printed, memory
 from dpbench.grid.limits import POLL_SECONDS, Memory, kernel_kills
 from dpbench.grid.records import Failure
 from dpbench.grid.store import StoreError
-from dpbench.resources import with_threads
 
-START = "import json, sys; sys.path[:] = json.loads(sys.argv[3]); from dpbench.grid.worker import main; main()"
 ATTEMPTS = 3  # to hand a request to a process that takes it
 EXIT_SECONDS = 1.0  # for a process that is ending to be gone
 
@@ -50,7 +47,7 @@ class Reply:
 
 
 class Child:
-    """A fresh process that serves one request after another, and is replaced when it dies or has to be killed."""
+    """A process of its own that serves one request after another, and is replaced when it dies or has to be killed."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()  # of the process that stands for this child, and of whether it is stopped
@@ -61,19 +58,13 @@ class Child:
         here, there = socket.socketpair()
         self._output = Printed(memory())
         with there, Page.file() as file:
-            self._page, descriptors = Page(file.fileno()), (there.fileno(), file.fileno())
-            self._process = subprocess.Popen(
-                [sys.executable, "-u", "-P", "-c", START, *map(str, descriptors), json.dumps(sys.path)],
-                pass_fds=descriptors,
-                start_new_session=True,  # what it starts can be found, and Ctrl-C does not reach it
-                stdin=subprocess.DEVNULL,
-                stdout=self._output.fileno(),
-                stderr=self._output.fileno(),
-                env=with_threads(),
-            )
+            self._page = Page(file.fileno())
+            self._process = template.start_worker(there.fileno(), file.fileno(), self._output.fileno())
         GUARD.watch(self._process.pid)
         self._channel = Channel(here)
         self._memory = Memory(self._process.pid)
+        with suppress(OSError):  # it has ended: the first request finds that out
+            self._channel.send(template.surroundings(), seconds=limits.SETUP_SECONDS)
 
     def ask(self, message: Message, requests: Sequence[Message], within: Limits) -> list[Reply]:
         """Have requests done one after another, each within the limits: how each of them ended.
@@ -158,10 +149,7 @@ class Child:
     # --- the end of a process -----------------------------------------------------------------------------------------
 
     def _died(self, phase: str, within: Limits, kills: int) -> Reply:
-        try:
-            code: int | None = self._process.wait(EXIT_SECONDS)
-        except subprocess.TimeoutExpired:
-            code = None
+        code = template.wait(self._process, EXIT_SECONDS)
         seen = self._memory.seen_mb
         self._replace()
         if code is None:
@@ -195,7 +183,7 @@ class Child:
 
     def _end(self) -> None:
         guard.end([self._process.pid])
-        self._process.wait()
+        template.wait(self._process)
         GUARD.forget(self._process.pid)
 
     def leave(self) -> None:
@@ -209,8 +197,7 @@ class Child:
 
         A request that is under way in another thread raises `StoppedError`.
         """
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
+        template.wait(self._process, seconds)
         with self._lock:
             self._stopped = True
             self._end()

@@ -51,28 +51,32 @@ DO: dict[str, Callable[[Message, Work], None]] = {
 }
 
 
-def main() -> None:
-    """Serve requests on the socket, and with the page, whose numbers are arguments, until the other end hangs up."""
-    end, page = socket.socket(fileno=int(sys.argv[1])), Page(int(sys.argv[2]))
+def main(socket_number: int, page_number: int) -> None:
+    """Serve requests on the socket, and with the page, of these numbers, until the other end hangs up.
+
+    The first message is of `template.surroundings`.
+    """
+    end, page = socket.socket(fileno=socket_number), Page(page_number)
     end.set_inheritable(False)
-    os.close(int(sys.argv[2]))
+    os.close(page_number)
     sys.argv = sys.argv[:1]
     _prepare()
-    channel, folder, printed = Channel(end), os.getcwd(), Printed(os.fdopen(os.dup(1), "r+b", buffering=0))
-    while True:
-        try:
-            found = channel.receive()
-        except EOFError:
-            return
-        assert found is not None
-        for request in found.pop("requests"):
-            os.chdir(folder)
-            reply = _serve({**found, **request}, page)
-            LIBC.fflush(None)  # of libraries in C
-            if "reply" in reply:
-                reply["reply"]["printed"] = printed.take()
-            page.write()
-            channel.send(reply)
+    channel, printed = Channel(end), Printed(os.fdopen(os.dup(1), "r+b", buffering=0))
+    with suppress(EOFError):
+        here = channel.receive()
+        assert here is not None
+        sys.path[:] = here["path"]
+        os.environ.clear()
+        os.environ.update(here["environment"])
+        while found := channel.receive():
+            for request in found.pop("requests"):
+                os.chdir(here["folder"])
+                reply = _serve({**found, **request}, page)
+                LIBC.fflush(None)  # of libraries in C
+                if "reply" in reply:
+                    reply["reply"]["printed"] = printed.take()
+                page.write()
+                channel.send(reply)
 
 
 def _prepare() -> None:

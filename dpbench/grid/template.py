@@ -1,0 +1,168 @@
+"""A process that has imported what most workers need, and of which they are forked: each is there at once.
+
+A fresh interpreter takes more than a second of CPU time until it can read rows. The template starts no thread, reads no
+rows and runs no plug-in, so a worker that is forked of it is what a fresh one with the same imports is. Where processes
+cannot be forked safely, outside Linux, each worker is a fresh one.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from typing import Protocol
+
+from dpbench.grid.channel import Message
+from dpbench.grid.limits import SETUP_SECONDS
+from dpbench.resources import PACKAGE, THREADS, with_threads
+
+PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop())"
+IMPORTED = ("pandas", "scipy.linalg", "scipy.optimize", "scipy.special", "dpbench.grid.worker")
+ATTEMPTS = 2  # to have a worker forked, each by a template of its own
+LOOK_SECONDS = 0.002  # between two looks at whether a process has ended
+FORK, RUNS = b"fork", b"runs"
+Key = tuple[tuple[str, ...], int]
+
+
+class Process(Protocol):
+    """A process: its id, and its exit code once it has ended (the number of a signal as a negative one)."""
+
+    pid: int
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs."""
+
+
+def wait(process: Process, seconds: float = float("inf")) -> int | None:
+    """The exit code of a process; None if it has not ended within these seconds."""
+    end = time.monotonic() + seconds
+    while (code := process.poll()) is None and time.monotonic() < end:
+        time.sleep(LOOK_SECONDS)
+    return code
+
+
+def start_worker(channel: int, page: int, output: int) -> Process:
+    """A worker with the files of these numbers, in a session of its own. Raises `OSError` if the system gives none."""
+    if sys.platform != "linux":
+        return _interpreter("dpbench.grid.worker", channel, page, output=output)
+    with _LOCK:
+        for _ in range(ATTEMPTS):
+            if not _CURRENT or _CURRENT[0].key != _key():
+                _CURRENT[:] = [_Template()]
+            pid = _CURRENT[0].ask(FORK, channel, page, output)
+            if pid is not None:
+                return _Forked(_CURRENT[0], int(pid))
+            _CURRENT.clear()
+    raise OSError("no process can be started: is the machine out of memory or processes?")
+
+
+def surroundings() -> Message:
+    """What a worker is to find as it is here and now, whatever its template was started with: its first message."""
+    return {"path": sys.path, "environment": with_threads(), "folder": os.getcwd()}
+
+
+def _interpreter(module: str, *descriptors: int, output: int) -> subprocess.Popen[bytes]:
+    """A fresh Python that runs `main` of the module, with the files of these numbers."""
+    code = f"{PATH}; from {module} import main; main(*map(int, sys.argv[1:]))"
+    return subprocess.Popen(
+        [sys.executable, "-u", "-P", "-c", code, *map(str, descriptors), json.dumps(sys.path)],
+        pass_fds=descriptors,
+        start_new_session=True,  # what it starts can be found, and Ctrl-C does not reach it
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=output,
+        env=with_threads(),
+    )
+
+
+class _Template:
+    """A template, which ends once nobody has it any more."""
+
+    def __init__(self) -> None:
+        self.key = _key()
+        self._lock = threading.Lock()
+        self._socket, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._socket.settimeout(SETUP_SECONDS)
+        with there:
+            self._process = _interpreter(__name__, there.fileno(), output=subprocess.DEVNULL)
+
+    def ask(self, text: bytes, *descriptors: int) -> bytes | None:
+        """Its answer; None if it is gone."""
+        with self._lock, suppress(OSError):
+            socket.send_fds(self._socket, [text], descriptors)
+            return self._socket.recv(64) or None
+        return None
+
+
+_LOCK = threading.Lock()
+_CURRENT: list[_Template] = []  # at most one
+
+
+def _key() -> Key:
+    """What a template and its workers have in common: the threads of numerical libraries, and the package's code."""
+    environment = with_threads()
+    changed = max(os.stat(path).st_mtime_ns for path in PACKAGE.rglob("*.py"))
+    return tuple(environment[name] for name in THREADS), changed
+
+
+class _Forked:
+    """A worker, whose exit code its template knows; SIGKILL's is given if both are gone."""
+
+    def __init__(self, template: _Template, pid: int) -> None:
+        self.pid = pid
+        self._template = template
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs."""
+        if self._code is None and (answer := self._template.ask(str(self.pid).encode())) != RUNS:
+            if answer is not None:
+                self._code = int(answer)
+            elif not os.path.exists(f"/proc/{self.pid}"):
+                self._code = -signal.SIGKILL
+        return self._code
+
+
+def main(control: int) -> None:
+    """Fork a worker, or give the exit code of one, at each message on this socket, until the other end hangs up."""
+    end = socket.socket(fileno=control)
+    for name in IMPORTED:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # what was imported stays shared
+    while True:
+        text, descriptors, *_ = socket.recv_fds(end, 64, 3)
+        if not text:
+            return
+        if text != FORK:
+            pid, status = os.waitpid(int(text), os.WNOHANG)
+            end.send(str(os.waitstatus_to_exitcode(status)).encode() if pid else RUNS)
+        elif pid := os.fork():
+            for descriptor in descriptors:
+                os.close(descriptor)
+            end.send(str(pid).encode())
+        else:
+            end.close()
+            return _work(*descriptors)
+
+
+def _work(channel: int, page: int, output: int) -> None:
+    """Be a worker."""
+    import numpy as np
+
+    from dpbench.grid import worker
+
+    os.setsid()
+    for standard in (sys.stdout, sys.stderr):
+        os.dup2(output, standard.fileno())
+    os.close(output)
+    np.random.seed()  # noqa: NPY002  # else what a plug-in draws of it would be the same in every worker
+    worker.main(channel, page)
