@@ -58,7 +58,7 @@ from dpbench.report.frames.frame import tidy_frame
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.paper import figure_of
-from dpbench.targets import own_folder, use_folder
+from dpbench.targets import config_folder, own_folder, use_folder
 
 __all__ = ["Fitted", "Run", "UserError", "evaluate", "figure", "fit", "mechanisms", "release", "results", "run"]
 
@@ -189,7 +189,7 @@ def mechanisms(config_dir: str | Path | None = None) -> pd.DataFrame:
     >>> mechanisms().loc["adassp", ["task", "privacy", "releases"]].to_list()
     ['regression', 'add_remove, replace', 'statistics']
     """
-    entries = catalogue("mechanism", None if config_dir is None else Path(config_dir))
+    entries = catalogue("mechanism", None if config_dir is None else config_folder(config_dir))
     rows = [{"mechanism": one.name, **one.facts, "about": one.about} for one in entries]
     return pd.DataFrame(rows).set_index("mechanism")
 
@@ -333,9 +333,7 @@ def _folder(config_dir: str | Path | None) -> Iterator[Path | None]:
 
     Raises `UserError`, with what to install, where a package of an extra is missing.
     """
-    before, folder = own_folder(), None if config_dir is None else Path(config_dir)
-    if folder is not None and not folder.is_dir():
-        raise UserError(f"config_dir {folder}: no such folder")
+    before, folder = own_folder(), None if config_dir is None else config_folder(config_dir)
     use_folder(folder)
     try:
         yield folder

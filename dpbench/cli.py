@@ -19,7 +19,7 @@ from dpbench import __version__
 from dpbench.errors import UserError, bounded, missing_extra, shown
 from dpbench.files import usual_mode
 from dpbench.resources import THREADS, with_threads
-from dpbench.targets import use_folder
+from dpbench.targets import config_folder, use_folder
 
 OVERRIDES = "settings in Hydra's syntax, such as experiment=linreg_adult epsilon=[0.1,1] mechanism=[adassp] jobs=2"
 DATA_OVERRIDES = "a data set, or its settings"
@@ -95,8 +95,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = _parse(sys.argv[1:] if argv is None else argv)
     try:
         _set_threads()
-        if arguments.config_dir is not None and not arguments.config_dir.is_dir():
-            raise UserError(f"--config-dir {arguments.config_dir}: no such folder")
+        if arguments.config_dir is not None:
+            arguments.config_dir = config_folder(arguments.config_dir)
         use_folder(arguments.config_dir)  # a user's own mechanisms lie beside their configs
         command: Callable[[argparse.Namespace], int] = resolve_name(f"dpbench.commands.{arguments.command}")
         with usual_mode():

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from dpbench.errors import UserError, shown, text_of
 from dpbench.resources import PACKAGE
 
 FOLDER = "DPBENCH_CONFIG_DIR"  # the environment variable that passes the user's own folder to child processes
+GROUP = "dpbench.config_dir"  # of the entry points with which packages bring a folder of configs
 LAYERS = {
     "mechanism": "mechanisms",
     "model": "models",
@@ -28,6 +30,29 @@ LAYERS = {
     "table": "report",
 }
 PAPERS = "papers"  # parts of any kind that one paper alone has
+
+
+def config_folder(given: str | Path) -> Path:
+    """A folder of configs; where there is none, the one that an installed package of the entry point `given` brings.
+
+    The entry point, of the group `GROUP`, names the package whose folder it is; nothing of it is imported yet. Raises
+    `UserError` if there is neither.
+    """
+    folder = Path(given)
+    if folder.is_dir():
+        return folder
+    from importlib.metadata import entry_points
+
+    known = {point.name: point.value for point in entry_points(group=GROUP)}
+    if str(given) not in known:
+        named = f", and no installed package brings one of that name (there is: {', '.join(known)})" if known else ""
+        raise UserError(f"config_dir {given}: no such folder{named}")
+    top, *below = known[str(given)].split(".")
+    found = find_spec(top)
+    places = [Path(place, *below) for place in (found and found.submodule_search_locations) or ()]
+    if not (folders := [place for place in places if place.is_dir()]):
+        raise UserError(f"config_dir {given}: the package {known[str(given)]}, which is to hold it, is not there")
+    return folders[0]
 
 
 def use_folder(folder: Path | None) -> None:

@@ -4,8 +4,9 @@ import sys
 
 import pytest
 
+from dpbench.cli import main
 from dpbench.errors import UserError
-from dpbench.targets import own_folder, resolve, use_folder
+from dpbench.targets import config_folder, own_folder, resolve, use_folder
 
 
 @pytest.fixture
@@ -14,6 +15,31 @@ def folder(tmp_path):
     use_folder(tmp_path)
     yield tmp_path
     use_folder(None)
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    """An installed package that brings a mechanism: its entry point `theirs`, and one of a package that is gone."""
+    about = tmp_path / "theirs-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[dpbench.config_dir]\ntheirs = theirs.parts\ngone = gone\n")
+    folder = tmp_path / "theirs" / "parts"
+    (folder / "mechanism").mkdir(parents=True)
+    (tmp_path / "theirs" / "__init__.py").write_text("raise SystemExit('imported')")
+    (folder / "their_code.py").write_text("def nothing(train, budget, rng): ...\n")
+    (folder / "mechanism" / "nothing.yaml").write_text("nothing: {_target_: their_code.nothing, _offers_: [rows]}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return folder
+
+
+def test_a_package_brings_a_folder_under_the_name_of_its_entry_point(package, capsys):
+    assert main(["show", "mechanism=nothing", "--config-dir", "theirs"]) == 0
+    assert "their_code.nothing" in capsys.readouterr().out and own_folder() == package.resolve()
+    with pytest.raises(UserError, match="elsewhere: no such folder, and no installed package brings one of that name"):
+        config_folder("elsewhere")
+    with pytest.raises(UserError, match="the package gone, which is to hold it, is not there"):
+        config_folder("gone")
 
 
 def test_a_function_of_the_kinds_own_layer():
