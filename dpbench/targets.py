@@ -83,8 +83,9 @@ def forget_own() -> None:
     """
     if (folder := own_folder()) is None:
         return
+    start = f"{folder}{os.sep}"
     for name, module in list(sys.modules.items()):
-        if str(getattr(module, "__file__", None)).startswith(f"{folder}{os.sep}"):
+        if str(getattr(module, "__dict__", {}).get("__file__")).startswith(start):
             del sys.modules[name]
 
 

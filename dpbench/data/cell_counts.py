@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpbench.data.csv_format import CsvFormat
-from dpbench.data.dates import days_of, formats_of
+from dpbench.data.dates import days_of, first_formats
 from dpbench.data.domain import EPOCH
 from dpbench.data.faults import drop_setting
 from dpbench.data.skeleton import (
@@ -60,17 +60,19 @@ def _kinds(present: pd.Series[Any], style: CsvFormat) -> Iterator[tuple[Kind, in
     units = [next((sign for sign in UNIT_SIGNS if sign in text), "") for text in texts]
     for unit in dict.fromkeys(units):
         own = texts[[one == unit for one in units]]
-        for text, value in zip(own, numbers_of(own, style, unit), strict=True):
-            yield _kind(text, float(value), unit), int(often[text])
+        values = numbers_of(own, style, unit)
+        others = own[~np.isfinite(values)]
+        forms = dict(zip(others, first_formats(others), strict=True))
+        for text, value in zip(own, values, strict=True):
+            yield _kind(text, float(value), unit, forms.get(text, "")), int(often[text])
 
 
-def _kind(text: str, value: float, unit: str) -> Kind:
-    import pandas as pd
-
+def _kind(text: str, value: float, unit: str, form: str) -> Kind:
+    """The kind of a cell, which is a number, or else a date if it has a form."""
     if np.isfinite(value):
         return CODE if re.match(r"[+-]?0\d", text) else Kind("whole" if value.is_integer() else "number", unit)
-    if forms := formats_of(pd.Series([text], dtype=str)):
-        return Kind("date", form=forms[0])
+    if form:
+        return Kind("date", form=form)
     return FREE if len(text) > LONG or "\n" in text else TEXT
 
 

@@ -58,6 +58,21 @@ def formats_of(texts: pd.Series[Any], *, compact: bool = False) -> list[str]:
     return [form for form in fit if not np.isnan(days_of(days, form)).any()]
 
 
+def first_formats(texts: pd.Series[Any]) -> list[str]:
+    """The likeliest format of each text by itself; an empty one for what is no date.
+
+    >>> import pandas as pd
+    >>> first_formats(pd.Series(["01/02/2024 13:15", "01/13/2024", "01/32/2024"]))
+    ['%d/%m/%Y', '%m/%d/%Y', '']
+    """
+    days, found = without_time(texts), np.full(len(texts), "", dtype=object)
+    for form, pattern in FORMATS.items():
+        likely = (found == "") & days.str.fullmatch(pattern).to_numpy(dtype=bool)
+        if likely.any():
+            found[likely] = np.where(np.isnan(days_of(days[likely], form)), "", form)
+    return [str(form) for form in found]
+
+
 def without_time(texts: pd.Series[Any]) -> pd.Series[Any]:
     """The texts without a time of the day at their end."""
     return texts.str.strip().str.replace(rf"{TIME}$", "", regex=True).str.strip()

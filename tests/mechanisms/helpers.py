@@ -22,6 +22,8 @@ SMALL = {
     "expected_rows": 400,
     "batch_sizes": [None, 100],
     "batch_size": 100,
+    "clips": [0.5, 1.0],
+    "learning_rates": [0.1, 1.0],
     "rows": 50,
     "iterations": 30,
     "gap": 0.5,
