@@ -7,6 +7,7 @@ cannot be forked safely, outside Linux, each worker is a fresh one.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
@@ -28,6 +29,7 @@ PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop())"
 IMPORTED = ("pandas", "scipy.linalg", "scipy.optimize", "scipy.special", "dpbench.grid.worker")
 ATTEMPTS = 2  # to have a worker forked, each by a template of its own
 LOOK_SECONDS = 0.002  # between two looks at whether a process has ended
+CLOSE_SECONDS = 5.0
 FORK, RUNS = b"fork", b"runs"
 Key = tuple[tuple[str, ...], int]
 
@@ -84,7 +86,7 @@ def _interpreter(module: str, *descriptors: int, output: int) -> subprocess.Pope
 
 
 class _Template:
-    """A template, which ends once nobody has it any more."""
+    """A template, which ends once it is closed, or nobody has it any more."""
 
     def __init__(self) -> None:
         self.key = _key()
@@ -101,9 +103,21 @@ class _Template:
             return self._socket.recv(64) or None
         return None
 
+    def close(self) -> None:
+        """Have it end, so that the CPU time of its workers counts as that of this process's children."""
+        self._socket.close()
+        with suppress(subprocess.TimeoutExpired):  # it ends by itself, if later
+            self._process.wait(CLOSE_SECONDS)
+
 
 _LOCK = threading.Lock()
 _CURRENT: list[_Template] = []  # at most one
+
+
+@atexit.register
+def _close() -> None:
+    for template in _CURRENT:
+        template.close()
 
 
 def _key() -> Key:
@@ -141,7 +155,7 @@ def main(control: int) -> None:
     while True:
         text, descriptors, *_ = socket.recv_fds(end, 64, 3)
         if not text:
-            return
+            os._exit(0)  # there is nothing to clean up
         if text != FORK:
             pid, status = os.waitpid(int(text), os.WNOHANG)
             end.send(str(os.waitstatus_to_exitcode(status)).encode() if pid else RUNS)
