@@ -2,7 +2,8 @@
 
     python -m benchmarks.harness [--trials 1000] [--stored 100000] [--drawn 150000]
 
-Prints one line a number, with its target. Run it on an idle machine; nothing is asserted.
+Prints one line a number, with its target. Run it on an idle machine; nothing is asserted. A run with the usual sizes is
+added to history.jsonl, and what became slower is named.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+
+from benchmarks import history
 
 MECHANISM = '''
 import numpy as np
@@ -89,7 +92,13 @@ def best(measure: Callable[[], float], times: int = 3) -> float:
     return min(measure() for _ in range(times))
 
 
+SAID: dict[str, tuple[float, str]] = {}
+
+
 def say(what: str, value: float, unit: str, bar: str) -> None:
+    """Print a number, and keep it; what begins with spaces belongs to the number above that does not."""
+    above = next((name for name in reversed(SAID) if ": " not in name), "")
+    SAID[f"{above}: {what.strip()}" if what.startswith(" ") else what] = value, unit
     print(f"{what:<58} {value:>9.3f} {unit:<8} (target: {bar})", flush=True)
 
 
@@ -227,15 +236,20 @@ def main() -> None:
     parser.add_argument("--stored", type=int, default=100_000, help="stored trials for planning and scanning")
     parser.add_argument("--drawn", type=int, default=150_000, help="stored trials for figures")
     given = parser.parse_args()
+    usual = given == parser.parse_args([])
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with tempfile.TemporaryDirectory() as name:
-        bench = Workbench(Path(name))
+        bench, before = Workbench(Path(name)), history.reference()
         start_up()
         overhead(bench, given.trials)
         speed_up(bench)
         planning(bench, given.stored)
         figures(bench, given.drawn)
         adult(Path(name))
+    if usual:
+        history.append(SAID, (before + history.reference()) / 2)
+        for what, times in history.worse(history.read()).items():
+            print(f"{what}: {times:.1f} times the best run before, in units of the reference workload")
 
 
 if __name__ == "__main__":
