@@ -68,7 +68,14 @@ def start_worker(channel: int, page: int, output: int) -> Process:
 
 def surroundings() -> Message:
     """What a worker is to find as it is here and now, whatever its template was started with: its first message."""
-    return {"path": sys.path, "environment": with_threads(), "folder": os.getcwd()}
+    return {"path": sys.path, "environment": with_threads(), "folder": os.getcwd(), "umask": _umask()}
+
+
+def _umask() -> int | None:
+    """The umask, where it can be read without changing it (Linux); a fresh process has it anyway."""
+    with suppress(OSError, StopIteration), open("/proc/self/status") as file:
+        return int(next(line for line in file if line.startswith("Umask:")).split()[1], 8)
+    return None
 
 
 def _interpreter(module: str, *descriptors: int, output: int) -> subprocess.Popen[bytes]:

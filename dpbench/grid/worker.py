@@ -66,6 +66,8 @@ def main(socket_number: int, page_number: int) -> None:
         here = channel.receive()
         assert here is not None
         sys.path[:] = here["path"]
+        if here["umask"] is not None:
+            os.umask(here["umask"])
         os.environ.clear()
         os.environ.update(here["environment"])
         while found := channel.receive():
