@@ -1,8 +1,8 @@
 """A process that has imported what most workers need, and of which they are forked: each is there at once.
 
-A fresh interpreter takes more than a second of CPU time until it can read rows. The template starts no thread, reads no
-rows and runs no plug-in, so a worker that is forked of it is what a fresh one with the same imports is. Where processes
-cannot be forked safely, outside Linux, each worker is a fresh one.
+A fresh interpreter takes more than a second of CPU time until it can read rows. The template reads no rows, runs no
+plug-in and imports nothing whose threads a fork would cut off (jax, torch), so a worker that is forked of it is what a
+fresh one with the same imports is. Where processes cannot be forked safely, outside Linux, each worker is a fresh one.
 """
 
 from __future__ import annotations

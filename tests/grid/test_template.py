@@ -1,6 +1,11 @@
 """Workers that are forked of one template are as fresh ones, and outlive it."""
 
+import subprocess
+import sys
+
 import pytest
+
+from dpbench.grid.template import IMPORTED
 
 OWN = """
 import os, signal
@@ -52,3 +57,8 @@ def test_a_run_goes_on_without_its_template(run, bench):
     assert run("fatal") == 0
     assert [trial["status"] for trial in bench.trials().values()] == ["done"] * 4
     assert run("fatal", "--force") == 0, "with another one"
+
+
+def test_it_imports_nothing_whose_threads_a_fork_would_cut_off():
+    code = f"import {', '.join(IMPORTED)}, sys; print([n for n in ('jax', 'torch', 'numba') if n in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
