@@ -41,7 +41,7 @@ def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) 
     own = None if arguments.config_dir is None else str(arguments.config_dir.resolve())
     settings = [_from_anywhere(item) for item in arguments.overrides]
     content = {"settings": settings, "config_dir": own, "configuration": dict(experiment.configuration)}
-    content |= {"follows": note for note in experiment.follows}
+    content["follows"] = experiment.follows
     with suppress(UserError):
         content["signed"] = _signature(settings, own)
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -19,8 +19,9 @@ OWN_FILE = "the file, which builds on that of the protocol"
 def departures(base: Any, overrides: Sequence[str], config_dir: Path | None = None) -> tuple[str, ...]:
     """The settings that the experiment's file alone gives another value than `base`, what Hydra merged of `overrides`.
 
-    They are compared as they are written: what follows from another setting does not count. A method may be added or left out: of mechanisms, models and metrics only the settings of those that the file has
-    too count. A file that inherits the name of a protocol from another one departs from it.
+    They are compared as they are written: what follows from another setting does not count. A method may be added or
+    left out: of mechanisms, models and metrics only the settings of those that the file has too count. A file that
+    inherits the name of a protocol from another one departs from it.
     """
     config = _as_written(base)
     if len(config["protocol"]) > LONGEST:
@@ -32,7 +33,7 @@ def departures(base: Any, overrides: Sequence[str], config_dir: Path | None = No
     if all(item in named or item.partition("=")[0].partition(".")[0] in BESIDE for item in overrides):
         return tuple(inherited)
     alone = _as_written(merged(named, config_dir))
-    return (*inherited, *(name for key in alone if key not in BESIDE for name in _differing(key, config, alone)))
+    return (*inherited, *(name for key in alone if key not in BESIDE for name in _of_setting(key, config, alone)))
 
 
 def _as_written(config: Any) -> Node:
@@ -42,20 +43,20 @@ def _as_written(config: Any) -> Node:
     return {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
 
 
-def _differing(key: str, config: Node, alone: Node) -> Iterator[str]:
+def _of_setting(key: str, config: Node, alone: Node) -> Iterator[str]:
     mine, other = config.get(key), alone[key]
     if key in PARTS and isinstance(mine, Mapping):
         for part in (name for name in other if "_target_" in mine.get(name, ())):
-            yield from _leaves(f"{key}.{part}", mine[part], other[part])
+            yield from differing(f"{key}.{part}", mine[part], other[part])
     else:
-        yield from _leaves(key, mine, other)
+        yield from differing(key, mine, other)
 
 
-def _leaves(path: str, mine: Any, other: Any) -> Iterator[str]:
+def differing(path: str, mine: Any, other: Any) -> Iterator[str]:
     """The paths of the values that differ; that of a group alone if another of its configs was taken."""
     if not (isinstance(mine, Mapping) and isinstance(other, Mapping)) or mine.get("name") != other.get("name"):
         if mine != other:
             yield path
         return
     for name in dict.fromkeys([*other, *mine]):
-        yield from _leaves(f"{path}.{name}", mine.get(name), other.get(name))
+        yield from differing(f"{path}.{name}", mine.get(name), other.get(name))

@@ -13,7 +13,10 @@ LITE = "experiment=arena_lite_regression"
 @pytest.mark.parametrize(
     ("settings", "departs"),
     [
-        (["results=elsewhere", "name=mine", "mechanism=[exact,adassp]", "model=[linear_statistics]", "metric=[mse]"], ()),
+        (
+            ["results=elsewhere", "name=mine", "mechanism=[exact,adassp]", "model=[linear_statistics]", "metric=[mse]"],
+            (),
+        ),
         (
             ["epsilon=[0.5]", "sweep.dataset=[abalone]", "repetitions=2", "protocol=arena 9"],
             ("protocol", "epsilon", "repetitions", "sweep.dataset"),
