@@ -107,7 +107,7 @@ def _departures(keys: Sequence[TrialKey], experiment: Experiment) -> Iterator[st
     covered = [every[text] for own in methods.values() for text in own]
     counts = {
         "tables": (len({str(key.release.dataset["name"]) for key in covered}), len(places)),
-        "places": (min(map(len, methods.values()), default=0), len(every)),
+        "pairs of a table and an epsilon": (min(map(len, methods.values()), default=0), len(every)),
         "repetitions": (
             min((len(found) for own in methods.values() for found in own.values()), default=0),
             experiment.grids[0].repetitions,
