@@ -127,9 +127,8 @@ def _nearest(key: TrialKey, known: Mapping[str, TrialKey]) -> list[str]:
 
 def _of_scores(arguments: argparse.Namespace) -> tuple[About, list[Trial]]:
     """The scores of a method that ran elsewhere as trials at the places of the protocol."""
-    experiment = _with_protocol(arguments.experiment)
+    scores, experiment = read_scores(arguments.source), _with_protocol(arguments.experiment)
     about = replace(_about(arguments, experiment, ()), ran_here=False)
-    scores = read_scores(arguments.source)
     if (ranking := ranking_metric(experiment.report)) not in set(scores["metric"]):
         raise UserError(f"{arguments.source} has no value of {ranking}, by which {experiment.name} ranks")
     keys = [key for known in _places(experiment).values() for key in known.values()]
