@@ -91,6 +91,8 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     scores(stranger.folder)
     line = ["submit", str(stranger.folder / "scores.csv"), "--method", "Elsewhere", "--who", "B", "--out", str(copy)]
     assert main([*line, "--experiment", "arena_lite_regression"]) == 0
+    assert main(["verify", str(copy.parent)]) == 0
+    assert "stranger_s_moments.jsonl.xz (recomputed): 2 trials, all well" in capsys.readouterr().out
     paper, name = paper_of("regression"), "regression_2026"
     cells = [one for one in exports_of(paper, ROOT / "results")[name] if one.key.release.dataset["name"] == "abalone"]
     (board,) = boards_of(paper, {name: cells})

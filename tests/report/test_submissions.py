@@ -6,6 +6,7 @@ from dataclasses import asdict
 
 import pytest
 
+from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.grid.records import FitKey, PartKey, TrialKey
 from dpbench.report.export_file import write_export
@@ -101,7 +102,10 @@ def test_a_method_that_ran_elsewhere_has_no_cost_and_says_so(tmp_path):
     "content",
     [b"", b"no xz", lzma.compress(b"{}"), lzma.compress(json.dumps([1]).encode()), lzma.compress(bytes(2**28))],
 )
-def test_a_file_that_is_none_is_named(tmp_path, content):
-    (tmp_path / "one.jsonl.xz").write_bytes(content)
+def test_a_file_that_is_none_is_named(tmp_path, content, capsys):
+    (tmp_path / "submissions").mkdir()
+    (tmp_path / "submissions" / "one.jsonl.xz").write_bytes(content)
+    assert main(["verify", str(tmp_path)]) == 1
+    assert "something is wrong" in capsys.readouterr().out
     with pytest.raises(UserError, match=r"one\.jsonl\.xz is no submission that can be used"):
-        read_submission(tmp_path / "one.jsonl.xz")
+        submissions_in(tmp_path)
