@@ -25,7 +25,7 @@ from dpbench.report.site.rendering import TEMPLATES, Site, environment
 from dpbench.report.site.submitted import entries_of, write_submissions
 from dpbench.report.submissions import submissions_in
 
-ASSETS = ("site.css", "site.js")
+ASSETS = ("site.css", "site.js", "iframe-worker.js")
 
 
 def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) -> Site:
