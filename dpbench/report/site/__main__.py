@@ -16,7 +16,7 @@ from dpbench.grid.audits import read_audits
 from dpbench.report.export_file import exports_in
 from dpbench.report.site.boards import Board, boards_of, exports_of
 from dpbench.report.site.datasets import datasets_of, write_datasets
-from dpbench.report.site.documents import PAGES, Checkout
+from dpbench.report.site.documents import DOCS, PAGES, Checkout
 from dpbench.report.site.leaderboards import Pages
 from dpbench.report.site.methods import write_methods
 from dpbench.report.site.papers import write_papers, write_protocol
@@ -53,7 +53,7 @@ def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) 
     write_papers(site, checkout, papers, boards)
     write_protocol(site, checkout, boards, exported)
     write_reference(site, checkout)
-    docs = sorted(path.relative_to(root).as_posix() for path in (root / "docs").glob("*.md"))
+    docs = [path.relative_to(root).as_posix() for folder in DOCS for path in sorted((root / folder).glob("*.md"))]
     for path, page in {**PAGES, **dict(zip(docs, docs, strict=True))}.items():
         site.write(page, checkout.text(path, page))
     _write_rest(site, folder, papers, boards, docs)
