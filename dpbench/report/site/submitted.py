@@ -50,7 +50,9 @@ def entries_of(
     """
     exported = list({id(cell): cell for cell in board.by_trial.values()}.values())
     own = [*_comparable(submission.cells, exported)]
-    merged = board_of(board.paper, board.spec, exported, own) if own else board
+    tables = {cell.key.release.dataset["name"] for cell in own}
+    there = [cell for cell in exported if cell.key.release.dataset["name"] in tables]
+    merged = board_of(board.paper, board.spec, there, own) if own else board
     names = {(cell.key.release.mechanism.name, cell.key.fit.model.name) for cell in own}
     pages, found = Pages(merged, datasets, audits), []
     for method in sorted(names):
@@ -67,18 +69,21 @@ def entries_of(
 def _comparable(cells: Sequence[Cell], exported: Sequence[Cell]) -> Iterator[Cell]:
     """The cells at a place where the leaderboard has a private method, by the same metrics."""
     private = (cell.key for cell in exported if math.isfinite(cell.key.release.budget.epsilon))
-    there: dict[str, dict[str, Json]] = {}
+    known: dict[str, dict[str, Json]] = {}
     for key in private:
-        there.setdefault(canonical(place_of(key)), {}).update(metrics_of(key))
+        known.setdefault(canonical(place_of(key)), {}).update(metrics_of(key))
     for cell in cells:
-        known, own = there.get(canonical(place_of(cell.key))), metrics_of(cell.key)
-        if known is not None and all(own[name] == known[name] for name in own.keys() & known.keys()):
+        asked, own = known.get(canonical(place_of(cell.key))), metrics_of(cell.key)
+        if asked is not None and all(own[name] == asked[name] for name in own.keys() & asked.keys()):
             yield cell
 
 
 def _renamed(cell: Mapping[Any, Any], label: str, board: Board) -> dict[Any, Any]:
-    """The cell under the name of the submission, with an anchor that no other leaderboard has."""
-    return {**cell, "series": label, "anchor": f"{board.name}-{cell['dataset']}-{cell['anchor']}"}
+    """The cell under the name of the submission, with an anchor that no other leaderboard has; without seconds if none
+    are known.
+    """
+    anchor = f"{board.name}-{cell['dataset']}-{cell['anchor']}"
+    return {**cell, "series": label, "anchor": anchor, "seconds": cell["seconds"] or math.nan}
 
 
 def _behind(found: Behind, about: About) -> Behind:
