@@ -229,9 +229,7 @@ def _parser() -> argparse.ArgumentParser:
     verify.add_argument("--recompute", type=int, metavar="N", default=0, help=text)
     text = "move what is damaged out of the logs; the same run as before then computes it again"
     verify.add_argument("--set-aside", action="store_true", help=text)
-    log = add("log", "log:log", "Show what a trial printed, after its settings and its status.", common)
-    log.add_argument("trial", metavar="TRIAL", help="the id of a trial, or its first digits")
-    _add_settings(log, "such as results=FOLDER")
+    _add_stored(add, common)
     _add_comparisons(add, common)
     return parser
 
@@ -274,6 +272,25 @@ def _add_parts(add: Callable[..., argparse.ArgumentParser], common: argparse.Arg
     _add_settings(show, "what to show, such as mechanism=aim")
     check = add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data.", common)
     _add_settings(check, "what to check, and settings for it, such as mechanism=mine --config-dir own")
+
+
+def _add_stored(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:
+    """The commands on one trial that is stored, and on the run that is submitted to a leaderboard."""
+    log = add("log", "log:log", "Show what a trial printed, after its settings and its status.", common)
+    log.add_argument("trial", metavar="TRIAL", help="the id of a trial, or its first digits")
+    _add_settings(log, "such as results=FOLDER")
+    text = "Check a run of your own method on the arena, and write the one file that puts it on the leaderboard."
+    submit = add("submit", "submit:submit", text, common)
+    text = "the folder of a run, such as results/arena_lite_regression; or a .parquet or .csv of scores from elsewhere"
+    submit.add_argument("source", type=Path, metavar="FOLDER|FILE", help=text)
+    submit.add_argument("--method", required=True, metavar="NAME", help="what the leaderboard calls the method")
+    submit.add_argument("--who", required=True, metavar="NAME", help="who submits it")
+    submit.add_argument("--link", default="", metavar="URL", help="of its paper or code")
+    text = "of a folder: run N of its trials again, and compare their scores"
+    submit.add_argument("--recompute", type=int, metavar="N", default=0, help=text)
+    submit.add_argument("--experiment", metavar="NAME", help="of a file of scores: the experiment that they answer")
+    text = "where the file is written (default results/submissions)"
+    submit.add_argument("--out", type=Path, metavar="FOLDER", default=Path("results", "submissions"), help=text)
 
 
 def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argparse.ArgumentParser) -> None:

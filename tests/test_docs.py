@@ -2,10 +2,13 @@
 
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
 import pytest
+
+from dpbench.report.site.concepts import PICTURES, draw
 
 ROOT = Path(__file__).parents[1]
 PAIR = re.compile(r"(-?\d+(?:\.(\d+))?) ± (\d+(?:\.(\d+))?)")
@@ -119,6 +122,8 @@ VERDICTS = {  # of a table -> on a page
     "yes": "inside", "no": "outside", "not run": "not run",
 }  # fmt: skip
 LINK = re.compile(r"\]\((?!http)([^)#]+)")
+CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
+HAND_WRITTEN = [*sorted((ROOT / "docs").glob("*.md")), *CONCEPTS]
 DOCS = sorted(path.stem for path in (ROOT / "docs").glob("*.md") if (ROOT / "results" / path.stem).is_dir())
 
 
@@ -156,9 +161,7 @@ def test_every_number_with_an_error_stands_in_a_table_or_figure_of_the_paper(pap
     assert unknown <= ELSEWHERE.get(paper, set())
 
 
-@pytest.mark.parametrize(
-    "page", [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))], ids=lambda page: page.stem
-)
+@pytest.mark.parametrize("page", [*sorted(ROOT.glob("*.md")), *HAND_WRITTEN], ids=lambda page: page.stem)
 def test_links_to_files_lead_to_files(page):
     links = LINK.findall(re.sub(r"\s+", " ", page.read_text()))
     assert [link for link in links if not (page.parent / link).exists()] == []
@@ -199,7 +202,7 @@ def test_a_page_on_a_paper_opens_with_one_short_table_and_three_findings(paper):
     assert [bullet[:60] for bullet in bullets if len(bullet.split()) > 121] == []  # 120 and the dash
 
 
-@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", HAND_WRITTEN, ids=lambda page: page.stem)
 def test_links_to_headings_lead_to_headings(page):
     missing = []
     for name, anchor in re.findall(r"\]\((?!http)([^)#\s]*\.md)?#([^)]+)\)", re.sub(r"\s+", " ", page.read_text())):
@@ -207,3 +210,17 @@ def test_links_to_headings_lead_to_headings(page):
         if anchor not in {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}:
             missing.append(f"{name}#{anchor}")
     assert missing == []
+
+
+@pytest.mark.parametrize("page", CONCEPTS, ids=lambda page: page.stem)
+def test_a_page_on_a_concept_is_short_and_opens_with_its_picture(page):
+    lines = page.read_text().splitlines()
+    assert len(lines) <= 120 and max(len(line) for line in lines if not line.startswith("![")) <= 120
+    assert re.fullmatch(rf"!\[.{{40,}}\]\({page.stem}\.svg\)", lines[2])
+
+
+def test_the_pictures_of_concepts_are_what_the_code_draws(tmp_path):
+    assert [page.stem for page in CONCEPTS] == sorted(one.__name__ for one in PICTURES)
+    for path in draw(ROOT, tmp_path):
+        assert path.read_text() == (ROOT / "docs" / "concepts" / path.name).read_text(), path.name
+        assert ElementTree.parse(path).getroot().find("{http://www.w3.org/2000/svg}title") is not None

@@ -98,7 +98,15 @@ def test_a_line_of_the_main_job_makes_a_plan(tmp_path, capsys, line):
     assert re.search(r"trials: +[1-9]", capsys.readouterr().out)
 
 
-@pytest.mark.parametrize("page", ["your_method", "check_a_claim"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "your_method",
+        "check_a_claim",
+        "submit",
+        *(f"concepts/{name}" for name in ("ledger", "relation", "calibrations")),
+    ],
+)
 def test_the_commands_of_a_tutorial_are_accepted(outside, capsys, page):
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "docs" / f"{page}.md").read_text(), re.MULTILINE | re.DOTALL)
     lines = [shlex.split(line)[1:] for block in blocks for line in block.replace("\\\n", " ").splitlines()]
@@ -112,6 +120,7 @@ def test_the_commands_of_a_tutorial_are_accepted(outside, capsys, page):
         "compare",
         "verify",
         "audit",
+        "submit",
     }
     for line in lines:
         if line[0] in ("check", "show"):

@@ -47,7 +47,7 @@ def export(arguments: argparse.Namespace) -> int:
         notes = list[str]()
     else:
         name, found = experiment.name, stored_trials(experiment, arguments.config_dir, other_code=arguments.other_code)
-        trials, notes = found.trials, notes_of(experiment, found)
+        trials, notes = found.trials, [*experiment.follows, *notes_of(experiment, found)]
     if not trials:
         raise UserError(f"{experiment.results} has no trials of {name}; run it first, with the same settings")
     for path in write_parquet(trials, experiment.results / FOLDER, name, notes):

@@ -146,7 +146,7 @@ def _draw(read: Sequence[tuple[Experiment, Stored]], save: Save) -> None:
 
 def _build(experiment: Experiment, found: Stored, save: Save) -> tuple[str, list[Path]]:
     """The figures and tables of an experiment; its name, and their paths."""
-    results = Results(experiment, found.trials, notes_of(experiment, found))
+    results = Results(experiment, found.trials, [*experiment.follows, *notes_of(experiment, found)])
     ledger_of = ledgers(Store(experiment.results, experiment.name))
     at_hand = or_first(ledger_of, exported_ledgers([experiment], experiment.config_dir))
     folder = experiment.results / experiment.name
@@ -251,7 +251,7 @@ def report(arguments: argparse.Namespace) -> int:
         path = write_paper_page(paper, results, experiment.results / paper.name, ledger_of, kept)
     else:
         found = stored_trials(experiment, config_dir, other_code=arguments.other_code)
-        one = Results(experiment, found.trials, notes_of(experiment, found))
+        one = Results(experiment, found.trials, [*experiment.follows, *notes_of(experiment, found)])
         kept = exported_ledgers([experiment], config_dir)
         path = write_experiment_page(one, experiment.results / experiment.name, ledger_of, kept)
     here = Path.cwd()

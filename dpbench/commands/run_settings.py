@@ -33,12 +33,15 @@ def guard(datasets: Iterable[Dataset]) -> None:
 
 
 def record(experiment: Experiment, store: Store, arguments: argparse.Namespace) -> None:
-    """Write the settings of the line, signed if there is a salt to sign with, and the configuration that they make."""
+    """Write the settings of the line, signed if there is a salt to sign with, the configuration that they make, and
+    which protocol that follows.
+    """
     import yaml
 
     own = None if arguments.config_dir is None else str(arguments.config_dir.resolve())
     settings = [_from_anywhere(item) for item in arguments.overrides]
     content = {"settings": settings, "config_dir": own, "configuration": dict(experiment.configuration)}
+    content["follows"] = experiment.follows
     with suppress(UserError):
         content["signed"] = _signature(settings, own)
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -28,7 +28,8 @@ from dpbench.grid.trial import FINISHED
 from dpbench.grid.trial_log import Log
 from dpbench.grid.versions import of_today
 from dpbench.releases import check_release
-from dpbench.report.export_file import exports_in, load_export
+from dpbench.report.export_file import SUFFIX, exports_in, load_export
+from dpbench.report.submissions import FOLDER, read_submission
 from dpbench.resources import PACKAGE
 
 SHOWN = 5  # examples of one problem
@@ -47,8 +48,8 @@ SAME = 1e-6  # relative difference of scores on processors whose sums differ in 
 
 
 def verify(arguments: argparse.Namespace) -> int:
-    """Check a folder, of all results or of one paper or run, a line for each export and each experiment; 1 if something
-    is wrong with any.
+    """Check a folder, of all results or of one paper or run, a line for each export, submission and experiment; 1 if
+    something is wrong with any.
 
     Of a trial: its checksum, that it and its release are what their identities say, and that what was spent is within
     what was asked for, or by published constants. Of a release also its arrays, and its cost by its ledger, computed
@@ -67,9 +68,13 @@ def verify(arguments: argparse.Namespace) -> int:
         path.parent.resolve() for one in ("trials", "*/trials") for path in sorted(root.glob(one)) if path.is_dir()
     )
     stores = [Store(folder.parent, folder.name) for folder in found]
-    if not exports and not stores:
-        raise UserError(f"{root} holds no results: no experiment and no export")
+    submitted = [
+        path for folder in (root, *below) if folder.name == FOLDER for path in sorted(folder.glob(f"*{SUFFIX}"))
+    ]
+    if not exports and not stores and not submitted:
+        raise UserError(f"{root} holds no results: no experiment, no export and no submission")
     good = sum(_of_export(path) for path in exports) == len(exports)
+    good &= sum(map(_of_submission, submitted)) == len(submitted)
     for store in stores:
         good &= _of_store(store, arguments)
     if stores:
@@ -115,6 +120,16 @@ def _of_export(path: Path) -> bool:
         print(f"{path}: something is wrong: {error}")
         return False
     return _report(str(path), f"{len(trials)} trials", _of_trials(trials), trials)
+
+
+def _of_submission(path: Path) -> bool:
+    try:
+        found = read_submission(path)
+    except UserError as error:
+        print(f"something is wrong: {error}")
+        return False
+    trials = [trial for cell in found.cells for trial in cell.trials]
+    return _report(f"{path} ({found.about.mark})", f"{len(trials)} trials", {}, trials if found.about.ran_here else [])
 
 
 def _of_log(log: Log, what: str) -> Problems:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from dpbench.config.composition import GROUPS, composed, hydra_text, merged, resolved, with_dataset
 from dpbench.config.parts import parts_of
+from dpbench.config.protocol import departures
 from dpbench.config.registry import PARTS, choices
 from dpbench.config.reports import checked_report
 from dpbench.config.schema import Experiment, Parameters, Part
@@ -35,6 +36,7 @@ SETTINGS = {  # the configuration's own keys, and the type of each
     "limits": "dict",
     "name": "str | int | float",
     "title": "str",
+    "protocol": "str | None",
     "epsilon": "float | list",
     "delta": "float | str",
     "mu": "float | list | None",
@@ -78,6 +80,8 @@ def compose(overrides: Sequence[str], config_dir: Path | None = None) -> Experim
         grids = tuple(_experiment(point, config_dir, parts) for point in _points(base, axes, overrides, config_dir))
         experiment = replace(grids[0], points=grids, configuration=config)
     experiment = replace(experiment, report=_report(experiment.grids[0]))
+    if (protocol := config["protocol"]) is not None:
+        experiment = replace(experiment, protocol=protocol, departures=departures(base, overrides, config_dir))
     trials = sum(_trials(grid) for grid in experiment.grids)
     if trials > MOST_TRIALS:
         raise UserError(f"the grid has {trials:,} trials, and {MOST_TRIALS:,} at most are run at once: divide it")

@@ -137,7 +137,8 @@ class Experiment:
     A model of synthetic rows is fitted to each of `draws` sets of them. With a sweep over other settings it is the sum
     of the grids of `points`. `configuration` is what Hydra composed. `own_repetitions` are the numbers of the
     mechanisms that have one of their own. `delta_power` is delta as it was given, if that is a power of the number of
-    training rows.
+    training rows. `departures`: the settings in which the line departs from the file that declares the `protocol`; no
+    identity holds either.
     """
 
     name: str
@@ -167,6 +168,20 @@ class Experiment:
     config_dir: Path | None = None
     configuration: Node = field(default_factory=dict)
     points: tuple[Experiment, ...] = ()
+    protocol: str | None = None
+    departures: tuple[str, ...] = ()
+
+    @property
+    def follows(self) -> list[str]:
+        """The protocol with its departures, as a sentence; none if there is none.
+
+        >>> from dpbench.config import compose
+        >>> compose(["experiment=arena_lite_regression", "sweep.dataset=[abalone]"]).follows
+        ['Protocol: arena lite 1.0, departs in: sweep.dataset']
+        """
+        if self.protocol is None:
+            return []
+        return [", departs in: ".join(filter(None, [f"Protocol: {self.protocol}", ", ".join(self.departures)]))]
 
     @property
     def grids(self) -> tuple[Experiment, ...]:

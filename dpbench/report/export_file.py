@@ -247,10 +247,16 @@ def exports_in(folder: Path) -> list[Path]:
     return [path for path in (*sorted((folder / FOLDER).glob(f"*{SUFFIX}")), folder / NAME) if path.is_file()]
 
 
-def write_export(trials: Iterable[Trial], folder: Path, ledger_of: LedgerOf = no_ledgers, name: str = NAME) -> Path:
+def write_export(
+    trials: Iterable[Trial],
+    folder: Path,
+    ledger_of: LedgerOf = no_ledgers,
+    name: str = NAME,
+    about: Json | None = None,
+) -> Path:
     """Write `name` into `folder`: each trial in its `publishable` form, and the first available ledger of each cell.
 
-    Returns its path; a file with the same contents is not changed.
+    `about`: what else stands in the header. Returns its path; a file with the same contents is not changed.
     """
     cells: dict[tuple[str, str], list[Json]] = {}
     texts: dict[object, str] = {}
@@ -270,7 +276,7 @@ def write_export(trials: Iterable[Trial], folder: Path, ledger_of: LedgerOf = no
             if text not in first and (events := ledger_of(trial)) is not None:
                 place = ledgers.setdefault(canonical(events), len(ledgers))
                 first[text] = {"release": trial.release_id, "repetition": record["repetition"], "events": place}
-        header = {"format": FORMAT, "ledgers": len(ledgers), "cells": len(cells)}
+        header = {**(about or {}), "format": FORMAT, "ledgers": len(ledgers), "cells": len(cells)}
         lines: list[Any] = [header, *map(json.loads, ledgers)]
         for (text, _), records in sorted(cells.items()):
             kept = {"ledger": first[text]} if text in first else {}

@@ -16,14 +16,16 @@ from dpbench.grid.audits import read_audits
 from dpbench.report.export_file import exports_in
 from dpbench.report.site.boards import Board, boards_of, exports_of
 from dpbench.report.site.datasets import datasets_of, write_datasets
-from dpbench.report.site.documents import PAGES, Checkout
+from dpbench.report.site.documents import DOCS, PAGES, Checkout
 from dpbench.report.site.leaderboards import Pages
 from dpbench.report.site.methods import write_methods
 from dpbench.report.site.papers import write_papers, write_protocol
 from dpbench.report.site.reference import write_reference
 from dpbench.report.site.rendering import TEMPLATES, Site, environment
+from dpbench.report.site.submitted import entries_of, write_submissions
+from dpbench.report.submissions import submissions_in
 
-ASSETS = ("site.css", "site.js")
+ASSETS = ("site.css", "site.js", "iframe-worker.js")
 
 
 def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) -> Site:
@@ -41,14 +43,17 @@ def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) 
     exported = [cell for own in exports.values() for cells in own.values() for cell in cells]
     boards = [board for paper in read for board in boards_of(paper, exports[paper.name])]
     audits, datasets = read_audits(root / "results"), datasets_of()
+    submissions = submissions_in(root / "results")
+    entries = [one for board in boards for each in submissions for one in entries_of(board, each, datasets, audits)]
     for board in boards:
-        Pages(board, datasets, audits).write(site)
+        Pages(board, datasets, audits).write(site, [one for one in entries if one.board is board])
+    write_submissions(site, submissions, entries)
     write_methods(site, checkout, boards, exported, audits)
     write_datasets(site, datasets, boards)
     write_papers(site, checkout, papers, boards)
     write_protocol(site, checkout, boards, exported)
     write_reference(site, checkout)
-    docs = sorted(path.relative_to(root).as_posix() for path in (root / "docs").glob("*.md"))
+    docs = [path.relative_to(root).as_posix() for folder in DOCS for path in sorted((root / folder).glob("*.md"))]
     for path, page in {**PAGES, **dict(zip(docs, docs, strict=True))}.items():
         site.write(page, checkout.text(path, page))
     _write_rest(site, folder, papers, boards, docs)

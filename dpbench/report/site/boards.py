@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,15 +14,16 @@ import numpy as np
 import pandas as pd
 from scipy.special import stdtrit
 
-from dpbench.config import Paper
+from dpbench.config import Paper, choices
 from dpbench.config.labels import labels, metric_label
+from dpbench.config.registry import read_yaml
 from dpbench.config.specs import Spec
 from dpbench.errors import UserError
 from dpbench.grid.plan import all_stays
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.export_file import SUFFIX, Cell, Exported, exports_in, load_export
 from dpbench.report.figures.mean_ranks import ranks_of
-from dpbench.report.frames.frame import CELL, joined_frame, rows_of, summarise
+from dpbench.report.frames.frame import CELL, TrialRows, joined_frame, rows_of, summarise
 from dpbench.report.frames.series import in_order, mark_series, series_of
 from dpbench.report.recommendation import IN_UNITS, Evidence, evidence_of
 from dpbench.report.text import number, powers
@@ -70,6 +71,12 @@ class Board:
     def title(self) -> str:
         """Such as "Linear regression: MSE"."""
         return f"{str(self.spec['title']).partition(':')[0]}: {metric_label(self.metric)}"
+
+    @cached_property
+    def protocol(self) -> str:
+        """The protocols of its experiments, such as "arena 1.0"; "" if they declare none."""
+        named = (read_yaml(choices("experiment")[name]).get("protocol") for name in self.spec["experiments"])
+        return ", ".join(dict.fromkeys(str(one) for one in named if one))
 
     @property
     def unit(self) -> str:
@@ -138,11 +145,13 @@ def exports_of(paper: Paper, results: Path) -> dict[str, list[Cell]]:
         return {path.name.removesuffix(SUFFIX): load_export(path) for path in exports_in(results / paper.name)}
 
 
-def board_of(paper: Paper, spec: Spec, exported: Sequence[Cell]) -> Board:
-    """One leaderboard, from the cells of its experiments' exports."""
+def board_of(paper: Paper, spec: Spec, exported: Sequence[Cell], submitted: Sequence[Cell] = ()) -> Board:
+    """One leaderboard, from the cells of its experiments' exports, with those of a submission, if one is given."""
     with all_stays():
-        frame = joined_frame([rows_of(Exported([(cell, range(cell.count)) for cell in exported]))])
-        by_trial = {name: cell for cell in exported for name in cell.ids}
+        parts = [_rows(exported)]
+        parts += [_in_units_of(parts[0], _rows(submitted))] if submitted else []
+        frame = joined_frame(parts)
+        by_trial = {name: cell for cell in (*exported, *submitted) for name in cell.ids}
     levels = [cell.key.fit.model.parameters.get("level") for cell in exported]
     level = max((float(one) for one in levels if one is not None), default=None)
     known = labels()
@@ -152,6 +161,20 @@ def board_of(paper: Paper, spec: Spec, exported: Sequence[Cell]) -> Board:
     trivial = evidence is not None and not evidence.trivial.isna().all()
     relative = "" if evidence is None else "gain kept" if trivial else "× non-private"
     return Board(paper, spec, rows, cells_of(rows, evidence), by_trial, relative)
+
+
+def _rows(cells: Sequence[Cell]) -> TrialRows:
+    return rows_of(Exported([(cell, range(cell.count)) for cell in cells]))
+
+
+def _in_units_of(known: TrialRows, submitted: TrialRows) -> TrialRows:
+    """Submitted rows with the units and directions of the known ones: what a submission says of them is not read."""
+    first = known.scores.drop_duplicates("metric").set_index("metric")[["unit", "direction"]]
+    metric = submitted.scores["metric"]
+    said = {
+        name: metric.map(first[name].to_dict()).fillna(other) for name, other in (("unit", ""), ("direction", "none"))
+    }
+    return replace(submitted, scores=submitted.scores.assign(**said))
 
 
 def _evidence(frame: pd.DataFrame, metric: str, known: Mapping[str, str], level: float | None) -> Evidence | None:

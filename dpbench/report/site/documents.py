@@ -13,7 +13,14 @@ from dpbench.report.site.rendering import Site
 LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "docs/contributing.md", "CHANGELOG.md": "docs/changelog.md"}
-SHOWN = (".png", ".csv", ".json", ".md")  # what a browser shows under its own name; other files are shown as text
+DOCS = ("docs", "docs/concepts")  # folders of pages
+SHOWN = (
+    ".png",
+    ".svg",
+    ".csv",
+    ".json",
+    ".md",
+)  # what a browser shows under its own name; other files are shown as text
 
 
 @dataclass(frozen=True)
@@ -47,7 +54,7 @@ class Checkout:
         here = self.root / path
         if path in PAGES:
             return PAGES[path]
-        if os.path.dirname(path) == "docs" and here.suffix == ".md":
+        if os.path.dirname(path) in DOCS and here.suffix == ".md":
             return path
         if path.startswith("results/") and (here / "manifest.json").is_file():
             return f"papers/{here.name}.md"

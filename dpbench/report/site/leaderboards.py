@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,6 +26,9 @@ from dpbench.report.site.boards import Board
 from dpbench.report.site.rendering import Scale, Site, chart, digits, score
 from dpbench.report.tables.runs import measured_for
 from dpbench.report.text import number
+
+if TYPE_CHECKING:
+    from dpbench.report.site.submitted import Entry
 
 INTERVAL = f"{100 * LEVEL:.0f} % interval"
 SHARE, RATIO = Scale(0.0, 1.0), Scale(1.0, 1000.0, log=True)
@@ -86,7 +89,8 @@ class Pages:
         for cell in cells.iloc[np.argsort(order, kind="stable")].to_dict("records"):
             name = str(cell["dataset"])
             bar = scale.bar(cell["relative_low"], cell["relative"], cell["relative_high"])
-            made.append(Row(cell, self.board.datasets[name], self.sizes[name], reads[cell["model"]].needs[0], bar))
+            read = ", ".join(reads[cell["model"]].needs[:1]) if cell["model"] in reads else "its own model"
+            made.append(Row(cell, self.board.datasets[name], self.sizes[name], read, bar))
         return made
 
     @cached_property
@@ -101,8 +105,8 @@ class Pages:
         rows = min(int(dataset.card["rows"]), int(key.release.split["train_rows"]))
         return Size(rows, len(design.domain.names), len(design.columns))
 
-    def write(self, site: Site) -> None:
-        """Write them."""
+    def write(self, site: Site, entries: Sequence[Entry] = ()) -> None:
+        """Write them, with the entries of submissions."""
         board = self.board
         files = {
             "the mean ranks as a figure": f"results/{board.paper.name}/figures/{board.spec['name']}.csv",
@@ -113,6 +117,7 @@ class Pages:
             "board.md.j2",
             board=board,
             rows=self.rows,
+            entries=entries,
             metric=metric_label(board.metric),
             chart=chart(board.ranks, "mean_rank", "low", "high", "mean rank, with half the critical difference"),
             ranks=self._ranks(),
@@ -147,10 +152,11 @@ class Pages:
             rows=[row for row in self.rows if row.cell["dataset"] == name],
             references=[cell for cell in cells.to_dict("records") if not math.isfinite(cell["epsilon"])],
             chart=chart(private, "mean", "low", "high", axis, log=log),
-            behind=[self._behind(cell) for cell in cells.to_dict("records")],
+            behind=[self.behind(cell) for cell in cells.to_dict("records")],
         )
 
-    def _behind(self, cell: Mapping[Any, Any]) -> Behind:
+    def behind(self, cell: Mapping[Any, Any]) -> Behind:
+        """What stands behind the number of a cell."""
         exported = self.board.exported(cell)
         ledger = next((one.ledger for one in exported if one.ledger is not None), None)
         trials = [

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.config import Paper, choices
+from dpbench.config.registry import read_yaml
 from dpbench.config.specs import Spec
 from dpbench.grid import golden
 from dpbench.report.export_file import Cell
@@ -87,8 +88,15 @@ def write_protocol(site: Site, checkout: Checkout, boards: Sequence[Board], expo
     """Write the page on the protocols of the leaderboards, and on the versions of code behind the results."""
     known = choices("experiment")
     papers = {name: board.paper for board in boards for name in board.spec["experiments"]}
+    texts = {name: known[name].read_text(encoding="utf-8") for name in papers}
     protocols = [
-        (name, paper, known[name].read_text(encoding="utf-8"), manifest(checkout.root, paper)["experiments"][name])
+        (
+            name,
+            read_yaml(known[name]).get("protocol"),
+            paper,
+            texts[name],
+            manifest(checkout.root, paper)["experiments"][name],
+        )
         for name, paper in papers.items()
     ]
     site.render("protocol.md", "protocol.md.j2", protocols=protocols, versions=_versions(exported))

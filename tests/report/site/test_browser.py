@@ -78,6 +78,14 @@ def test_a_number_leads_to_its_trials(visit):
     assert "AdaSSP, ε = 0.1" in page.locator("details[open] summary").inner_text()
 
 
+def test_the_search_works_from_disk(visit):
+    page = visit("index.html")
+    page.keyboard.press("/")
+    page.keyboard.type("BoostedAdaSSP")
+    page.locator(".md-search-result__link[href*='methods/boosted_adassp.html']").first.wait_for(state="attached")
+    assert page.reported == []
+
+
 def test_without_javascript_the_numbers_are_there(visit):
     page = visit(BOARD, java_script_enabled=False)
     assert page.locator(f"{ALL} tbody tr").count() == 288 and not page.locator(".chart").first.is_visible()

@@ -48,6 +48,7 @@
     apply();
   }
 
+  document.querySelector(".md-search")?.setAttribute("aria-label", "Search");  // a dialog, which the theme gives no name
   for (const table of document.querySelectorAll("table.sorted")) {
     [...table.tHead.rows[0].cells].forEach((head, at) => {
       if (head.classList.contains("plain")) return;
