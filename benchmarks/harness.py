@@ -22,6 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import history
+from dpbench.report.site.speed import WORSE, read_runs, rows_of
 
 MECHANISM = '''
 import numpy as np
@@ -248,8 +249,9 @@ def main() -> None:
         adult(Path(name))
     if usual:
         history.append(SAID, (before + history.reference()) / 2)
-        for what, times in history.worse(history.read()).items():
-            print(f"{what}: {times:.1f} times the best run before, in units of the reference workload")
+        for row in rows_of(read_runs(history.HISTORY)):
+            if row.times is not None and row.times >= WORSE:
+                print(f"{row.what}: {row.times:.1f} times the best run before, in units of the reference workload")
 
 
 if __name__ == "__main__":

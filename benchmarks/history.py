@@ -1,33 +1,22 @@
 """What `make bench` measured, run after run: a line of JSON each in history.jsonl, with the seconds of a fixed
-reference workload on the same machine at the same time, so that machines and hours can be compared.
+reference workload on the same machine at the same time. The site draws it.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
 
 import numpy as np
 
 from dpbench.grid.provenance import provenance
+from dpbench.report.site.speed import FILE, Run
 
-FILE = Path(__file__).with_name("history.jsonl")
-WORSE = 1.5  # times the best ratio before it: to be marked
+HISTORY = Path(__file__).parents[1] / FILE
 TIMES = 3
-
-
-class Run(TypedDict):
-    """One run: `reference` in CPU seconds, and the measured values by what they are, each with its unit."""
-
-    date: str
-    commit: str | None
-    cpu: str
-    reference: float
-    values: dict[str, tuple[float, str]]
 
 
 def reference() -> float:
@@ -46,7 +35,7 @@ def reference() -> float:
     return min(once() for _ in range(TIMES))
 
 
-def append(values: Mapping[str, tuple[float, str]], reference: float, file: Path = FILE) -> None:
+def append(values: Mapping[str, tuple[float, str]], reference: float, file: Path = HISTORY) -> None:
     """Add a run."""
     made = provenance()
     run = Run(
@@ -58,29 +47,3 @@ def append(values: Mapping[str, tuple[float, str]], reference: float, file: Path
     )
     with file.open("a") as lines:
         lines.write(json.dumps(run, ensure_ascii=False) + "\n")
-
-
-def read(file: Path = FILE) -> list[Run]:
-    """All runs, the oldest first."""
-    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
-
-
-def ratio(run: Run, what: str) -> float:
-    """A value in units of the reference, where it is seconds; else itself."""
-    value, unit = run["values"][what]
-    return value / run["reference"] if unit in ("s", "ms") else value
-
-
-def worse(runs: Sequence[Run]) -> dict[str, float]:
-    """What the last run measured as `WORSE` times the least of the runs before it, or more: how many times that is.
-
-    Speed-ups (unit "times"), of which more is better, are inverted.
-    """
-    found = {}
-    *before, last = runs
-    for what, (_, unit) in last["values"].items():
-        known = [ratio(run, what) for run in before if what in run["values"]]
-        if known:
-            times = max(known) / ratio(last, what) if unit == "times" else ratio(last, what) / min(known)
-            found |= {what: times} if times >= WORSE else {}
-    return found

@@ -4,17 +4,26 @@ import pytest
 
 from benchmarks import history
 from benchmarks.harness import say
+from dpbench.report.site.rendering import Site
+from dpbench.report.site.speed import FILE, WORSE, read_runs, rows_of, write_speed
 
 
 def test_what_became_slower_on_any_machine_is_found(tmp_path):
-    file = tmp_path / "history.jsonl"
-    history.append({"a run": (2.0, "s"), "a plan": (3.0, "s"), "two workers": (1.9, "times")}, 1.0, file)
-    history.append({"a run": (4.0, "s"), "a plan": (6.0, "s"), "two workers": (1.8, "times")}, 2.0, file)
-    assert history.worse(history.read(file)) == {}, "the machine was half as fast"
-    history.append(
-        {"a run": (6.2, "s"), "a plan": (6.0, "s"), "new": (9.0, "s"), "two workers": (1.2, "times")}, 2.0, file
-    )
-    assert history.worse(history.read(file)) == pytest.approx({"a run": 1.55, "two workers": 1.9 / 1.2})
+    (tmp_path / "benchmarks").mkdir()
+    file = tmp_path / FILE
+
+    def slower(reference, **values):
+        history.append(
+            {name: (value, "times" if name == "pair" else "s") for name, value in values.items()}, reference, file
+        )
+        return {row.what: row.times for row in rows_of(read_runs(file)) if row.times and row.times >= WORSE}
+
+    assert slower(1.0, run=2.0, plan=3.0, pair=1.9) == {}
+    assert slower(2.0, run=4.0, plan=6.0, pair=1.8) == {}, "the machine was half as fast"
+    assert slower(2.0, run=6.2, plan=6.0, new=9.0, pair=1.2) == pytest.approx({"run": 1.55, "pair": 1.9 / 1.2})
+    write_speed(site := Site(tmp_path / "pages"), tmp_path)
+    page = (tmp_path / "pages" / "speed.md").read_text()
+    assert site.pages == ["speed.md"] and page.count(", slower") == 2 and page.count("<polyline") == 4
 
 
 def test_a_number_that_belongs_to_another_is_kept_under_its_name(monkeypatch, capsys):

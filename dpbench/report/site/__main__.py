@@ -22,6 +22,7 @@ from dpbench.report.site.methods import write_methods
 from dpbench.report.site.papers import write_papers, write_protocol
 from dpbench.report.site.reference import write_reference
 from dpbench.report.site.rendering import TEMPLATES, Site, environment
+from dpbench.report.site.speed import write_speed
 from dpbench.report.site.submitted import entries_of, write_submissions
 from dpbench.report.submissions import submissions_in
 
@@ -53,6 +54,7 @@ def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) 
     write_papers(site, checkout, papers, boards)
     write_protocol(site, checkout, boards, exported)
     write_reference(site, checkout)
+    write_speed(site, root)
     docs = [path.relative_to(root).as_posix() for folder in DOCS for path in sorted((root / folder).glob("*.md"))]
     for path, page in {**PAGES, **dict(zip(docs, docs, strict=True))}.items():
         site.write(page, checkout.text(path, page))
