@@ -77,8 +77,13 @@ def _all_rows(event: Event) -> bool:
 
 @lru_cache(maxsize=16)
 def _distribution(parts: tuple[tuple[Event, int], ...], interval: float) -> Any:
-    """The distribution, by dp-accounting, of all parts, each composed `count` times."""
-    total, *others = (event.loss(interval).self_compose(count) for event, count in parts)
-    for other in others:
-        total = total.compose(other)
-    return total
+    """The distribution, by dp-accounting, of all parts, each composed `count` times.
+
+    Neighbours are composed, then these pairs, and so on: hundreds of parts one after another, as DualQuery has them,
+    would each be convolved with all before it.
+    """
+    level = [event.loss(interval).self_compose(count) for event, count in parts]
+    while len(level) > 1:
+        pairs = zip(level[::2], level[1::2], strict=False)
+        level = [one.compose(two) for one, two in pairs] + level[len(level) & ~1 :]
+    return level[0]
