@@ -29,10 +29,9 @@ def departures(base: Any, overrides: Sequence[str], config_dir: Path | None = No
     named = [item for item in overrides if item.lstrip("+").startswith("experiment=")]
     files = (choices("experiment", config_dir).get(item.partition("=")[2]) for item in named)
     declared = [read_yaml(path).get("protocol") for path in files if path]
-    inherited = [OWN_FILE] if None in declared else []
-    if all(item in named or item.partition("=")[0].partition(".")[0] in BESIDE for item in overrides):
-        return tuple(inherited)
-    alone = _as_written(merged(named, config_dir))
+    beside = all(item in named or item.partition("=")[0].partition(".")[0] in BESIDE for item in overrides)
+    alone = config if beside else _as_written(merged(named, config_dir))
+    inherited = [OWN_FILE] if None in declared and alone["protocol"] is not None else []
     return (*inherited, *(name for key in alone if key not in BESIDE for name in _of_setting(key, config, alone)))
 
 

@@ -35,13 +35,15 @@ def drawn(folder):
 
 
 def test_figures_are_drawn_from_trials_and_again_from_the_export_alone(results, tmp_path, capsys):
-    assert main(["figures", *SETTINGS, f"results={results}", "--pdf"]) == 0
+    line = ["figures", *SETTINGS, "protocol=mine 1.0", "--pdf"]
+    assert main([*line, f"results={results}"]) == 0
     from_trials = drawn(results)
-    assert "sample: smoke. limits: smoke" in from_trials["tables/quickstart.md"].decode()
+    said = from_trials["tables/quickstart.md"].decode()
+    assert "sample: smoke. limits: smoke" in said and "Protocol: mine 1.0, departs in: protocol" in said
     (tmp_path / "quickstart").mkdir()
     shutil.copy(results / "quickstart" / "trials.jsonl.xz", tmp_path / "quickstart")
     capsys.readouterr()
-    assert main(["figures", *SETTINGS, f"results={tmp_path}", "--pdf"]) == 0
+    assert main([*line, f"results={tmp_path}"]) == 0
     assert drawn(tmp_path) == from_trials
     assert "trials drawn are those of an export" in capsys.readouterr().out
 

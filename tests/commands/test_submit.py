@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 
 from dpbench.cli import main
 from dpbench.config import compose, paper_of
@@ -58,6 +59,8 @@ def ran(tmp_path_factory):
     (folder / "own" / "mechanism" / "stranger.yaml").write_text(config)
     assert main(["run", *RUN, f"results={folder}/results", "--config-dir", str(folder / "own")]) == 0
     use_folder(None)
+    said = yaml.safe_load((folder / "results" / "arena_lite_regression" / "experiment.yaml").read_text())["follows"]
+    assert said == ["Protocol: arena lite 1.0, departs in: epsilon, repetitions, sweep.dataset"]
     return folder
 
 
