@@ -24,7 +24,7 @@ from dpbench.config.experiment import Single, single
 from dpbench.data.coding import Coded
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
-from dpbench.data.load import cautions, left_out, load_counted
+from dpbench.data.load import cautions, left_out, load_counted, many_pairs
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
@@ -180,7 +180,8 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
     budget = asked.budget
     part, design = checked(asked, config_dir)
     coded, key, odometer = _rows(asked.dataset), TableKey.of(asked.dataset), Odometer()
-    for line in cautions(coded.table, asked.dataset.target, [(budget.epsilon, budget.delta)]):
+    slow = many_pairs(asked.dataset.domain) if part.takes("workload") else []
+    for line in (*slow, *cautions(coded.table, asked.dataset.target, [(budget.epsilon, budget.delta)])):
         print(f"dpbench: warning: {line}", file=sys.stderr)
     public, inputs = _public_rows(asked, coded.table) if part.takes("public") else (None, ())
     inputs += (*inputs_of(asked.dataset, asked.delta_power, part), *left_out(coded))
