@@ -207,14 +207,7 @@ def _parser() -> argparse.ArgumentParser:
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     _add_release(add)
     page = add("report", "report:report", "Write what is stored of a paper or an experiment into one HTML file.")
-    recommend = add("recommend", "recommend:recommend", "Say which methods to take for a table, and what to expect.")
-    needs = ["coefficients", "intervals", "rows", "queries", "classifier"]
-    text = "what is needed of it (default: coefficients, or a classifier for a target of two levels)"
-    recommend.add_argument("--need", choices=needs, help=text)
-    recommend.add_argument("--rows", type=int, metavar="N", help="in place of a table: its training rows")
-    recommend.add_argument("--columns", type=int, metavar="D", help="its columns, the target among them")
-    beside = "coefficients of a regression on it, the constant among them (as many as --columns, if left out)"
-    recommend.add_argument("--coefficients", type=int, metavar="P", help=beside)
+    _add_recommend(add)
     for sub in (run, figures, page, export):
         sub.add_argument("--other-code", action="store_true", help="accept results by other versions of the code")
     slurm = add("slurm", "run:slurm", "Submit what is missing of a grid to SLURM, as an array of tasks.")
@@ -237,6 +230,20 @@ def _parser() -> argparse.ArgumentParser:
 def _add_settings(parser: argparse.ArgumentParser, text: str, metavar: str = "setting=value") -> None:
     given = parser.add_argument("overrides", nargs="*", default=[], metavar=metavar, help=text)
     given.completer = _offered  # type: ignore[attr-defined]
+
+
+def _add_recommend(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """The command that names methods for a table, or for its size."""
+    recommend = add("recommend", "recommend:recommend", "Say which methods to take for a table, and what to expect.")
+    needs = ["coefficients", "intervals", "rows", "queries", "classifier"]
+    text = "what is needed (default: coefficients, a classifier for a target of two levels, rows without a target)"
+    recommend.add_argument("--need", choices=needs, help=text)
+    text = "about how many rows the table has: of one that is not public, and in place of one"
+    recommend.add_argument("--rows", type=int, metavar="N", help=text)
+    text = "its columns, the target among them, in place of a table"
+    recommend.add_argument("--columns", type=int, metavar="D", help=text)
+    text = "coefficients of a regression on it, the constant among them (as many as --columns, if left out)"
+    recommend.add_argument("--coefficients", type=int, metavar="P", help=text)
 
 
 def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:

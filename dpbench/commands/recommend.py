@@ -12,16 +12,21 @@ from pathlib import Path
 
 import pandas as pd
 
+from dpbench.commands.release import checked
 from dpbench.commands.report import notes_of
 from dpbench.commands.stored_trials import stored_trials
-from dpbench.config import Experiment, choices, compose, hydra_text
-from dpbench.config.experiment import single
+from dpbench.config import Experiment, choices, compose, declared_rows, hydra_text
+from dpbench.config.experiment import Single, single
 from dpbench.config.registry import read_yaml
-from dpbench.data.encode import Design
+from dpbench.data.dataset import Dataset
+from dpbench.data.domain import Domain
+from dpbench.data.encode import CATEGORICAL, Design
+from dpbench.data.encode import number as encoded
 from dpbench.data.load import load_dataset
 from dpbench.data.simulate import Simulation
 from dpbench.errors import UserError
-from dpbench.grid.single import check_reads, design_of
+from dpbench.files import Node
+from dpbench.privacy.budget import RELATIONS
 from dpbench.report.footnotes import as_text, listed
 from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions
 from dpbench.report.frames.series import Series
@@ -49,8 +54,10 @@ NEEDS = {  # the arenas that answer it, and the model, if one alone does
     "classifier": (("arena_classification",), ""),
 }
 ROWS_OF_CLASSES = (("arena_classification",), "logistic_rows")
+ROWS_ALONE = (("arena_queries",), "")  # of a table without a target
+JUDGED = "Without a target, rows are judged by the marginals of three attributes that their distribution has"
 SHOWN = 3  # methods
-UNTESTED = "metric=[coefficient_distance]"  # of the table its size is asked for, so that it needs no test rows
+DECLARED = ("mechanism=exact", "epsilon=1")  # of a table its declaration is asked for, whatever is done with it
 KEPT = ("dataset", "design", "delta", "relation", "limits", "noise")  # of the settings, in the commands
 SOME_TABLE = ("dataset=csv", "dataset.path=FILE.csv", "dataset.domain=FILE.yaml", "dataset.target=NAME")
 TRIVIAL = {"r2": "the mean", "auc": "a constant score"}
@@ -60,14 +67,15 @@ TRIVIAL = {"r2": "the mean", "auc": "a constant score"}
 class Own:
     """The table that is asked for: its name, "" if its size alone is known, the budgets, and its settings.
 
-    `counted`: the size rests on the number of its private rows.
+    `relation`: of its neighbours. `read`: what was read of private rows, in words.
     """
 
     name: str
     size: Size
     epsilons: Sequence[float]
     settings: Sequence[str] = SOME_TABLE
-    counted: bool = False
+    relation: str = RELATIONS[0]
+    read: str = ""
 
 
 @dataclass(frozen=True)
@@ -118,8 +126,8 @@ def recommend(arguments: argparse.Namespace) -> int:
     results = [Results(one, stored.trials, notes_of(one, stored)) for one, stored in found]
     known = _known(asked, frame_of(results, {}))
     sentences = [f"{asked.own.name or 'A table'}: {_size_text(asked.own.size)}"]
-    if asked.own.counted:
-        sentences.append("The rows were counted, which no ledger pays for: the answer depends on their number")
+    sentences += [asked.own.read] if asked.own.read else []
+    sentences += [JUDGED] if (asked.need, asked.arenas[0].name) == ("rows", *ROWS_ALONE[0]) else []
     sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}", *notes_on(results)]
     sentences += several_versions(results, asked.arenas[0].report["labels"], {})
     print(as_text(sentences))
@@ -150,7 +158,7 @@ def _known(asked: Asked, frame: pd.DataFrame) -> Known:
         metric = IN_UNITS[metric]
     levels = [part.parameters["level"] for part in arena.models if "level" in part.parameters]
     level = max(levels, default=None) if "coverage" in set(frame["metric"]) else None
-    sizes = {grid.dataset.name: _size(grid, int(grid.dataset.card["rows"])) for grid in arena.grids}
+    sizes = {grid.dataset.name: _size(grid, _rows(grid.dataset), grid.sample.train_rows) for grid in arena.grids}
     higher = (frame.loc[frame["metric"] == metric, "direction"] == "higher").any()
     evidence = evidence_of(frame, metric, arena.report["labels"], level)
     return Known(evidence, sizes, metric, f"1 - {metric}" if higher else metric, level)
@@ -162,68 +170,112 @@ def _known(asked: Asked, frame: pd.DataFrame) -> Known:
 def _asked(arguments: argparse.Namespace) -> Asked:
     """The arenas as they were run, and the table of the settings or of the size that is given in place of one, with the
     epsilons of the arena where none is given. The target of a table says whether coefficients or a classifier are
-    needed, if nothing else does.
+    needed, if nothing else does; one without a target is asked for rows.
     """
     overrides, config_dir, need = arguments.overrides, arguments.config_dir, arguments.need
-    experiment = [item for item in overrides if item.startswith("experiment=")]
-    where = [item for item in overrides if item.startswith("results=")]
-    budget = [item for item in overrides if item.startswith(("epsilon=", "mu="))]
-    table = any(item.startswith("dataset=") for item in overrides)
-    sized = any(given is not None for given in (arguments.rows, arguments.columns, arguments.coefficients))
-    if table == sized:
+    experiment, where, budget = (
+        [item for item in overrides if item.startswith(names)]
+        for names in ("experiment=", "results=", ("epsilon=", "mu="))
+    )
+    rest = [item for item in overrides if item not in (*experiment, *where, *budget)]
+    if experiment and need:
+        raise UserError(f"--need {need} names the arena: leave {experiment[0]} out")
+    if any(item.startswith("dataset=") for item in overrides):
+        own, need, binary = _table(arguments, rest, bool(experiment))
+    else:
+        own, binary = Own("", _given(arguments, rest), ()), False
+        need = "" if experiment else need or "coefficients"
+    names, model = NEEDS.get(need, ((), ""))
+    if need == "rows" and binary is not False:
+        names, model = ROWS_OF_CLASSES if binary else ROWS_ALONE
+    lines = [[f"experiment={name}", *where] for name in names] or [[*experiment, *where]]
+    arenas = [compose(line, config_dir) for line in lines]
+    delta = [item for item in rest if item.startswith("delta=")]
+    epsilons = compose([*budget, *delta], config_dir).epsilons if budget else arenas[0].epsilons
+    return Asked(need, arenas, model, replace(own, epsilons=epsilons))
+
+
+def _given(arguments: argparse.Namespace, settings: Sequence[str]) -> Size:
+    """The size in the options. Raises `UserError` for one that no table has."""
+    rows, columns, coefficients = arguments.rows, arguments.columns, arguments.coefficients
+    if rows is None and columns is None and coefficients is None:
         raise UserError(
             "name a table: dataset=csv with dataset.path, dataset.domain and dataset.target, or one of `dpbench list "
             "datasets`; or give its size alone: --rows and --columns"
         )
-    if experiment and need:
-        raise UserError(f"--need {need} names the arena: leave {experiment[0]} out")
-    if sized:
-        if rest := [item for item in overrides if item not in (*experiment, *where, *budget)]:
-            raise UserError(f"with a size only experiment, epsilon, mu and results can be set, not {rest[0]}")
-        composed, binary = compose([*experiment, *budget], config_dir), False
-        own = Own("", _given(arguments), composed.epsilons)
-    else:
-        composed = compose([UNTESTED, *(item for item in overrides if item not in experiment)], config_dir)
-        design = _design(composed)
-        binary = design.binary
-        settings = [item for item in overrides if item.lstrip("+~").partition("=")[0].partition(".")[0] in KEPT]
-        counted = not (composed.dataset.public or "rows" in composed.dataset.card)
-        own = Own(composed.dataset.name, _size(composed, _rows(composed)), composed.epsilons, settings, counted)
-        if need == "classifier" and not binary:
-            raise UserError(f"--need classifier: the target {design.target} does not have two levels")
-    need = "" if experiment else need or ("classifier" if binary else "coefficients")
-    names, model = ROWS_OF_CLASSES if need == "rows" and binary else NEEDS.get(need, ((), ""))
-    lines = [[f"experiment={name}", *where] for name in names] or [[*experiment, *where]]
-    arenas = [compose(line, config_dir) for line in lines]
-    return Asked(need, arenas, model, own if budget else replace(own, epsilons=arenas[0].epsilons))
-
-
-def _given(arguments: argparse.Namespace) -> Size:
-    """The size in the options. Raises `UserError` for one that no table has."""
-    rows, columns, coefficients = arguments.rows, arguments.columns, arguments.coefficients
+    if settings:
+        raise UserError(f"with a size only experiment, epsilon, mu and results can be set, not {settings[0]}")
     if rows is None or columns is None:
-        raise UserError("--rows and --columns go together")
-    size = Size(rows, columns, columns if coefficients is None else coefficients)
+        raise UserError("--rows and --columns go together where no table is named")
+    return _checked(Size(rows, columns, columns if coefficients is None else coefficients))
+
+
+def _checked(size: Size) -> Size:
     if min(size.rows, size.columns, size.coefficients) < 1:
         raise UserError("--rows, --columns and --coefficients must be at least 1")
     return size
 
 
-def _rows(experiment: Experiment) -> int:
-    if "rows" in experiment.dataset.card:
-        return int(experiment.dataset.card["rows"])
-    table = load_dataset(experiment.dataset)
-    return experiment.sample.train_rows if isinstance(table, Simulation) else len(table)
+def _table(arguments: argparse.Namespace, settings: Sequence[str], named: bool) -> tuple[Own, str, bool | None]:
+    """The table of these settings, what is needed of it, "" where an arena is `named`, and whether its target has two
+    levels: None if it has no target. All but the number of rows is in its declaration.
+    """
+    if arguments.columns is not None or arguments.coefficients is not None:
+        raise UserError("the declaration of a table has its columns: of one that is named give --rows alone")
+    table = single([*settings, *DECLARED], arguments.config_dir)
+    target, need = table.design.get("target"), arguments.need
+    binary = None if target is None else Design(table.dataset.domain, **table.design).binary
+    if binary is None and (named or need not in (None, "rows")):
+        raise UserError("give the attribute that is predicted, such as dataset.target=income; or --need rows")
+    if need == "classifier" and not binary:
+        raise UserError(f"--need classifier: the target {target} does not have two levels")
+    if not named and need is None:
+        need = "rows" if binary is None else "classifier" if binary else "coefficients"
+    kept = [item for item in settings if item.lstrip("+~").partition("=")[0].partition(".")[0] in KEPT]
+    rows, read = _public_rows(table, arguments.rows)
+    own = Own(table.dataset.name, _checked(_size(table, rows)), (), kept, table.budget.relation, read)
+    return own, need or "", binary
 
 
-def _size(experiment: Experiment, rows: int) -> Size:
-    design = _design(experiment)
-    most = experiment.sample.train_rows if experiment.dataset.public else rows  # all of one's own are trained on
-    return Size(min(rows, most), len(design.domain.names), len(design.columns))
+def _public_rows(table: Single, given: int | None) -> tuple[int, str]:
+    """How many rows the table has, and what was read to know it, in words; `given`: the number in the options.
+
+    Raises `UserError` where nothing says it, and whoever counted the rows would tell something of them.
+    """
+    dataset = table.dataset
+    if given is not None:
+        return given, "" if dataset.public else "No row of it was read"
+    if dataset.public or declared_rows(dataset) is not None:
+        return _rows(dataset), ""
+    if table.budget.relation == "replace":
+        return _rows(dataset), "Its rows were counted: their number is public where neighbours replace a record"
+    raise UserError(
+        f"the number of rows of {dataset.name} is not public, and counting them pays no budget: say about how many "
+        "there are, by what may be known of them, such as --rows 20000"
+    )
 
 
-def _design(experiment: Experiment) -> Design:
-    return Design(experiment.dataset.domain, **experiment.design)
+def _rows(dataset: Dataset) -> int:
+    if (rows := declared_rows(dataset)) is not None:
+        return rows
+    table = load_dataset(dataset)
+    if isinstance(table, Simulation):
+        raise UserError(f"{dataset.name} has as many rows as are drawn: say how many, such as --rows 20000")
+    return len(table)
+
+
+def _size(one: Experiment | Single, rows: int, most: int | None = None) -> Size:
+    """The size of a table, with `most` so many rows."""
+    domain = one.dataset.domain
+    return Size(rows if most is None else min(rows, most), len(domain.names), _coefficients(domain, one.design))
+
+
+def _coefficients(domain: Domain, settings: Node) -> int:
+    """Those of a regression; without a target, of one of another number on all columns but one."""
+    if settings.get("target") is not None:
+        return len(Design(domain, **settings).columns)
+    encode = CATEGORICAL[settings.get("categorical", Design.categorical)]
+    return sum(len(encoded(one) if one.numeric else encode(one)) for one in domain.attributes)
 
 
 def _size_text(size: Size) -> str:
@@ -243,19 +295,19 @@ def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_
     yield f"ε = {number(epsilon)}. {what}: {listed(places)}."
     if outside := beyond(evidence.errors, known.sizes, own, epsilon):
         yield f"Extrapolated: {'; '.join(outside)}."
-    usable, lines, refused = ranked(near), dict[str, str](), list[str]()
+    usable, lines, refused = ranked(near), dict[str, str](), dict[str, list[str]]()
     for name in ranked(evidence.errors) if by_all else usable:
         if name in usable and len(lines) < SHOWN:
             try:
                 lines[name] = _command(asked, evidence.methods[name], epsilon, config_dir)
             except UserError as error:
-                refused.append(f"{name} does not run on this table: {error}")
+                refused.setdefault(str(error), []).append(name)
     if lines:
         yield aligned(_expected(known, cells, near.index, [*lines]))
         yield from (f"{place}. {line}" for place, line in enumerate(lines.values(), 1))
     else:
         yield "No method can be named."
-    yield from refused
+    yield from (f"Not on this table: {listed(names)}: {reason}" for reason, names in refused.items())
     yield from _not_worth(known, cells, near)
 
 
@@ -312,22 +364,24 @@ def _command(asked: Asked, method: Series, epsilon: float, config_dir: Path | No
         if method.mechanism in {part.name for part in one.mechanisms}
         and method.model in {part.name for part in one.models}
     )
+    part = next(one for one in arena.mechanisms if one.name == method.mechanism)
     own, folder = asked.own, [] if config_dir is None else ["--config-dir", str(config_dir)]
     table = own.settings if own.name else [f"dataset={arena.grids[0].dataset.name}"]
     if asked.need in ("", "queries"):
         parts = [f"mechanism=[{method.mechanism}]", f"model=[{method.model}]", f"epsilon={number(epsilon)}"]
         compose([f"experiment={arena.name}", *table, *parts], config_dir)
         return shlex.join(["dpbench", "run", f"experiment={arena.name}", *own.settings, *parts, *folder])
+    if own.relation not in part.relations:
+        raise UserError(f"private under {' and '.join(part.relations)} alone, and not under relation={own.relation}")
+    if asked.need == "rows" and "rows" not in part.offers:
+        raise UserError("no rows are released")
     parts = [f"mechanism={method.mechanism}"]
     if asked.need != "rows":
         parts.append(f"model={method.model}")
     parts += [*_set_by(arena, method, config_dir), f"epsilon={number(epsilon)}"]
     if any(part.takes("expected_rows") for part in (*arena.mechanisms, *arena.models) if part.name in method.identity):
         parts.append(f"sample.train_rows={float(f'{own.size.rows:.2g}'):.0f}")  # declared, so not their exact number
-    made = single([*table, *parts], config_dir)
-    for model in made.models:
-        check_reads(model, made.mechanism.offers, config_dir)
-        design_of(model, made.dataset.domain, made.design)
+    checked(single([*table, *parts], config_dir), config_dir)
     return shlex.join(["dpbench", "release", *own.settings, *parts, *folder, "--out", "FOLDER"])
 
 
@@ -335,6 +389,8 @@ def _set_by(arena: Experiment, method: Series, config_dir: Path | None) -> Itera
     """What the file of the arena sets for the mechanism and the model, but for what it takes from elsewhere."""
     given = read_yaml(choices("experiment", config_dir)[arena.name])
     for group, name in (("mechanism", method.mechanism), ("model", method.model)):
+        own = read_yaml(choices(group, config_dir)[name])
         for key, value in given.get(group, {}).get(name, {}).items():
             if not key.startswith("_") and "${" not in str(value):
-                yield f"{group}.{name}.{key}={hydra_text(value)}"
+                sign = "" if key in own else "++"  # a file may leave a parameter at its default
+                yield f"{sign}{group}.{name}.{key}={hydra_text(value)}"

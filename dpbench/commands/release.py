@@ -23,9 +23,8 @@ from dpbench.config.catalogue import headline
 from dpbench.config.experiment import Single, single
 from dpbench.data.coding import Coded
 from dpbench.data.dataset import Dataset
-from dpbench.data.domain import Domain
 from dpbench.data.encode import Design
-from dpbench.data.load import cautions, left_out, load_counted
+from dpbench.data.load import cautions, left_out, load_counted, many_pairs
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table
@@ -134,11 +133,14 @@ def _new_folder(given: Path | None) -> Path:
     return given
 
 
-def _checked_design(asked: Single, part: Part, domain: Domain, config_dir: Path | None) -> Design | None:
-    """How rows become features, for a mechanism that regresses, after a look at what the release is for.
+def checked(asked: Single, config_dir: Path | None) -> tuple[Part, Design | None]:
+    """The mechanism with its parameters, and how rows become features if it regresses: what is known before any row.
 
-    Raises `UserError` for models that do not fit it, or if nothing would be written of it.
+    Raises `UserError` for a mechanism that is not private under the budget, for models that do not fit it, or if
+    nothing would be written of the release.
     """
+    budget, domain = asked.budget, asked.dataset.domain
+    part = private_part(asked.mechanism, budget.relation, budget.epsilon, asked.parameters, config_dir)
     for model in asked.models:
         check_reads(model, part.offers, config_dir)
         design_of(model, domain, asked.design)
@@ -148,7 +150,7 @@ def _checked_design(asked: Single, part: Part, domain: Domain, config_dir: Path 
             f"{part.name} releases {' and '.join(part.offers)}, and no rows: say what is to be estimated from it, with "
             f"dataset.target=... and a model, such as model={reading[0] if reading else '...'}"
         )
-    return design_of(part, domain, asked.design) if part.takes("design") else None
+    return part, design_of(part, domain, asked.design) if part.takes("design") else None
 
 
 def _rows(dataset: Dataset) -> Coded:
@@ -176,10 +178,10 @@ def _made(asked: Single, limit: float | None, config_dir: Path | None) -> Made:
     Raises `UserError`; after the first draw with the note that the release counts.
     """
     budget = asked.budget
-    part = private_part(asked.mechanism, budget.relation, budget.epsilon, asked.parameters, config_dir)
-    design = _checked_design(asked, part, asked.dataset.domain, config_dir)
+    part, design = checked(asked, config_dir)
     coded, key, odometer = _rows(asked.dataset), TableKey.of(asked.dataset), Odometer()
-    for line in cautions(coded.table, asked.dataset.target, [(budget.epsilon, budget.delta)]):
+    slow = many_pairs(asked.dataset.domain) if part.takes("workload") else []
+    for line in (*slow, *cautions(coded.table, asked.dataset.target, [(budget.epsilon, budget.delta)])):
         print(f"dpbench: warning: {line}", file=sys.stderr)
     public, inputs = _public_rows(asked, coded.table) if part.takes("public") else (None, ())
     inputs += (*inputs_of(asked.dataset, asked.delta_power, part), *left_out(coded))

@@ -231,6 +231,11 @@ def _print(paths: Iterable[Path]) -> None:
 
 def report(arguments: argparse.Namespace) -> int:
     """Write the page of the paper or the experiment that the settings name."""
+    with pd.option_context("mode.string_storage", "python"):
+        return _report(arguments)
+
+
+def _report(arguments: argparse.Namespace) -> int:
     from dpbench.report.page.page import write_experiment_page, write_paper_page
 
     recall(arguments)

@@ -172,11 +172,28 @@ def _raw_numbers(column: pd.Series[Any], unit: str) -> Floats:
     """The numbers (n,), NaN for what is none; with the unit, where some have it."""
     import pandas as pd
 
-    raw = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    raw = _plain_numbers(column)
     if unit and np.isnan(raw).any():
         plain = pd.to_numeric(column.map(lambda value: without_unit(value, unit)), errors="coerce")
         raw = plain.to_numpy(dtype=np.float64, na_value=np.nan)
     return raw
+
+
+def _plain_numbers(column: pd.Series[Any]) -> Floats:
+    """The numbers (n,), NaN for what is none. Arrow reads texts ten times faster than pandas, but all or none."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.StringDtype) and column.dtype.storage == "pyarrow":
+        import pyarrow as pa
+        from pyarrow import compute
+
+        texts = pa.array(column)
+        try:
+            read = compute.cast(compute.if_else(compute.equal(texts, ""), None, texts), pa.float64())
+            return np.asarray(read.to_numpy(zero_copy_only=False), dtype=np.float64)
+        except pa.ArrowInvalid:  # some are no numbers, or stand between spaces
+            pass
+    return pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def without_unit(value: Any, unit: str) -> Any:

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import numpy as np
+
 from dpbench.data.csv_format import ALLOWED, SIGNS, UTF16, CsvFormat
 from dpbench.data.fetch import open_binary
 from dpbench.errors import UserError, shown
@@ -18,6 +20,8 @@ from dpbench.errors import UserError, shown
 TITLE_LINES = 5  # at most so many lines above the names are looked for
 SAMPLE = 40  # lines that are looked at to see where the names are
 LONGEST_FIELD = 10 << 20
+BLOCK = 16 << 20  # bytes that are looked at together
+ONE_BYTE = {"utf-8", "ascii", "cp1252", "iso8859-1"}  # encodings in which a separator or the end of a line is one
 OTHER_FILES = {  # by the first bytes
     b"\x1f\x8b": "packed by gzip: let its name end in .gz",
     b"PK\x03\x04": "a zip archive, or a workbook of Excel: unpack it, or save the sheet as CSV",
@@ -42,6 +46,9 @@ def check_kind(path: Path) -> None:
         raise UserError(f"{path} looks like {what}")
 
 
+Counts = tuple["array[int]", "array[int]"]
+
+
 @dataclass(frozen=True)
 class Layout:
     """The names of a file, and of each row below them the line in which it begins and the number of its fields.
@@ -57,17 +64,51 @@ class Layout:
 def layout_of(path: Path, style: CsvFormat) -> Layout:
     """The layout of a file. Raises `UserError` for a file without a line."""
     csv.field_size_limit(LONGEST_FIELD)
-    lines, fields, names = array("Q"), array("Q"), None
-    for line, row in _rows(path, style):
-        if names is None:
-            names = row
-        else:
-            lines.append(line)
-            fields.append(len(row))
+    _, names = next(_rows(path, style), (0, None))
     if names is None:
         raise UserError(f"{path} is empty; its first line must name the columns")
-    kept = slice(style.skip, max(len(lines) - style.footer, 0))
+    lines, fields = (len(names) > 1 and _counted(path, style)) or _listed(path, style)
+    kept = slice(style.skip + 1, max(len(lines) - style.footer, 1))
     return Layout(tuple(name.strip() for name in names), lines[kept], fields[kept])
+
+
+def _listed(path: Path, style: CsvFormat) -> Counts:
+    """The line in which each row begins, and the number of its fields."""
+    lines, fields = array("Q"), array("Q")
+    for line, row in _rows(path, style):
+        lines.append(line)
+        fields.append(len(row))
+    return lines, fields
+
+
+def _counted(path: Path, style: CsvFormat) -> Counts | None:
+    """`_listed`, by the numbers of separators: in a tenth of the time. None for a file with quotes, lines that end in a
+    carriage return alone, or an encoding of which a separator is more than a byte.
+    """
+    if style.encoding not in ONE_BYTE:
+        return None
+    lines, fields = array("Q"), array("Q")
+    line, rest, mark = 1, b"", ord(style.separator)
+    with open_binary(path) as stream:
+        while True:
+            block = stream.read(BLOCK)
+            text = rest + block + (b"" if block else b"\n")
+            end = text.rfind(b"\n") + 1
+            text, rest = text[:end], text[end:]
+            if b'"' in text or text.count(b"\r") != text.count(b"\r\n") or len(rest) > LONGEST_FIELD:
+                return None
+            found = np.frombuffer(text, dtype=np.uint8)
+            ends = np.flatnonzero(found == ord("\n"))
+            counts = np.diff(np.searchsorted(np.flatnonzero(found == mark), ends), prepend=0) + 1
+            kept = np.arange(len(ends)) >= style.header - line
+            for place in np.flatnonzero(kept & (counts == 1)):
+                begin = ends[place - 1] + 1 if place else 0
+                kept[place] = bool(text[begin : ends[place]].decode(style.encoding, "replace").strip("\ufeff").strip())
+            lines.frombytes((line + np.flatnonzero(kept)).astype(np.uint64).tobytes())
+            fields.frombytes(counts[kept].astype(np.uint64).tobytes())
+            line += len(ends)
+            if not block:
+                return lines, fields
 
 
 def _rows(

@@ -28,6 +28,7 @@ all but k may have missing: true, for values that are missing, or missing: ["?",
 # Far above the size of any usable marginal; keeps a typing error from filling the memory.
 SIZE_LIMIT = 1_000_000
 MOST_DECIMALS = 12
+DEEPEST = 100  # levels of a file; a declaration has five
 MOST_EXACT = 2.0**53  # of whole numbers that double precision distinguishes
 AS_WRITTEN = {"levels", "other", "missing"}  # keys whose texts are taken as they are written: no, 01, 1.50 or 2024-01
 NUMERIC = {"unit", "decimals"}  # keys of numeric forms alone
@@ -234,7 +235,7 @@ def _wrong(name: str, what: str) -> UserError:
 def _parsed(path: Path, text: str) -> Any:
     import yaml
 
-    class Loader(yaml.SafeLoader):
+    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
         """YAML that refuses a key given twice, of which the plain loader would keep the last, and octal numbers. Names
         and levels are texts as they are written.
         """
@@ -268,6 +269,7 @@ def _parsed(path: Path, text: str) -> Any:
     try:
         if path.suffix == ".json":
             return json.loads(text, object_pairs_hook=pairs)
+        _check_depth(path, text, Loader)
         return yaml.load(text, Loader)
     except RecursionError as error:
         raise UserError(f"the domain file {path} is nested too deeply") from error
@@ -275,3 +277,16 @@ def _parsed(path: Path, text: str) -> Any:
         kind = "JSON" if path.suffix == ".json" else "YAML"
         what = " ".join(str(error).split())
         raise UserError(f"the domain file {path} is not valid {kind}: {what}") from error
+
+
+def _check_depth(path: Path, text: str, loader: type) -> None:
+    """Raises `UserError` for a file that is nested more deeply than declarations are: building it might take all of the
+    stack, and end the process.
+    """
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, loader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise UserError(f"the domain file {path} is nested too deeply")

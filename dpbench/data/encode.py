@@ -43,12 +43,16 @@ MOST_LEVELS = 20_000  # of an attribute that is one-hot: its I has 3.2 GB
 
 def one_hot(attribute: Attribute) -> Floats:
     """A_j = I (m, m). Raises `UserError` for more than `MOST_LEVELS`."""
+    _check_levels(attribute)
+    return np.eye(attribute.size)
+
+
+def _check_levels(attribute: Attribute) -> None:
     if attribute.size > MOST_LEVELS:
         raise UserError(
             f"attribute {attribute.name!r} has {attribute.size:,} levels, but at most {MOST_LEVELS:,} can be one-hot: "
             f"merge levels, or leave it out (dataset.drop=[{attribute.name}])"
         )
-    return np.eye(attribute.size)
 
 
 def reduced_one_hot(attribute: Attribute) -> Floats:
@@ -112,6 +116,12 @@ class Design:
     def features(self) -> tuple[str, ...]:
         """The attributes behind the features."""
         return tuple(name for name in self.domain.names if name != self.target)
+
+    def check_levels(self) -> None:
+        """Raises `UserError` for a feature of more levels than `matrices` can encode, before anything is built."""
+        for name in self.features if self.categorical != "ordinal" else ():
+            if not self.domain[name].numeric:
+                _check_levels(self.domain[name])
 
     @cached_property
     def matrices(self) -> dict[str, Floats]:

@@ -22,6 +22,7 @@ from dpbench.errors import UserError
 from dpbench.files import Json
 
 LARGE = 10.0  # an epsilon above which the odds for a statement on a person may change 22,000-fold
+MOST_PAIRS = 20_000  # of attributes: on these mst takes 20 seconds and aim minutes (benchmarks/own_table.py --large)
 FEW = 10  # rows of a level of the target, below which a split may well lack it
 
 
@@ -151,7 +152,19 @@ def check(dataset: Dataset, test_rows: TestRows | None = None, budgets: Iterable
         for one in domain.attributes
         if not one.numeric and one.size > MOST_LEVELS and one.name != dataset.target
     ]
+    lines += [f"  {line}" for line in many_pairs(domain)]
     return "\n".join([*lines, *_domain_lines(domain)])
+
+
+def many_pairs(domain: Domain) -> list[str]:
+    """What to say of a domain on which mechanisms that look at each pair of attributes take long."""
+    d = len(domain.names)
+    if (pairs := d * (d - 1) // 2) <= MOST_PAIRS:
+        return []
+    return [
+        f"{d:,} attributes have {pairs:,} pairs: mechanisms that look at each, such as mst and aim, take minutes or "
+        "hours; those on sums, such as ssp and adassp, do not, or leave columns out (dataset.drop=[...])"
+    ]
 
 
 def cautions(table: Table, target: str | None, budgets: Iterable[tuple[float, float]]) -> list[str]:

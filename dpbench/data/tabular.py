@@ -18,7 +18,6 @@ from dpbench.data.coding import Coded, code_counted
 from dpbench.data.csv_format import UNNAMED, CsvFormat, numbers_rows
 from dpbench.data.csv_layout import check_kind, check_layout, check_quotes, layout_of, one_off, title_lines
 from dpbench.data.dataset import Dataset
-from dpbench.data.declare import read_domain_file
 from dpbench.data.fetch import open_binary
 from dpbench.data.table import Table
 from dpbench.errors import UserError
@@ -51,16 +50,26 @@ def code_csv(config: Dataset) -> Coded:
     A row without any value is none, as an empty line is, unless all of its values may be missing.
     """
     path = csv_path(config)
-    file = _given(config, "domain", "my.yaml, a file that declares its attributes")
-    domain = read_domain_file(file, config.get("numeric") or ())
+    _given(config, "domain", "my.yaml, a file that declares its attributes")
+    domain = config.full_domain
     frame, style = read_frame(config, [name for name in domain.names if name not in config.drop])
     if len(frame.columns) > 1 and not all(attribute.missing for attribute in domain.attributes):
-        frame = frame[frame.apply(lambda column: column.str.strip() != "").any(axis=1)].reset_index(drop=True)
+        frame = _without_empty(frame)
     for attribute in domain.attributes:
         if attribute.numeric and not attribute.dates and attribute.name in frame.columns:
             frame[attribute.name] = style.numbers(frame[attribute.name])
     ignore = [name for name in config.drop if name in frame.columns or not name.startswith(UNNAMED)]
     return code_counted(frame, domain, config.outside, str(path), ignore)
+
+
+def _without_empty(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have any value; each column is looked at only while some rows have none so far."""
+    empty = np.ones(len(frame), dtype=bool)
+    for name in frame.columns:
+        if not empty.any():
+            return frame
+        empty &= (frame[name].str.strip() == "").to_numpy(dtype=bool)
+    return frame[~empty].reset_index(drop=True)
 
 
 def read_frame(config: Dataset, wanted: Sequence[str] = ()) -> tuple[pd.DataFrame, CsvFormat]:

@@ -10,6 +10,7 @@ from typing import Any
 from dpbench.config import Experiment, Part, declared_rows
 from dpbench.config.schema import Parameters
 from dpbench.data.domain import Domain
+from dpbench.data.encode import Design
 from dpbench.data.table import count_test_rows
 from dpbench.errors import UserError, shown
 from dpbench.grid.seeds import canonical
@@ -23,6 +24,7 @@ COUNTS = frozenset(
     | {"components", "latent", "hidden", "most", "degree", "nodes", "rows", "max_cells"}
     | {"teachers", "batch_size", "batch_sizes", "steps", "epochs"}
 )
+ANSWERS = "dpbench.models.released.released_answers"  # of which no feature is needed
 AT_MOST_ROWS = frozenset({"teachers", "batch_size", "batch_sizes"})
 
 
@@ -32,8 +34,8 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
     The number of rows is what a mechanism takes for n: `expected_rows` if it has this parameter and neighbours are not
     known to be as many, else that of the data set's card. Where neither is there, the mechanism looks when it runs.
 
-    Raises `UserError` for a workload or degree that the domain does not have, a domain of which no histogram can be
-    kept, a count below 1, or more teachers, or rows in a batch, than rows.
+    Raises `UserError` for features of too many levels, a workload or degree that the domain does not have, a domain of
+    which no histogram can be kept, a count below 1, or more teachers, or rows in a batch, than rows.
     """
     where = f"dataset={experiment.dataset.name}"
     for part in (*experiment.mechanisms, *experiment.metrics):
@@ -42,6 +44,9 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
                 _check_workload(domain, canonical(part.parameters["workload"]))
             except UserError as error:
                 raise UserError(f"{part.group}.{part.name}, {where}: {error}") from error
+    encoding = [part for part in filter(_ours, experiment.mechanisms) if part.takes("design")]
+    if encoding or any(model.target != ANSWERS for model in filter(_ours, experiment.models)):
+        Design(domain, **experiment.design).check_levels()
     for mechanism in filter(_ours, experiment.mechanisms):
         rows, known = _rows(mechanism, experiment)
         for name, value in _numbers(mechanism.parameters, COUNTS):

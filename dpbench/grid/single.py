@@ -75,6 +75,7 @@ def design_of(part: Part, domain: Domain, settings: Node) -> Design:
     design = Design(domain, **settings)
     if part.labels and not design.binary:
         raise UserError(f"{part.name} is for a target of two levels, which {design.target!r} is not")
+    design.check_levels()
     return design
 
 

@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from .measurements import Array
 from .products import BLOCK
@@ -62,6 +61,8 @@ class ProductQueries:
     @cached_property
     def _places(self) -> Any:
         """Which of the entries (k t) are of each level, and of none: (W + 1, k t), ones and zeros."""
+        from scipy import sparse  # a sixth of a second, which a command that reads results alone need not wait for
+
         levels = self.columns.T.ravel()
         ones = np.ones(levels.size, dtype=np.float32)
         return sparse.csr_array((ones, (levels, np.arange(levels.size))), (self.levels + 1, levels.size))

@@ -11,8 +11,6 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-import joblib
-
 from dpbench.errors import UserError
 
 Made = TypeVar("Made")
@@ -28,6 +26,8 @@ def in_processes(calls: Sequence[Callable[[], Made]]) -> list[Made]:
     Raises what a call raises, or where that cannot be sent a `RuntimeError` with its traceback, and `UserError` if a
     process was killed.
     """
+    import joblib
+
     safe = sys.platform == "linux" and "jax" not in sys.modules
     count = min(joblib.cpu_count(), len(calls)) if safe else 1
     if count < 2:

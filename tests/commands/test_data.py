@@ -61,7 +61,24 @@ def test_an_attribute_of_too_many_levels_is_named(bench, capsys):
     assert (
         main(["run", "dataset=csv", *own, "mechanism=[exact]", "repetitions=1", "sample.test_rows=0.2", "jobs=1"]) == 2
     )
-    assert "attribute 'city' has 100,000 levels" in capsys.readouterr().err
+    assert capsys.readouterr().err.endswith("merge levels, or leave it out (dataset.drop=[city])\n")
+    assert not (bench.folder / "results").exists()  # with the plan, before any trial
+    assert main(["run", "dataset=csv", *own, "mechanism=[mst]", "model=[released_answers]", "--dry-run",
+                 "metric=[query_error_mean]", "metric.query_error_mean.workload=1"]) == 0  # fmt: skip
+
+
+def test_many_attributes_are_said_to_have_many_pairs(bench, capsys):
+    names = [f"x{k}" for k in range(202)]
+    (bench.folder / "wide.yaml").write_text("".join(f"{name}: {{levels: [a, b]}}\n" for name in names))
+    (bench.folder / "wide.csv").write_text(f"{','.join(names)}\n" + f"{','.join(['a'] * 202)}\n" * 20)
+    own = ["dataset.path=wide.csv", "dataset.domain=wide.yaml"]
+    said = "202 attributes have 20,301 pairs: mechanisms that look at each, such as mst and aim, take minutes or hours"
+    assert main(["data", "check", *own]) == 0 and said in capsys.readouterr().out
+    assert (
+        main(["data", "check", *own, "dataset.drop=[x0]"]) == 0
+        and "201 attributes have 20,100" in capsys.readouterr().out
+    )
+    assert main(["data", "check", *own, "dataset.drop=[x0,x1]"]) == 0 and "pairs" not in capsys.readouterr().out
 
 
 def test_the_titles_that_are_listed_are_those_that_the_configs_make(tmp_path, capsys):

@@ -7,8 +7,8 @@ from dpbench.report.page import page
 
 
 @pytest.fixture(autouse=True)
-def no_bundle(monkeypatch):
-    monkeypatch.setattr(page, "_bundle", lambda: "")
+def no_library(monkeypatch):
+    monkeypatch.setattr(page, "vega", lambda: "")
 
 
 def test_the_page_of_a_run_by_its_folder_alone_with_the_ledgers_of_its_releases(bench, capsys):

@@ -9,6 +9,8 @@ from io import StringIO
 import pytest
 
 from dpbench.cli import main
+from dpbench.commands.release import checked
+from dpbench.config.experiment import single
 from dpbench.resources import PACKAGE
 
 RESULTS = PACKAGE.parent / "results"
@@ -88,11 +90,35 @@ def test_far_from_all_tables_it_says_how_far_and_a_table_is_no_evidence_for_itse
 @arena
 def test_rows_for_a_target_of_two_levels_are_those_that_classify_best(tmp_path):
     own = sick(tmp_path)
-    out = answer(*own, "epsilon=1", "--need", "rows")
-    assert out.startswith("csv: 1,000 rows, 2 columns, 2 coefficients. The rows were counted, which no ledger pays for")
+    (tmp_path / "my.csv").unlink()  # no row is read
+    out = answer(*own, "epsilon=1", "--need", "rows", "--rows", "1000")
+    assert out.startswith("csv: 1,000 rows, 2 columns, 2 coefficients. No row of it was read. ")
     assert "Error: 1 - auc in arena_classification" in out
     assert len(methods(out)) == 3 and all("Synth" in name for name in methods(out))
     assert all(line[2:6] == own and line[7] == "epsilon=1" for line in commands(out))  # no model
+
+
+@arena
+def test_without_a_target_rows_are_those_that_answer_queries_best_and_each_command_is_a_release(tmp_path):
+    """Methods that release no rows, or that are private under the other relation alone, are named as such."""
+    *own, _ = sick(tmp_path)
+    out = answer(*own, "epsilon=1", "--rows", "5000")
+    assert out.startswith(
+        "csv: 5,000 rows, 2 columns, 2 coefficients. No row of it was read. Without a target, rows are"
+    )
+    assert "Error: query_error_max in arena_queries" in out and len(methods(out)) == 3
+    assert re.search(r"\nNot on this table: .*ResidualPlanner.*: no rows are released\n", out)
+    for line in commands(out):
+        assert line[:5] == ["dpbench", "release", *own]
+        part, _ = checked(single(line[2:-2]), None)
+        assert "rows" in part.offers
+
+
+@arena
+def test_rows_are_counted_where_neighbours_replace_one_and_that_is_said(tmp_path):
+    counted = "Its rows were counted: their number is public where neighbours replace a record"
+    out = answer(*sick(tmp_path), "epsilon=1", "relation=replace")
+    assert out.startswith(f"csv: 1,000 rows, 2 columns, 2 coefficients. {counted}.")
 
 
 def sick(folder):
@@ -101,18 +127,33 @@ def sick(folder):
     return ["dataset=csv", f"dataset.path={folder}/my.csv", f"dataset.domain={folder}/my.yaml", "dataset.target=sick"]
 
 
+def test_the_number_of_private_rows_is_asked_for_unless_it_is_public_or_declared(tmp_path, capsys):
+    line = ["recommend", *sick(tmp_path), "epsilon=1", f"results={tmp_path}"]
+    assert main(line) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("dpbench: the number of rows of csv is not public") and said.endswith("--rows 20000\n")
+    for public in ("dataset.public=true", "+dataset.card.rows=70"):
+        assert main([*line, public]) == 2
+        assert "holds no trials of arena_classification" in capsys.readouterr().err  # which are asked for next
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         (["--rows", "5"], "--rows and --columns go together"),
         (["--rows", "0", "--columns", "3"], "must be at least 1"),
-        (["--rows", "5", "--columns", "3", "dataset=adult"], "or give its size alone"),
+        (["--rows", "5", "--columns", "3", "dataset=adult"], "of one that is named give --rows alone"),
+        (["--rows", "0", "dataset=diabetes"], "must be at least 1"),
+        (["dataset=csv", "dataset.domain=my.yaml", "--need", "intervals"], "give the attribute that is predicted"),
+        (["dataset=simulation"], "simulation has as many rows as are drawn"),
         (["--rows", "5", "--columns", "3", "model=[]"], "can be set, not model=[]"),
         (["--need", "rows", "experiment=arena_queries", "dataset=diabetes"], "leave experiment=arena_queries out"),
         (["--need", "classifier", "dataset=diabetes"], "the target target does not have two levels"),
     ],
 )
-def test_a_question_that_has_no_answer_is_refused(line, told, capsys):
+def test_a_question_that_has_no_answer_is_refused(line, told, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sick(tmp_path)
     assert main(["recommend", *line]) == 2
     assert told in capsys.readouterr().err
 
@@ -120,6 +161,6 @@ def test_a_question_that_has_no_answer_is_refused(line, told, capsys):
 def test_what_is_missing_is_told(tmp_path, capsys):
     """Of a table with a target of two levels it is the arena of classification, if nothing is asked for."""
     run = "or run it, which takes hours (dpbench run experiment=arena_classification)"
-    for line, told in ((["epsilon=1"], "name a table"), ([*sick(tmp_path), "epsilon=1"], run)):
+    for line, told in ((["epsilon=1"], "name a table"), ([*sick(tmp_path), "--rows", "9", "epsilon=1"], run)):
         assert main(["recommend", *line, f"results={tmp_path}"]) == 2
         assert told in capsys.readouterr().err

@@ -9,7 +9,9 @@ import pandas as pd
 import pytest
 
 from dpbench.cli import main
+from dpbench.data import csv_layout
 from dpbench.data.coding import code_frame, decoded
+from dpbench.data.csv_format import CsvFormat
 from dpbench.data.dataset import Dataset
 from dpbench.data.declare import domain_from_config
 from dpbench.data.faults import drop_setting
@@ -235,3 +237,41 @@ def test_dates_that_are_not_declared_are_shown_as_written_with_their_declaration
 def test_dates_that_cannot_be_declared(given, said):
     with pytest.raises(UserError, match=re.escape(said)):
         domain_from_config({"x": given})
+
+
+def test_rows_are_found_by_counts_of_bytes_as_by_the_reader_of_csv(tmp_path, monkeypatch):
+    """Files of random signs, read in blocks of a few bytes; those with a quote, or a lone carriage return, are not."""
+    signs, compared = [b"a", b",", b" ", b"\n", b"\r\n", "é".encode()], 0
+    rng, path = np.random.default_rng(0), tmp_path / "a.csv"
+    for size in rng.integers(0, 30, 150):
+        text = b"".join(signs[k] for k in rng.integers(0, len(signs), size))
+        path.write_bytes(text)
+        monkeypatch.setattr(csv_layout, "BLOCK", int(rng.integers(1, 8)))
+        for header in (1, 2):
+            style = CsvFormat(header=header)
+            assert csv_layout._counted(path, style) == csv_layout._listed(path, style), text
+        compared += text.count(b",") > 2
+        path.write_bytes(text + rng.choice([b'"', b"\ra"]))
+        assert csv_layout._counted(path, style) is None
+    assert compared > 50
+
+
+@pytest.mark.parametrize("begin", ["a: " + "[" * 300_000, "a: " + "{b: " * 300_000, "- " * 300_000])
+def test_a_declaration_that_is_nested_without_end_is_refused(begin, load):
+    with pytest.raises(UserError, match=r"my\.yaml is nested too deeply"):
+        load(rows("1"), begin)
+
+
+def test_numbers_are_those_that_python_reads(load):
+    """Whether all of a column are plain numbers, which Arrow reads, or some have spaces or are missing."""
+    values = [f"{value:.{digits}g}" for value in np.random.default_rng(0).uniform(0, 1e5, 300) for digits in (3, 9, 17)]
+    known = [float(value) for value in values]
+
+    def read(*more, domain=DOMAIN):
+        lines = [f"20,north,{value}" for value in (*values, *more)]
+        return load("\n".join(["age,region,income", *lines, ""]), domain).numbers["income"]
+
+    assert read().tolist() == known
+    assert read(" 7 ", "1e3").tolist() == [*known, 7, 1000]
+    some = read("", "NA", domain=DOMAIN.replace("bins: 10", "bins: 10, missing: true"))
+    assert some[:-2].tolist() == known and np.isnan(some[-2:]).all()

@@ -8,7 +8,6 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -33,6 +32,7 @@ from dpbench.report.page.documents import Block, Links, blocks
 from dpbench.report.page.filters import Filters, Tags
 from dpbench.report.page.shown_ledgers import Ledgers
 from dpbench.report.page.trial_cells import Cell, Cells, cells_of
+from dpbench.report.page.vega import vega
 from dpbench.report.paper import build_paper, write_manifest
 from dpbench.report.tables.runs import Trials
 from dpbench.report.text import csv_text
@@ -187,7 +187,7 @@ def _write(
     text = template("page.html.j2").render(
         title=title,
         settings=settings,
-        library=packed(_bundle()),
+        library=vega(),
         charts=packed_json({one.name: one.chart for one in figures if one.chart is not None}),
         trials=address(packed_json(cells.data)),
         filters=filters,
@@ -274,14 +274,6 @@ def _totals(results: Sequence[Results]) -> Json:
         "dirty": any(record["dirty"] for record in made),
         "processors": sorted({str(record["cpu"]) for record in made}),
     }
-
-
-@cache
-def _bundle() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script."""
-    import vl_convert
-
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def save_trials(tables: Sequence[Trials], folder: Path, name: str) -> list[Path]:

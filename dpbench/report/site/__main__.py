@@ -14,6 +14,7 @@ from dpbench.errors import UserError
 from dpbench.files import write_file
 from dpbench.grid.audits import read_audits
 from dpbench.report.export_file import exports_in
+from dpbench.report.page.vega import bundle
 from dpbench.report.site.boards import Board, boards_of, exports_of
 from dpbench.report.site.datasets import datasets_of, write_datasets
 from dpbench.report.site.documents import DOCS, PAGES, Checkout
@@ -64,13 +65,10 @@ def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) 
 
 def _write_rest(site: Site, folder: Path, papers: list[Paper], boards: list[Board], docs: list[str]) -> None:
     """The list of leaderboards, the assets, and the settings of mkdocs."""
-    import vl_convert
-
     site.render("boards/index.md", "boards.md.j2", boards=boards)
     for name in ASSETS:
         write_file(site.folder / "assets" / name, (TEMPLATES / name).read_bytes())
-    bundle = vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")
-    write_file(site.folder / "assets" / "vega.js", str(bundle))
+    write_file(site.folder / "assets" / "vega.js", bundle())
     text = environment().get_template("mkdocs.yml.j2").render(papers=papers, boards=boards, docs=docs)
     write_file(folder / "mkdocs.yml", text)
 

@@ -38,15 +38,15 @@ def cell_table(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> p
     run" where a private series has no trial, and empty where it cannot have one. Rows are separate by data set and
     delta if the frame has several.
     """
-    return _table(_cells(frame, series_of(frame, labels), [metric]))
+    return _table(_with_names(_named(_cells(frame, series_of(frame, labels), [metric]))))
 
 
-def _table(cells: pd.DataFrame) -> pd.DataFrame:
-    """`cell_table` of the cells of one metric."""
-    columns = sorted(cells["epsilon"].unique())
+def _table(named: pd.DataFrame) -> pd.DataFrame:
+    """`cell_table` of the cells of one metric, which have the `name` of their row."""
+    columns = sorted(named["epsilon"].unique())
     rows: dict[str, dict[str, str]] = {}
     order = ["dataset", "place_delta", "series_order", "epsilon"]
-    for row in _with_names(_named(cells)).sort_values(order).to_dict("records"):
+    for row in named.sort_values(order).to_dict("records"):
         rows.setdefault(row["name"], {})[number(row["epsilon"])] = _cell(row)
     for filled in rows.values():
         private = any(name != "inf" for name in filled)
@@ -58,10 +58,14 @@ def _table(cells: pd.DataFrame) -> pd.DataFrame:
 
 def cell_trials(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> Trials:
     """The trials of each number of `cell_table`, whose first column of numbers is the column 1."""
-    table = cell_table(frame, labels, metric)
-    cells = _with_names(_named(_cells(frame, series_of(frame, labels), [metric])))
-    cells = cells[~cells.duplicated(["name", "epsilon"], keep=False)]  # only one of two cells in one place is shown
-    rows = frame.merge(cells[[*CELL, "name"]], on=list(CELL))
+    named = _with_names(_named(_cells(frame, series_of(frame, labels), [metric])))
+    return _trials(frame[frame["metric"] == metric], named, _table(named))
+
+
+def _trials(rows: pd.DataFrame, named: pd.DataFrame, table: pd.DataFrame) -> Trials:
+    """`cell_trials` of the rows of one metric, with their cells and the table."""
+    cells = named[~named.duplicated(["name", "epsilon"], keep=False)]  # only one of two cells in one place is shown
+    rows = rows.merge(cells[[*CELL, "name"]], on=list(CELL))
     rows["column"] = rows["epsilon"].map(number)
     return trials_at(rows, ["name"], "column", [(name,) for name in table.index], [None, *table.columns])
 
@@ -112,7 +116,8 @@ def write_tables(
     cells = _cells(frame, known, metrics)
     for metric in metrics:
         rows_of_metric, own = frame[frame["metric"] == metric], cells[cells["metric"] == metric]
-        table, heading = _table(own), _heading(rows_of_metric, metric)
+        named = _with_names(_named(own))
+        table, heading = _table(named), _heading(rows_of_metric, metric)
         text.append(f"## {markdown(heading)}")
         if table.empty:
             text.append("No trial has a score of this metric.")
@@ -120,9 +125,9 @@ def write_tables(
             continue
         rows = [[str(series), *map(str, cells)] for series, cells in zip(table.index, table.to_numpy(), strict=True)]
         footnote = as_text([*footnotes(rows_of_metric, known, notes, cells=own), "In brackets: trials done"])
-        trials += [cell_trials(frame, labels, metric)] if keep else []
+        trials += [_trials(rows_of_metric, named, table)] if keep else []
         text += [markdown_table(["", *(f"ε = {epsilon}" for epsilon in table.columns)], rows), markdown(footnote)]
-        grid = _grid(own, table)
+        grid = _grid(named, table)
         caption = as_text([f"{name}: {heading}", footnote, *([RULE] if grid.best else [])])
         tex.append(latex_tables(grid, caption, f"{name}-{metric}"))
     contents = {
@@ -134,9 +139,8 @@ def write_tables(
     return paths + (keep(trials, folder, name) if keep else [])
 
 
-def _grid(cells: pd.DataFrame, table: pd.DataFrame) -> Grid:
+def _grid(named: pd.DataFrame, table: pd.DataFrame) -> Grid:
     """`_table` of the cells of one metric for LaTeX: data sets above their methods, the best in bold."""
-    named = _with_names(_named(cells))
     places = named.drop_duplicates("name").set_index("name")[["place", "series"]].loc[table.index]
     header = ["", *(f"ε = {epsilon.replace('inf', '∞')}" for epsilon in table.columns)]
     rows = [[*cells] for cells in zip(places["series"], *(table[name] for name in table.columns), strict=True)]

@@ -38,8 +38,8 @@ COST = {
 
 
 @pytest.fixture(autouse=True)
-def no_bundle(monkeypatch):
-    monkeypatch.setattr(page, "_bundle", lambda: "")
+def no_library(monkeypatch):
+    monkeypatch.setattr(page, "vega", lambda: "")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def text(results, tmp_path_factory):
 
 def page_of(report, results, folder):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "_bundle", lambda: "")
+        patch.setattr(page, "vega", lambda: "")
         return write_paper_page(Paper("a", "A", report, {}), results, folder, lambda trial: None).read_text()
 
 

@@ -58,9 +58,9 @@ class Reader(HTMLParser):
 
 
 @pytest.fixture(autouse=True)
-def no_bundle(monkeypatch):
+def no_library(monkeypatch):
     """The library of the charts takes seconds to put together, and is tried in a browser."""
-    monkeypatch.setattr(page, "_bundle", lambda: "")
+    monkeypatch.setattr(page, "vega", lambda: "")
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +95,7 @@ def made(results, tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     build_paper(replace(PAPER, report={**PAPER.report, "figures": [FIGURE]}), results, folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(page, "_bundle", lambda: "")
+        patch.setattr(page, "vega", lambda: "")
         return write_paper_page(PAPER, results, folder, lambda trial: EVENTS).read_text(), folder
 
 
