@@ -1,6 +1,6 @@
 """CPU seconds to read and check a user's CSV file, next to those of pandas for the texts alone.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.own_table [--rows 500000] [--large]
+    OMP_NUM_THREADS=1 python -m benchmarks.own_table [--rows 500000] [--large [TABLE ...]]
 
 The table has eight columns, five of them of numbers. The least of two runs each, and their ratio; nothing is asserted.
 With `--large`, the seconds and the largest memory of a process of whole commands on tables that are long, wide, or have
@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -114,9 +114,10 @@ def measured(line: list[str], folder: Path, environment: Mapping[str, str]) -> s
     return subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def large() -> Iterator[str]:
-    """What each command takes on each of the tables `LARGE`."""
-    for name, (*size, commands) in LARGE.items():
+def large(names: Sequence[str]) -> Iterator[str]:
+    """What each command takes on each of these tables of `LARGE`."""
+    for name in names:
+        *size, commands = LARGE[name]
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
             write_large(folder, *size)
@@ -133,10 +134,12 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=500_000)
-    parser.add_argument("--large", action="store_true")
+    parser.add_argument(
+        "--large", nargs="*", metavar="TABLE", choices=LARGE, help=f"all, or some of {', '.join(LARGE)}"
+    )
     given = parser.parse_args()
-    if given.large:
-        for line in large():
+    if given.large is not None:
+        for line in large(given.large or list(LARGE)):
             print(line, flush=True)
     else:
         reading(given.rows)
