@@ -215,6 +215,8 @@ def release(
 ) -> Release:
     """One differentially private release of all rows of a data frame, made in this process; nothing is stored.
 
+    No odometer counts it: of one table add up what its releases spent, or make them with `dpbench release`, which does.
+
     `df` (n, d): a column for each attribute of `domain`, levels as text and numbers in their own unit. `domain`: what
     the table may contain, as below or in a YAML or JSON file of that form (`dpbench.data.declare`). It is public: do
     not compute it from the rows. `outside_domain`: what happens to a value outside of it: `error`, which tells the
