@@ -169,6 +169,8 @@ def shared():
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="the system does not tell which files are open")
 @pytest.mark.parametrize("error", [None, MemoryError])
 def test_a_run_leaves_no_channel_open(bench, monkeypatch, error):
+    """But that to the template of its workers, which a run before it may have left."""
+    bench.run("repetitions=1", "name=before")
     before = shared()
     if error is not None:
         monkeypatch.setattr(trial, "_trials", lambda *given: raised(error))
