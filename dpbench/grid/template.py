@@ -7,7 +7,6 @@ fresh one with the same imports is. Where processes cannot be forked safely, out
 
 from __future__ import annotations
 
-import atexit
 import gc
 import importlib
 import json
@@ -18,10 +17,12 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from contextlib import suppress
+from functools import lru_cache
 from typing import Protocol
 
-from dpbench.grid.channel import Message
+from dpbench.grid.channel import Message, Printed, memory
 from dpbench.grid.limits import SETUP_SECONDS
 from dpbench.resources import PACKAGE, THREADS, with_threads
 
@@ -55,15 +56,16 @@ def start_worker(channel: int, page: int, output: int) -> Process:
     """A worker with the files of these numbers, in a session of its own. Raises `OSError` if the system gives none."""
     if sys.platform != "linux":
         return _interpreter("dpbench.grid.worker", channel, page, output=output)
+    said = ""
     with _LOCK:
         for _ in range(ATTEMPTS):
-            if not _CURRENT or _CURRENT[0].key != _key():
-                _CURRENT[:] = [_Template()]
-            pid = _CURRENT[0].ask(FORK, channel, page, output)
+            template = _template(_key())
+            pid = template.ask(FORK, channel, page, output)
             if pid is not None:
-                return _Forked(_CURRENT[0], int(pid))
-            _CURRENT.clear()
-    raise OSError("no process can be started: is the machine out of memory or processes?")
+                return _Forked(template, int(pid))
+            said = template.printed.take().strip().rpartition("\n")[2]
+            _template.cache_clear()
+    raise OSError(f"no process can be started: {said or 'is the machine out of memory or processes?'}")
 
 
 def surroundings() -> Message:
@@ -93,38 +95,36 @@ def _interpreter(module: str, *descriptors: int, output: int) -> subprocess.Pope
 
 
 class _Template:
-    """A template, which ends once it is closed, or nobody has it any more."""
+    """A template, which ends with this process, or once nobody has it any more."""
 
     def __init__(self) -> None:
-        self.key = _key()
         self._lock = threading.Lock()
         self._socket, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(SETUP_SECONDS)
+        self.printed = Printed(memory())
         with there:
-            self._process = _interpreter(__name__, there.fileno(), output=subprocess.DEVNULL)
+            process = _interpreter(__name__, there.fileno(), output=self.printed.fileno())
+        weakref.finalize(self, _end, self._socket, process)
 
     def ask(self, text: bytes, *descriptors: int) -> bytes | None:
-        """Its answer; None if it is gone."""
-        with self._lock, suppress(OSError):
-            socket.send_fds(self._socket, [text], descriptors)
-            return self._socket.recv(64) or None
-        return None
+        """Its answer; None if it is gone, or does not answer and is given up."""
+        with self._lock:
+            try:
+                socket.send_fds(self._socket, [text], descriptors)
+                return self._socket.recv(64) or None
+            except OSError:
+                self._socket.close()  # else a late answer would be taken for that to the next question
+                return None
 
-    def close(self) -> None:
-        """Have it end, so that the CPU time of its workers counts as that of this process's children."""
-        self._socket.close()
-        with suppress(subprocess.TimeoutExpired):  # it ends by itself, if later
-            self._process.wait(CLOSE_SECONDS)
+
+def _end(end: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    """Have a template end, so that the CPU time of its workers counts as that of this process's children."""
+    end.close()
+    with suppress(subprocess.TimeoutExpired):  # it ends by itself, if later
+        process.wait(CLOSE_SECONDS)
 
 
 _LOCK = threading.Lock()
-_CURRENT: list[_Template] = []  # at most one
-
-
-@atexit.register
-def _close() -> None:
-    for template in _CURRENT:
-        template.close()
 
 
 def _key() -> Key:
@@ -134,22 +134,30 @@ def _key() -> Key:
     return tuple(environment[name] for name in THREADS), changed
 
 
+@lru_cache(maxsize=1)
+def _template(key: Key) -> _Template:
+    """The template of this process, another one for another key."""
+    return _Template()
+
+
 class _Forked:
     """A worker, whose exit code its template knows; SIGKILL's is given if both are gone."""
 
     def __init__(self, template: _Template, pid: int) -> None:
         self.pid = pid
         self._template = template
+        self._lock = threading.Lock()  # an exit code is given once
         self._code: int | None = None
 
     def poll(self) -> int | None:
         """The exit code, None while it runs."""
-        if self._code is None and (answer := self._template.ask(str(self.pid).encode())) != RUNS:
-            if answer is not None:
-                self._code = int(answer)
-            elif not os.path.exists(f"/proc/{self.pid}"):
-                self._code = -signal.SIGKILL
-        return self._code
+        with self._lock:
+            if self._code is None and (answer := self._template.ask(str(self.pid).encode())) != RUNS:
+                if answer is not None:
+                    self._code = int(answer)
+                elif not os.path.exists(f"/proc/{self.pid}"):
+                    self._code = -signal.SIGKILL
+            return self._code
 
 
 def main(control: int) -> None:

@@ -84,6 +84,6 @@ def _distribution(parts: tuple[tuple[Event, int], ...], interval: float) -> Any:
     """
     level = [event.loss(interval).self_compose(count) for event, count in parts]
     while len(level) > 1:
-        pairs = zip(level[::2], level[1::2], strict=False)
-        level = [one.compose(two) for one, two in pairs] + level[len(level) & ~1 :]
+        last = level[-1:] if len(level) % 2 else []
+        level = [one.compose(two) for one, two in zip(level[::2], level[1::2], strict=False)] + last
     return level[0]

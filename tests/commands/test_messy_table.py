@@ -1,4 +1,4 @@
-"""Coefficients of a table as people have them, dates, money, signs and gaps in it, held against plain least squares.
+"""Coefficients of a table as people have them, dates, money, signs and gaps in it, compared with plain least squares.
 
 At epsilon = 1e9 the noise moves an effect by cents on sufficient statistics, and by a dollar or two on marginals: what
 is left is how the texts became numbers. (At 1e6 it is 30 times that.)

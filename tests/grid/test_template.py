@@ -1,11 +1,19 @@
 """Workers that are forked of one template are as fresh ones, and outlive it."""
 
+import os
+import signal
+import socket
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dpbench.grid.template import IMPORTED
+from dpbench.grid import template
+from dpbench.grid.channel import Page, memory
+from dpbench.grid.guard import processes
+from dpbench.grid.template import IMPORTED, start_worker, wait
 
 OWN = """
 import os, signal
@@ -42,6 +50,14 @@ def run(bench, monkeypatch):
     return call
 
 
+@pytest.fixture
+def own_files():
+    """The numbers of a channel, a page and a file, as a worker takes them."""
+    here, there = socket.socketpair()
+    with here, there, Page.file() as page, memory() as output:
+        yield there.fileno(), page.fileno(), output.fileno()
+
+
 def test_no_two_draw_the_same_numbers_of_a_global_generator_and_each_has_todays_environment(run, bench, monkeypatch):
     """The template was started by the first run at the latest, with another environment than that of the second."""
     drawn = []
@@ -62,3 +78,26 @@ def test_a_run_goes_on_without_its_template(run, bench):
 def test_it_imports_nothing_whose_threads_a_fork_would_cut_off():
     code = f"import {', '.join(IMPORTED)}, sys; print([n for n in ('jax', 'torch', 'numba') if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_several_threads_ask_for_one_exit_code(own_files):
+    """All of them while the template is held up, so that it has not answered the first when the others ask."""
+    process, other = start_worker(*own_files), start_worker(*own_files)
+    parent = processes()[process.pid].parent
+    os.kill(process.pid, signal.SIGKILL)
+    os.kill(parent, signal.SIGSTOP)
+    with ThreadPoolExecutor(8) as threads:
+        codes = threads.map(wait, [process] * 8)
+        time.sleep(0.2)
+        os.kill(parent, signal.SIGCONT)
+        assert set(codes) == {-signal.SIGKILL}
+    os.kill(other.pid, signal.SIGTERM)
+    assert wait(other) == -signal.SIGTERM, "the template goes on"
+
+
+def test_what_keeps_a_template_from_starting_is_said(own_files, tmp_path, monkeypatch):
+    (tmp_path / "pandas.py").write_text("raise ImportError('no pandas today')")
+    monkeypatch.setattr(template, "_key", object)  # another template than that of this process
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(OSError, match="no process can be started: ImportError: no pandas today"):
+        start_worker(*own_files)

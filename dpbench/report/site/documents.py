@@ -14,13 +14,7 @@ LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)\s]+)\)")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "docs/contributing.md", "CHANGELOG.md": "docs/changelog.md"}
 DOCS = ("docs", "docs/concepts")  # folders of pages
-SHOWN = (
-    ".png",
-    ".svg",
-    ".csv",
-    ".json",
-    ".md",
-)  # what a browser shows under its own name; other files are shown as text
+SHOWN = (".png", ".svg", ".csv", ".json", ".md")  # shown by a browser under their own names; others as text
 
 
 @dataclass(frozen=True)
