@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -29,13 +30,16 @@ from dpbench.report.parallel import in_processes
 Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of their files, with what there is of them
 
 
+@contextmanager
+def _python_texts() -> Iterator[None]:
+    """Arrow's texts are slow in many small frames."""
+    with pd.option_context("mode.string_storage", "python"):
+        yield
+
+
+@_python_texts()
 def figures(arguments: argparse.Namespace) -> int:
     """Draw the papers or the experiment that the settings name, or what `_draw_all` finds."""
-    with pd.option_context("mode.string_storage", "python"):  # arrow's texts are slow in many small frames
-        return _figures(arguments)
-
-
-def _figures(arguments: argparse.Namespace) -> int:
     recall(arguments)
     config_dir: Path | None = arguments.config_dir
     save = partial(save_figure, pdf=arguments.pdf)
@@ -146,7 +150,7 @@ def _draw(read: Sequence[tuple[Experiment, Stored]], save: Save) -> None:
 
 def _build(experiment: Experiment, found: Stored, save: Save) -> tuple[str, list[Path]]:
     """The figures and tables of an experiment; its name, and their paths."""
-    results = Results(experiment, found.trials, [*experiment.follows, *notes_of(experiment, found)])
+    results = _results(experiment, found)
     ledger_of = ledgers(Store(experiment.results, experiment.name))
     at_hand = or_first(ledger_of, exported_ledgers([experiment], experiment.config_dir))
     folder = experiment.results / experiment.name
@@ -211,6 +215,11 @@ def _print_not_drawn(report: Report, paths: Iterable[Path], why: str) -> None:
             print(f"{name} is not drawn: {why}")
 
 
+def _results(experiment: Experiment, found: Stored) -> Results:
+    """An experiment by itself, with the protocol that it follows among the notes."""
+    return Results(experiment, found.trials, [*experiment.follows, *notes_of(experiment, found)])
+
+
 def notes_of(experiment: Experiment, found: Stored) -> list[str]:
     """What a reader must know of the stored trials of a plan."""
     notes = list(experiment.reduced)
@@ -229,13 +238,9 @@ def _print(paths: Iterable[Path]) -> None:
         print(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
+@_python_texts()
 def report(arguments: argparse.Namespace) -> int:
     """Write the page of the paper or the experiment that the settings name."""
-    with pd.option_context("mode.string_storage", "python"):
-        return _report(arguments)
-
-
-def _report(arguments: argparse.Namespace) -> int:
     from dpbench.report.page.page import write_experiment_page, write_paper_page
 
     recall(arguments)
@@ -256,7 +261,7 @@ def _report(arguments: argparse.Namespace) -> int:
         path = write_paper_page(paper, results, experiment.results / paper.name, ledger_of, kept)
     else:
         found = stored_trials(experiment, config_dir, other_code=arguments.other_code)
-        one = Results(experiment, found.trials, [*experiment.follows, *notes_of(experiment, found)])
+        one = _results(experiment, found)
         kept = exported_ledgers([experiment], config_dir)
         path = write_experiment_page(one, experiment.results / experiment.name, ledger_of, kept)
     here = Path.cwd()
