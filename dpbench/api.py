@@ -245,7 +245,7 @@ def release(
     with _folder(config_dir) as folder:
         part = private_part(part_of("mechanism", mechanism, folder), relation, epsilon, parameters, folder)
         table = code_frame(df, _domain(domain), outside_domain)
-        design = design_of(part, table.domain, {"target": target}) if part.takes("design") else None
+        design = design_of(part, table.domain, {"target": target, "exact": True}) if part.takes("design") else None
         other, inputs = None, tuple[str, ...]()
         if public is not None and not part.takes("public"):
             raise UserError(f"{mechanism} takes no public rows: leave public out")
@@ -281,9 +281,9 @@ def fit(
     >>> fitted
     <linear_rows of hours on 2 features>
     >>> fitted.coefficients.round(2).to_dict()
-    {'sex=M': 0.4, '(intercept)': -0.3}
+    {'sex=M': 0.4, '(intercept)': -0.4}
     >>> fitted.predict(pd.DataFrame({"sex": ["M"]})).round(1).to_list()
-    [55.0]
+    [50.0]
     """
     with _folder(config_dir) as folder:
         part = with_parameters(part_of("model", model, folder), parameters)
@@ -292,7 +292,7 @@ def fit(
                 raise UserError("a data frame needs its domain, what it may contain: give domain (see dpbench.release)")
             table = code_frame(source, _domain(domain))
             source = Release(table.domain, Budget(math.inf), Ledger(), (SyntheticRows(table),))
-        return fit_release(part, source, {"target": target}, np.random.default_rng(seed), folder)
+        return fit_release(part, source, {"target": target, "exact": True}, np.random.default_rng(seed), folder)
 
 
 # --- the quality of synthetic rows ---------------------------------------------------------------------------------

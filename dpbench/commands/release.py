@@ -255,7 +255,8 @@ def _write(folder: Path, made: Made, fits: Sequence[Fitted], *, drawn: bool, con
     if fits:
         about = {one.model: _about("model", one.model, config_dir) for one in fits}
         title = f"Coefficients for {fits[0].design.target}, from one private release of {made.table.label}"
-        paths += write_text_table(coefficient_table(fits, about), folder, "coefficients", title)
+        read = made.asked.design["exact"] and made.asked.mechanism.takes("design")
+        paths += write_text_table(coefficient_table(fits, about, exact=read), folder, "coefficients", title)
     ledger = json.dumps(_ledger(made), indent=2, ensure_ascii=False) + "\n"
     return [*paths, write_file(folder / "ledger.json", ledger)]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -21,7 +21,7 @@ from dpbench.targets import use_folder
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
 GROUPS |= {"sample": "full", "limits": "full", "experiment": "quickstart", "as": "authors"}  # each with an example
 LOOP = "an interpolation (${...}) is circular"
-LONGEST_SETTING, MOST_SETTINGS = 5000, 200
+LONGEST_SETTING, LONGEST_EXAMPLE, MOST_SETTINGS = 5000, 300, 200
 
 
 def composed(overrides: Sequence[str], config_dir: Path | None = None) -> Json:
@@ -210,13 +210,26 @@ def _unreadable(given: str, text: str) -> UserError:
     """The message for a setting that is not in Hydra's syntax."""
     if "override_grammar" not in text:
         return UserError(f"the settings cannot be read: {_line(text)}")
-    key, sign, _ = given[:100].partition("=")
+    key, sign, value = given.partition("=")
     if not sign:
         return UserError(f"{shown(given)} is no setting: those look like name=value")
     return UserError(
         f"the setting {shown(given)} cannot be read: text with accents, brackets or such signs needs quotes within "
-        f"quotes, such as '{key}=\"été; 2024\"', and a list is such as [0.1,1]"
+        f"quotes, such as {_with_quotes(key, value)}, and a list is such as [0.1,1]"
     )
+
+
+def _with_quotes(key: str, value: str) -> str:
+    """A setting as a shell and Hydra both read it, if it is short: text, or each text of a list, in quotes.
+
+    >>> print(_with_quotes("dataset.target", "CO(GT)"), _with_quotes("dataset.drop", "[CO(GT),NOx]"))
+    'dataset.target="CO(GT)"' 'dataset.drop=["CO(GT)","NOx"]'
+    """
+    if len(value) > LONGEST_EXAMPLE or re.search(r"[\\\"'{}]", value):
+        key, value = key[:LONGEST_EXAMPLE], "été; 2024"
+    listed = re.fullmatch(r"\[([^][]*)\]", value)
+    texts = ",".join(f'"{text.strip()}"' for text in (listed[1].split(",") if listed else [value]))
+    return f"'{key}=[{texts}]'" if listed else f"'{key}={texts}'"
 
 
 def _explained(error: Exception, overrides: Sequence[str], config_dir: Path | None) -> UserError:
@@ -285,7 +298,7 @@ def _no_such_key(key: str, overrides: Sequence[str], config_dir: Path | None) ->
     words = key.split(".")
     known = [*composed([], config_dir), "experiment", "as"]
     if words[0] not in known:
-        return unknown("setting", key, known)
+        return unknown_setting(words[0], known)
     if words[0] in PARTS and len(words) > 1:
         if words[1] not in choices(words[0], config_dir):
             return unknown(words[0], words[1], choices(words[0], config_dir))
@@ -298,6 +311,13 @@ def _no_such_key(key: str, overrides: Sequence[str], config_dir: Path | None) ->
         f"cannot set {shown(given)}: this configuration has no {shown(key)}; `dpbench run --show` shows what "
         f"it has, and a + in front (+{given[:100]}) adds a parameter that it leaves at its default"
     )
+
+
+def unknown_setting(name: str, known: Collection[str]) -> UserError:
+    """The message for a name that is none of the settings `known`."""
+    if name in KEYS:
+        return UserError(f"unknown setting {name!r}; that of the data set is dataset.{name}")
+    return unknown("setting", name, known)
 
 
 def _line(text: str) -> str:

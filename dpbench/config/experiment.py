@@ -10,7 +10,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpbench.config.composition import GROUPS, composed, hydra_text, merged, resolved, with_dataset
+from dpbench.config.composition import GROUPS, composed, hydra_text, merged, resolved, unknown_setting, with_dataset
 from dpbench.config.parts import parts_of
 from dpbench.config.protocol import departures
 from dpbench.config.registry import PARTS, choices
@@ -21,7 +21,7 @@ from dpbench.config.specs import Report
 from dpbench.config.validation import check_experiment
 from dpbench.config.values import check_keys, checked_name, checked_type, integer, listed
 from dpbench.data.dataset import Dataset
-from dpbench.errors import UserError, shown, unknown
+from dpbench.errors import UserError, shown
 from dpbench.files import Json, Node
 from dpbench.privacy.budget import Budget
 
@@ -205,7 +205,7 @@ def _check_settings(config: Node) -> None:
 
     for key in config:
         if key not in SETTINGS:
-            raise unknown("setting", key, SETTINGS)
+            raise unknown_setting(key, SETTINGS)
     for key, kind in SETTINGS.items():
         if key not in config:
             if key in PARTS:
@@ -241,7 +241,8 @@ class Single:
     """A mechanism under a budget, and the models that its release is for; none named: none.
 
     `parameters`: of the mechanism, where the line gives a calibration. `delta_power`: delta as it was given, if that is
-    a power of the number of rows. `design`: the settings of `Design`; its target may be None.
+    a power of the number of rows. `design`: the settings of `Design`, with numbers as they are in the table; its target
+    may be None.
     """
 
     dataset: Dataset
@@ -257,8 +258,10 @@ def single(overrides: Sequence[str], config_dir: Path | None = None) -> Single:
     """The release of these settings. Raises `UserError` for those of a grid, and for several of what is one here."""
     names = {item.lstrip("+~").partition("=")[0].partition(".")[0]: item for item in overrides}
     for name, item in names.items():
-        if name not in READ:
+        if name in {*SETTINGS, "experiment", "as"} - {*READ}:
             raise UserError(f"{shown(item)}: a release takes {', '.join(READ)}; {name} is for dpbench run")
+        if name not in READ:
+            raise unknown_setting(name, READ)
     if missing := [name for name in NEEDED if name not in names]:
         example = "dpbench release dataset=csv dataset.path=my.csv dataset.domain=my.yaml mechanism=aim epsilon=1"
         raise UserError(f"name the {' and the '.join(missing)} of the release, such as {example} --out folder")
@@ -275,7 +278,7 @@ def single(overrides: Sequence[str], config_dir: Path | None = None) -> Single:
         models=parts_of("model", config, config_dir) if "model" in names else (),
         budget=Budget(_one("epsilon", epsilons_of(config, delta)), delta, str(config["relation"])),
         delta_power=config["delta"] if isinstance(config["delta"], str) else None,
-        design=config["design"],
+        design={"exact": True, **config["design"]},
     )
 
 

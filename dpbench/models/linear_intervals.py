@@ -52,9 +52,7 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
             "analyze_gauss, jlt, exact"
         )
     xtx = statistics.xtx + statistics.ridge * np.eye(p)
-    if np.linalg.eigvalsh(xtx)[0] <= 0:
-        raise NoEstimateError("the noise made X'X indefinite, so that no interval can be computed")
-    inverse = np.linalg.solve(xtx, np.eye(p))
+    inverse = inverse_of(xtx)
     theta = inverse @ statistics.xty
     rest = float(statistics.yty + statistics.ridge - theta @ statistics.xty)  # the residual sum of squares
     if "projections" in release.diagnostics:
@@ -69,6 +67,17 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
         notes = {"level": level, "sigma2": sigma2}
     half = quantile * np.sqrt(variance)
     return Fit(theta, (statistics.xtx, statistics.xty), notes, np.stack([theta - half, theta + half], axis=1))
+
+
+def inverse_of(xtx: Floats) -> Floats:
+    """The inverse (p, p) of X'X with its noise. Raises `NoEstimateError` where that is not positive definite."""
+    if np.linalg.eigvalsh(xtx)[0] <= 0:
+        raise NoEstimateError(
+            "X'X with its noise is not positive definite, so that no interval can be computed: features depend on each "
+            "other, such as columns that are missing together, no row has some level, or epsilon is too small for so "
+            f"many features ({len(xtx)})"
+        )
+    return np.linalg.solve(xtx, np.eye(len(xtx))).astype(np.float64, copy=False)
 
 
 def _noise(beta: Floats, statistics: SufficientStatistics) -> Floats:

@@ -14,6 +14,7 @@ from dpbench.errors import NoEstimateError, UserError, check_part
 from dpbench.inference import Measurement
 from dpbench.inference.residuals import Residuals, centred
 from dpbench.models.fit import Fit
+from dpbench.models.linear_intervals import inverse_of
 from dpbench.releases import Marginals, Release
 
 
@@ -37,18 +38,16 @@ def linear_marginals_intervals(release: Release, *, design: Design, level: float
     **Departures** None.
 
     Raises `UserError` for a level outside (0, 1), or a release whose marginals are not unbiased with a known noise;
-    `NoEstimateError` where the noise made X'X indefinite, or left fewer rows than coefficients.
+    `NoEstimateError` where X'X with its noise is not positive definite, or there are fewer rows than coefficients.
     """
     check_part("linear_marginals_intervals: level", level)
     residuals = _unbiased(release)
     wanted, p = pairs(release.domain), len(design.columns)
     xtx, xty = design.moments({r: residuals.marginal(r) for r in wanted})
     n, target = residuals.total, design.matrices[design.target][0]
-    if np.linalg.eigvalsh(xtx)[0] <= 0:
-        raise NoEstimateError("the noise made X'X indefinite, so that no interval can be computed")
+    inverse = inverse_of(xtx)
     if n <= p:
         raise NoEstimateError(f"the noisy number of rows, {n:.0f}, is not greater than {p}, the number of coefficients")
-    inverse = np.linalg.solve(xtx, np.eye(p))
     theta = inverse @ xty
     yty = float(residuals.marginal((design.target,)) @ target**2)
     sigma2 = max(yty - float(theta @ xty), 0.0) / (n - p)

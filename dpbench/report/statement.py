@@ -302,9 +302,10 @@ def _check(facts: Facts) -> list[str]:
     ]
 
 
-def coefficient_table(fits: Sequence[Fitted], about: Mapping[str, str]) -> TextTable:
+def coefficient_table(fits: Sequence[Fitted], about: Mapping[str, str], *, exact: bool) -> TextTable:
     """The coefficients of these fits, a row for each model and feature; `about` has a sentence on each model.
 
+    `exact`: did the mechanism read numbers as they are in the table, not their bins?
     `tidy` has all digits: see `Fitted.table` for its columns.
     """
     tables = [one.table().assign(model=one.model) for one in fits]
@@ -322,6 +323,7 @@ def coefficient_table(fits: Sequence[Fitted], about: Mapping[str, str]) -> TextT
         for _, row in tidy.iterrows()
     ]
     notes = ["Scaled: numbers from -1 to 1 over their declared bounds"]
+    notes += ["Numbers were read as they are in the table" if exact else "Numbers were read as those of their bins"]
     notes += [text for one in fits for text in _notes(one, about.get(one.model, ""))]
     return TextTable(list(HEADER), rows, list(dict.fromkeys(notes)), tidy)
 
