@@ -9,10 +9,21 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpbench.api import evaluate, figure, fit, mechanisms, release, results, run
+    from dpbench.api import evaluate, figure, fit, mechanisms, read_release, release, results, run
     from dpbench.errors import UserError
 
-__all__ = ["UserError", "__version__", "evaluate", "figure", "fit", "mechanisms", "release", "results", "run"]
+__all__ = [
+    "UserError",
+    "__version__",
+    "evaluate",
+    "figure",
+    "fit",
+    "mechanisms",
+    "read_release",
+    "release",
+    "results",
+    "run",
+]
 __version__ = "0.1.0"
 
 

@@ -53,6 +53,7 @@ from dpbench.models.fitted import Fitted
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SyntheticRows
+from dpbench.releases.release_file import read_release
 from dpbench.report.build import made_figure
 from dpbench.report.frames.frame import tidy_frame
 from dpbench.report.frames.results import Results
@@ -60,7 +61,19 @@ from dpbench.report.kinds import is_table
 from dpbench.report.paper import figure_of
 from dpbench.targets import config_folder, own_folder, use_folder
 
-__all__ = ["Fitted", "Run", "UserError", "evaluate", "figure", "fit", "mechanisms", "release", "results", "run"]
+__all__ = [
+    "Fitted",
+    "Run",
+    "UserError",
+    "evaluate",
+    "figure",
+    "fit",
+    "mechanisms",
+    "read_release",
+    "release",
+    "results",
+    "run",
+]
 
 Settings = Sequence[str] | Node
 Declaration = Domain | Node | str | Path  # a domain, as a mapping, or in a YAML or JSON file

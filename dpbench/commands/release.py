@@ -41,6 +41,7 @@ from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release, SyntheticRows
+from dpbench.releases.release_file import release_bytes
 from dpbench.report.page.quality_page import write_quality
 from dpbench.report.statement import ENTRY_HEADER, Facts, coefficient_table, entry_row, statement, statement_page
 from dpbench.report.tables.text_table import write_text_table
@@ -53,6 +54,7 @@ WHAT = {
     "synthetic.csv": "synthetic rows, with the columns and types of the table, drawn from what was released",
     "coefficients.csv": "estimates of the models, also as .md and .tex",
     "quality.html": "scores of the synthetic rows, also as .csv: not protected, and not for publication",
+    "release.npz": "all that was released, for further models (`dpbench.read_release`, in Python)",
     "ledger.json": "the ledger of the noise, and the settings",
     "statement.md": "this statement, also as .html",
 }
@@ -93,6 +95,8 @@ def release(arguments: argparse.Namespace) -> int:
         folder.rmdir()  # it is empty
         raise
     fits, failures = _fits(asked, made.release, arguments.config_dir)
+    if failures:
+        failures.append(f"{folder / 'release.npz'} has what was released: fit other models to it in Python, at no cost")
     paths = _write(folder, made, fits, drawn=arguments.numbers == "drawn", config_dir=arguments.config_dir)
     said = _write_statement(folder, made, paths, arguments.config_dir)
     if arguments.quality:  # after all that was paid for is written
@@ -258,7 +262,8 @@ def _write(folder: Path, made: Made, fits: Sequence[Fitted], *, drawn: bool, con
         read = made.asked.design["exact"] and made.asked.mechanism.takes("design")
         paths += write_text_table(coefficient_table(fits, about, exact=read), folder, "coefficients", title)
     ledger = json.dumps(_ledger(made), indent=2, ensure_ascii=False) + "\n"
-    return [*paths, write_file(folder / "ledger.json", ledger)]
+    released = write_file(folder / "release.npz", release_bytes(made.release))
+    return [*paths, released, write_file(folder / "ledger.json", ledger)]
 
 
 def _write_statement(folder: Path, made: Made, paths: Sequence[Path], config_dir: Path | None) -> list[Path]:

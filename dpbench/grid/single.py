@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +26,8 @@ from dpbench.models.fitted import Fitted
 from dpbench.privacy.budget import RELATIONS, Budget
 from dpbench.releases import Release, check_release
 from dpbench.targets import is_shipped
+
+DESIGN = "design"  # of a release that regresses, in its diagnostics: the settings of its `Design`
 
 
 class Watched(np.random.Generator):
@@ -102,7 +104,14 @@ def make_release(
     key = ReleaseKey({}, {}, 0, 0, PartKey(part.name, part.target, part.parameters), budget)
     check_cost(cost_of(found, key), key)
     own = () if is_shipped(part.target) else (NOT_CHECKED,)
-    return replace(found, nonprivate_inputs=(*found.nonprivate_inputs, *own, *inputs))
+    made_for: Node = {}
+    if supplied.get("design"):
+        made_for = {DESIGN: {one.name: getattr(design, one.name) for one in fields(Design) if one.name != "domain"}}
+    return replace(
+        found,
+        diagnostics={**found.diagnostics, **made_for},
+        nonprivate_inputs=(*found.nonprivate_inputs, *own, *inputs),
+    )
 
 
 def check_reads(model: Part, offers: tuple[str, ...], config_dir: Path | None = None) -> None:
@@ -124,10 +133,14 @@ def fit_release(
 ) -> Fitted:
     """The model's fit of a release, for the design of these settings: post-processing.
 
-    Raises `UserError` for a model that reads none of what the release offers, or cannot predict the target.
+    Raises `UserError` for a model that reads none of what the release offers, or cannot predict the target, and for a
+    release for another target.
     """
     check_reads(model, release.offers, config_dir)
-    design = design_of(model, release.domain, settings)
+    made_for: Node = release.diagnostics.get(DESIGN, {})
+    if made_for.get("target") not in (None, settings.get("target")):
+        raise UserError(f"the release is for the target {made_for['target']!r}, not {settings.get('target')!r}")
+    design = design_of(model, release.domain, {**settings, **made_for})
     parameters = {**model.parameters, "rng": rng} if model.takes("rng") else dict(model.parameters)
     fit = check_fit(model.function(release, design=design, **parameters), len(design.columns))
     return Fitted(model.name, fit, design, linked=is_linked(model))

@@ -4,12 +4,14 @@ import json
 import math
 import re
 import stat
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression
 
+import dpbench
 from dpbench.cli import main
 from dpbench.commands import release as command
 from dpbench.errors import NoEstimateError
@@ -17,6 +19,7 @@ from dpbench.grid.odometer import Odometer
 from dpbench.grid.seeds import keyed
 from dpbench.privacy.accounting import gaussian_epsilon, spent
 from dpbench.privacy.ledger import Ledger
+from dpbench.releases.release_file import release_bytes
 
 DOMAIN = """
 age: {bounds: [16, 100], bins: 12, unit: years, decimals: 0}
@@ -197,6 +200,36 @@ def test_two_releases_add_up_and_a_limit_refuses_the_third_before_its_noise(caps
     assert (
         "my.csv: 2 releases" in said and f"together: epsilon = {together:.6g}" in said and "limit: epsilon = 2" in said
     )
+
+
+def test_what_was_released_is_kept_for_other_models(own, capsys):
+    flat = own.assign(region="01")  # two levels that no row has
+    flat.to_csv("my.csv", index=False)
+    line = ("dataset.target=income", "model=linear_statistics_intervals", "epsilon=1e6")
+    assert made(*line, mechanism="ssp_intervals") == 1
+    assert "release.npz has what was released" in refused(capsys) and not Path("out/coefficients.csv").exists()
+    kept = dpbench.read_release("out/release.npz")
+    assert kept.ledger.to_list() == about()["ledger"]
+    own_units = dpbench.fit(kept, model="linear_statistics", target="income").table().set_index("feature")
+    least = LinearRegression().fit(own[["age", "grade"]], own["income"]).coef_
+    assert own_units["own_estimate"][["age", "grade"]].to_numpy() == pytest.approx(least, rel=0.05)
+    with pytest.raises(dpbench.UserError, match="the release is for the target 'income', not 'age'"):
+        dpbench.fit(kept, model="linear_statistics", target="age")
+
+
+def test_the_file_of_a_release_is_read_back_to_the_bit_and_others_are_refused(tmp_path):
+    assert made("epsilon=1") == 0
+    kept, rows = dpbench.read_release("out/release.npz"), pd.read_csv("out/synthetic.csv")
+    assert len(kept.rows) == len(rows) and kept.rows["region"].value_counts().tolist() == (
+        rows["region"].value_counts().tolist()
+    )
+    Path("copy.npz").write_bytes(release_bytes(kept))
+    assert Path("copy.npz").read_bytes() == Path("out/release.npz").read_bytes()
+    np.savez("other.npz", np.arange(3))
+    Path("text.npz").write_text("no archive")
+    for name, message in (("other.npz", "no release"), ("text.npz", "no release"), ("absent.npz", "No such file")):
+        with pytest.raises(dpbench.UserError, match=message):
+            dpbench.read_release(name)
 
 
 def test_a_release_is_on_record_before_it_is_written(monkeypatch, capsys):
