@@ -18,7 +18,7 @@ TORCH := $(if $(LINKS),--find-links $(LINKS),--torch-backend cpu)
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv==0.13.8
-	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python $(TORCH) -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python $(TORCH) -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
