@@ -17,7 +17,7 @@ from dpbench.commands.report import notes_of
 from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import Experiment, choices, compose, declared_rows, hydra_text
 from dpbench.config.experiment import Single, single
-from dpbench.config.registry import read_yaml
+from dpbench.config.registry import folder_of, read_yaml
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
 from dpbench.data.encode import CATEGORICAL, Design
@@ -28,8 +28,9 @@ from dpbench.errors import UserError
 from dpbench.files import Node
 from dpbench.privacy.budget import RELATIONS
 from dpbench.report.footnotes import as_text, listed
-from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions
+from dpbench.report.frames.results import Results, frame_of, merged_notes, several_versions
 from dpbench.report.frames.series import Series
+from dpbench.report.outcomes import Outcomes, cells_of, shipped
 from dpbench.report.recommendation import (
     CLOSE,
     IN_UNITS,
@@ -122,14 +123,13 @@ def recommend(arguments: argparse.Namespace) -> int:
     would be missing.
     """
     asked = _asked(arguments)
-    found = [(one, stored_trials(one, arguments.config_dir, other_code=True)) for one in asked.arenas]
-    results = [Results(one, stored.trials, notes_of(one, stored)) for one, stored in found]
-    known = _known(asked, frame_of(results, {}))
+    found = [outcomes_of(one, arguments.config_dir) for one in asked.arenas]
+    known = _known(asked, pd.concat([one.cells for one in found], ignore_index=True))
     sentences = [f"{asked.own.name or 'A table'}: {_size_text(asked.own.size)}"]
     sentences += [asked.own.read] if asked.own.read else []
     sentences += [JUDGED] if (asked.need, asked.arenas[0].name) == ("rows", *ROWS_ALONE[0]) else []
-    sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}", *notes_on(results)]
-    sentences += several_versions(results, asked.arenas[0].report["labels"], {})
+    sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}"]
+    sentences += merged_notes({one.arena: one.notes if len(one.cells) else None for one in found})
     print(as_text(sentences))
     right, cases = rates(known.costs), len(known.costs)
     chosen, other = right.index
@@ -142,25 +142,38 @@ def recommend(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _known(asked: Asked, frame: pd.DataFrame) -> Known:
+def outcomes_of(arena: Experiment, config_dir: Path | None) -> Outcomes:
+    """How the methods of an arena did by its trials, or by what ships of them."""
+    paper = folder_of(choices("experiment", config_dir)[arena.name]).rstrip("/")
+    return shipped(arena, paper) or outcomes_of_trials(arena, config_dir)
+
+
+def outcomes_of_trials(arena: Experiment, config_dir: Path | None) -> Outcomes:
+    """How the methods of an arena did by the trials that are stored or exported."""
+    stored = stored_trials(arena, config_dir, other_code=True)
+    results, metric = Results(arena, stored.trials, notes_of(arena, stored)), ranking_metric(arena.report)
+    cells = cells_of(frame_of([results], {}), (metric, IN_UNITS.get(metric, metric), "coverage"))
+    return Outcomes(arena.name, cells, [*results.notes, *several_versions([results], arena.report["labels"], {})])
+
+
+def _known(asked: Asked, cells: pd.DataFrame) -> Known:
     arena = asked.arenas[0]
-    private = frame["epsilon"] < math.inf
-    wanted = (frame["model"] == asked.model) | (not asked.model) | ~private
-    frame = frame[(frame["dataset"] != asked.own.name) & wanted]
-    if not private[frame.index].any():
+    private = cells["epsilon"] < math.inf
+    wanted = (cells["model"] == asked.model) | (not asked.model) | ~private
+    cells = cells[(cells["dataset"] != asked.own.name) & wanted]
+    if not private[cells.index].any():
         raise UserError(
-            f"{arena.results} holds no trials of {arena.name} on other tables: they stand in the folder results of "
-            f"dpbench's repository, not in the installed package. Name that folder (results=...), or run it, which "
-            f"takes hours (dpbench run experiment={arena.name})"
+            f"{arena.results} holds no trials of {arena.name} on other tables; dpbench run experiment={arena.name} "
+            "makes them"
         )
     metric = ranking_metric(arena.report)
-    if IN_UNITS.get(metric) in set(frame["metric"]):
+    if IN_UNITS.get(metric) in set(cells["metric"]):
         metric = IN_UNITS[metric]
     levels = [part.parameters["level"] for part in arena.models if "level" in part.parameters]
-    level = max(levels, default=None) if "coverage" in set(frame["metric"]) else None
+    level = max(levels, default=None) if "coverage" in set(cells["metric"]) else None
     sizes = {grid.dataset.name: _size(grid, _rows(grid.dataset), grid.sample.train_rows) for grid in arena.grids}
-    higher = (frame.loc[frame["metric"] == metric, "direction"] == "higher").any()
-    evidence = evidence_of(frame, metric, arena.report["labels"], level)
+    higher = (cells.loc[cells["metric"] == metric, "direction"] == "higher").any()
+    evidence = evidence_of(cells, metric, arena.report["labels"], level)
     return Known(evidence, sizes, metric, f"1 - {metric}" if higher else metric, level)
 
 

@@ -13,7 +13,6 @@ import pandas as pd
 from dpbench.config.specs import Report
 from dpbench.data.domain import Floats
 from dpbench.errors import UserError
-from dpbench.report.frames.frame import has_value
 from dpbench.report.frames.series import Series, mark_series, series_of
 
 NEAREST = 5  # places that are near
@@ -90,8 +89,8 @@ def ranking_metric(report: Report) -> str:
     raise UserError("the experiment names no metric to rank by: give it report.metrics or a figure of kind mean_ranks")
 
 
-def evidence_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str], level: float | None = None) -> Evidence:
-    """The evidence in some trials. A score s that is better if higher counts as the error 1 - s.
+def evidence_of(cells: pd.DataFrame, metric: str, labels: Mapping[str, str], level: float | None = None) -> Evidence:
+    """The evidence in some cells of `outcomes.cells_of`. A score s that is better if higher counts as the error 1 - s.
 
     A cell has the mean `error` and its standard error `se`, the number of `runs` and of those `without` a value, median
     `seconds` and `mb`, and for intervals of a `level` the mean `coverage`, and whether it is `below` the level by
@@ -101,35 +100,46 @@ def evidence_of(frame: pd.DataFrame, metric: str, labels: Mapping[str, str], lev
     Raises `UserError` if the metric cannot rank methods: it has no better direction, or an error is below zero, which
     has no multiples.
     """
-    known = series_of(frame, labels)
-    frame = mark_series(frame, known)
-    rows = frame[frame["metric"] == metric]
-    valued, better = has_value(rows), set(rows["direction"])
-    if valued.any() and not better & {"lower", "higher"}:
+    known = series_of(cells, labels)
+    cells = mark_series(cells, known)
+    rows = cells[cells["metric"] == metric]
+    better = set(rows["direction"])
+    if rows["valued"].any() and not better & {"lower", "higher"}:
         raise UserError(f"{metric} cannot rank methods: neither low nor high values of it are better")
-    error = (1 - rows["value"] if "higher" in better else rows["value"]).where(valued)
-    if (error < 0).any():
+    higher = "higher" in better
+    if (rows["most"] > 1).any() if higher else (rows["least"] < 0).any():
         raise UserError(f"{metric} cannot rank methods: errors below zero have no ratio to the lowest")
-    trivial, exact = _references(rows.assign(error=error), metric)
-    error = error.fillna(rows["dataset"].map(trivial))
-    seconds = rows["release_seconds"].fillna(0) + rows["model_seconds"].fillna(0)
-    rows = rows.assign(error=error, without=~valued, seconds=seconds)
-    groups = rows[np.isfinite(rows["epsilon"])].groupby([*PLACE, "series"], observed=True)
-    columns = {"error": ("error", "mean"), "se": ("error", "sem"), "found": ("error", "count")}
-    columns |= {"runs": ("without", "size"), "without": ("without", "sum")}
-    cells = groups.agg(**columns, seconds=("seconds", "median"), mb=("peak_mb", "median"))
-    cells["error"] = cells["error"].where(2 * cells.pop("found") > cells["runs"])
-    covered = frame[(frame["metric"] == "coverage") & has_value(frame)].groupby([*PLACE, "series"])["value"]
-    coverage = covered.agg(["mean", "sem"]).reindex(cells.index)
-    below = coverage["mean"] + ERRORS * coverage["sem"] < (-math.inf if level is None else level)
-    return Evidence(
-        {one.label: one for one in known}, cells.assign(coverage=coverage["mean"], below=below), trivial, exact
-    )
+    rows = rows.assign(error=1 - rows["mean"] if higher else rows["mean"], without=rows["runs"] - rows["valued"])
+    trivial, exact = _references(rows, metric)
+    answers = rows["dataset"].map(trivial).astype(float)
+    found = rows["valued"] + rows["without"].where(answers.notna(), 0)
+    error = _mean(rows["valued"], rows["error"], found, answers)
+    squares = (rows["valued"] - 1).clip(lower=0) * rows["sd"].fillna(0) ** 2
+    squares += rows["valued"] * (rows["error"] - error).fillna(0) ** 2
+    squares += (found - rows["valued"]) * (answers - error).fillna(0) ** 2
+    se = np.sqrt(squares / ((found - 1) * found).where(found > 1))
+    rows = rows.assign(error=error.where(2 * found > rows["runs"]), se=se)
+    places = [*PLACE, "series"]
+    private = rows[np.isfinite(rows["epsilon"])].set_index(places).sort_index()
+    private = private[["error", "se", "runs", "without", "seconds", "mb"]]
+    covered = cells[(cells["metric"] == "coverage") & (cells["valued"] > 0)].set_index(places)
+    coverage = covered["mean"].reindex(private.index)
+    error_of = (covered["sd"] / np.sqrt(covered["valued"])).reindex(private.index)
+    below = coverage + ERRORS * error_of < (-math.inf if level is None else level)
+    return Evidence({one.label: one for one in known}, private.assign(coverage=coverage, below=below), trivial, exact)
+
+
+def _mean(
+    valued: pd.Series[int], mean: pd.Series[float], found: pd.Series[int], answers: pd.Series[float]
+) -> pd.Series[float]:
+    """The mean over the `found` runs, of which those without a value have the trivial answer."""
+    total = (valued * mean).fillna(0) + ((found - valued) * answers).fillna(0)
+    return total / found.where(found > 0)
 
 
 def _references(rows: pd.DataFrame, metric: str) -> tuple[pd.Series[float], pd.Series[float]]:
     """The error of the trivial answer to each data set, and the least one without privacy: 0 for queries."""
-    means = rows[np.isinf(rows["epsilon"])].groupby(["dataset", "mechanism", "model"])["error"].mean()
+    means = rows[np.isinf(rows["epsilon"])].set_index(["dataset", "mechanism", "model"])["error"]
     named, datasets = means.index.get_level_values("mechanism"), pd.Index(rows["dataset"].unique())
     exact = means[named.str.startswith("exact")].groupby("dataset").min().reindex(datasets)
     if metric in TRIVIAL:

@@ -1,17 +1,22 @@
 """`dpbench recommend`: from the committed results of the arena, for a table that is not in it."""
 
+import hashlib
 import re
 import shlex
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
 
+import pandas as pd
 import pytest
 
 from dpbench.cli import main
+from dpbench.commands.recommend import outcomes_of_trials
 from dpbench.commands.release import checked
+from dpbench.config import compose
 from dpbench.config.experiment import single
-from dpbench.resources import PACKAGE
+from dpbench.report.outcomes import shipped
+from dpbench.resources import PACKAGE, conf_dir
 
 RESULTS = PACKAGE.parent / "results"
 arena = pytest.mark.skipif(not (RESULTS / "arena").is_dir(), reason="results/arena is in the repository alone")
@@ -23,7 +28,7 @@ INTERVALS = ("--need", "intervals", "--rows", "5000", "--columns", "4", "epsilon
 @cache
 def answer(*line):
     with redirect_stdout(StringIO()) as out:
-        assert main(["recommend", *line, f"results={RESULTS}"]) == 0
+        assert main(["recommend", f"results={RESULTS}", *line]) == 0
     return out.getvalue()
 
 
@@ -132,9 +137,9 @@ def test_the_number_of_private_rows_is_asked_for_unless_it_is_public_or_declared
     assert main(line) == 2
     said = capsys.readouterr().err
     assert said.startswith("dpbench: the number of rows of csv is not public") and said.endswith("--rows 20000\n")
-    for public in ("dataset.public=true", "+dataset.card.rows=70"):
-        assert main([*line, public]) == 2
-        assert "holds no trials of arena_classification" in capsys.readouterr().err  # which are asked for next
+    for public, rows in (("dataset.public=true", "1,000"), ("+dataset.card.rows=70", "70")):
+        assert main([*line, public]) == 0
+        assert f"csv: {rows} rows, 2 columns" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -159,8 +164,30 @@ def test_a_question_that_has_no_answer_is_refused(line, told, tmp_path, monkeypa
 
 
 def test_what_is_missing_is_told(tmp_path, capsys):
-    """Of a table with a target of two levels it is the arena of classification, if nothing is asked for."""
-    run = "or run it, which takes hours (dpbench run experiment=arena_classification)"
-    for line, told in ((["epsilon=1"], "name a table"), ([*sick(tmp_path), "--rows", "9", "epsilon=1"], run)):
+    """What ships is no answer where other trials were asked for."""
+    run = "holds no trials of linreg_adult on other tables; dpbench run experiment=linreg_adult makes them"
+    own = [*sick(tmp_path), "--rows", "9", "experiment=linreg_adult", "epsilon=1"]
+    for line, told in ((["epsilon=1"], "name a table"), (own, run)):
         assert main(["recommend", *line, f"results={tmp_path}"]) == 2
         assert told in capsys.readouterr().err
+
+
+def test_what_ships_answers_alone_and_own_trials_of_an_arena_replace_it(tmp_path):
+    line = ("--rows", "5000", "--columns", "4", "epsilon=1")
+    shipped = answer(*line, f"results={tmp_path}")
+    assert "Named: the best" in shipped
+    (tmp_path / "arena_regression" / "trials").mkdir(parents=True)
+    assert main(["recommend", *line, f"results={tmp_path}"]) == 2
+
+
+@arena
+def test_what_ships_is_what_the_exports_have():
+    """As scripts/write_outcomes.py writes it."""
+    found = compose(["experiment=arena_queries", f"results={RESULTS}"])
+    kept, made = shipped(found, "arena"), outcomes_of_trials(found, None)
+    assert kept.notes == made.notes
+    pd.testing.assert_frame_equal(kept.cells, made.cells, check_dtype=False, rtol=1e-9)
+    exports = {path.name.split(".")[0]: path for path in (RESULTS / "arena" / "exports").iterdir()}
+    for path in (conf_dir() / "outcomes").iterdir():
+        digest = hashlib.sha256(exports[path.stem].read_bytes()).hexdigest()
+        assert digest in path.read_text(encoding="utf-8").partition("\n")[0]

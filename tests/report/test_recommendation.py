@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dpbench.errors import UserError
+from dpbench.report.outcomes import cells_of
 from dpbench.report.recommendation import (
     Size,
     beyond,
@@ -28,12 +29,11 @@ def places(**columns):
     return pd.DataFrame(columns, index=index)
 
 
-def frame(*rows, metric="m"):
+def cells(*rows, metric="m"):
     names = ("dataset", "mechanism", "epsilon", "value", "direction", "status")
     made = pd.DataFrame([dict(zip(names, row, strict=True)) for row in rows])
-    return made.assign(metric=metric, model="x", calibration="", variant="", peak_mb=1.0).assign(
-        release_seconds=2.0, model_seconds=1.0
-    )
+    made = made.assign(metric=metric, model="x", calibration="", variant="", peak_mb=1.0)
+    return cells_of(made.assign(release_seconds=2.0, model_seconds=1.0), [metric])
 
 
 def test_errors_are_means_over_the_runs_with_a_value_where_most_have_one():
@@ -46,7 +46,7 @@ def test_errors_are_means_over_the_runs_with_a_value_where_most_have_one():
         ("b", "two", 1.0, 0.5, "lower", "done"),
         ("b", "exact", INF, 0.25, "lower", "done"),
     ]
-    evidence = evidence_of(frame(*rows), "m", {"one/x": "One"})
+    evidence = evidence_of(cells(*rows), "m", {"one/x": "One"})
     assert evidence.errors.loc[("a", 1.0), "One"] == pytest.approx(0.3)
     assert np.isnan(evidence.errors.loc[("a", 1.0), "two / x"]) and np.isnan(evidence.errors.loc[("b", 1.0), "One"])
     assert evidence.cells.loc[("a", 1.0, "One"), ["without", "runs", "seconds"]].tolist() == [1, 3, 3.0]
@@ -61,7 +61,7 @@ def test_a_run_without_a_value_counts_as_the_trivial_answer():
         ("b", "one", 1.0, -0.1, "higher", "done"),
         *((name, "exact", INF, 0.8, "higher", "done") for name in "ab"),
     ]
-    evidence = evidence_of(frame(*rows, metric="r2"), "r2", {})
+    evidence = evidence_of(cells(*rows, metric="r2"), "r2", {})
     assert evidence.errors["one / x"].tolist() == [pytest.approx(0.6), pytest.approx(1.1)]  # 1 - R^2
     assert evidence.expected["one / x"].tolist() == [pytest.approx(0.5), pytest.approx(-0.125)]
     assert evidence.beaten.loc["b"].tolist() == [False]
@@ -70,7 +70,7 @@ def test_a_run_without_a_value_counts_as_the_trivial_answer():
 def test_a_method_beats_the_trivial_answer_by_two_standard_errors_or_not_at_all():
     def beaten(*values):
         return evidence_of(
-            frame(*(("a", "one", 1.0, value, "higher", "done") for value in values), metric="auc"), "auc", {}
+            cells(*(("a", "one", 1.0, value, "higher", "done") for value in values), metric="auc"), "auc", {}
         ).beaten
 
     assert beaten(0.6, 0.61, 0.62).tolist() == [True] and beaten(0.3, 0.5, 0.75).tolist() == [False]
@@ -81,7 +81,7 @@ def test_for_queries_the_best_trivial_answer_is_the_yardstick():
         ("a", name, INF, error, "lower", "done")
         for name, error in (("zero", 0.5), ("uniform", 0.4), ("real_rows", 0.1))
     ]
-    evidence = evidence_of(frame(*rows, ("a", "one", 1.0, 0.1, "lower", "done")), "m", {})
+    evidence = evidence_of(cells(*rows, ("a", "one", 1.0, 0.1, "lower", "done")), "m", {})
     assert evidence.expected.iloc[0, 0] == pytest.approx(0.75)
 
 
@@ -90,8 +90,8 @@ def test_intervals_that_cover_too_little_are_never_first():
         ("a", name, 1.0, score, "lower", "done") for name, score in (("good", 2.0), ("narrow", 1.0)) for _ in range(4)
     ]
     covered = zip(["good"] * 4 + ["narrow"] * 4, [1.0, 0.5, 1.0, 1.0, 0.5, 0.75, 0.5, 0.75], strict=True)
-    coverage = frame(*(("a", name, 1.0, value, "none", "done") for name, value in covered), metric="coverage")
-    evidence = evidence_of(pd.concat([frame(*scores), coverage]), "m", {}, level=0.9)
+    coverage = cells(*(("a", name, 1.0, value, "none", "done") for name, value in covered), metric="coverage")
+    evidence = evidence_of(pd.concat([cells(*scores), coverage]), "m", {}, level=0.9)
     assert evidence.cells["below"].to_dict() == {("a", 1.0, "good / x"): False, ("a", 1.0, "narrow / x"): True}
     assert ranked(evidence.errors) == ["good / x"]
 
@@ -155,7 +155,7 @@ def test_an_arena_ranks_by_the_metric_of_its_mean_ranks():
 )
 def test_what_cannot_rank_is_refused(value, direction, why):
     with pytest.raises(UserError, match=f"m cannot rank methods: .*{why}"):
-        evidence_of(frame(("a", "one", 1.0, value, direction, "done")), "m", {})
+        evidence_of(cells(("a", "one", 1.0, value, direction, "done")), "m", {})
 
 
 def test_where_large_and_small_tables_differ_the_nearest_choose_right_and_one_method_for_all_does_not():

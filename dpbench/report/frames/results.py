@@ -55,14 +55,18 @@ def titles_of(results: Iterable[Results], panels: Mapping[str, str]) -> dict[str
 
 def notes_on(results: Sequence[Results]) -> list[str]:
     """What was not run, and how to read the trials of the others."""
-    run = [one for one in results if one.trials]
-    missing = [one.experiment.name for one in results if not one.trials]
-    noted: dict[str, list[str]] = {}
-    for one in run:
-        for note in one.notes:
-            noted.setdefault(note, []).append(one.experiment.name)
-    notes = [note if len(names) == len(run) else f"{', '.join(names)}: {note}" for note, names in noted.items()]
-    return [*([f"Experiments not run: {', '.join(missing)}"] if missing else []), *notes]
+    return merged_notes({one.experiment.name: one.notes if one.trials else None for one in results})
+
+
+def merged_notes(of: Mapping[str, Sequence[str] | None]) -> list[str]:
+    """The notes on some experiments (None: not run), each once, with the names of those that it is on unless on all."""
+    missing, noted = [name for name, notes in of.items() if notes is None], dict[str, list[str]]()
+    for name, notes in of.items():
+        for note in notes or ():
+            noted.setdefault(note, []).append(name)
+    run = len(of) - len(missing)
+    found = [note if len(names) == run else f"{', '.join(names)}: {note}" for note, names in noted.items()]
+    return [*([f"Experiments not run: {', '.join(missing)}"] if missing else []), *found]
 
 
 def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) -> list[str]:
