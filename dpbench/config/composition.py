@@ -16,7 +16,6 @@ from dpbench.config.values import check_values, checked_type
 from dpbench.data.dataset import KEYS
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.files import Json, Node
-from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}

@@ -62,7 +62,7 @@ def _merged(config_name: str, overrides: Sequence[str], own: Path | None) -> Nod
     try:
         return _with_settings(config, settings)
     except NotPlain:
-        merged = OmegaConf.create(config)
+        merged = OmegaConf.create(dict(config))
         OmegaConf.set_struct(merged, True)
         ConfigLoaderImpl._apply_overrides_to_config(settings, merged)
         return _plain(merged)
@@ -74,7 +74,7 @@ def _files_merged(config_name: str, groups: tuple[str, ...], own: Path | None = 
     files, chosen = _Files(own), [_parsed(line) for line in groups]
     config: Node = {}
     for default in create_defaults_list(files, config_name, chosen, prepend_hydra=False, skip_missing=False).defaults:
-        config = over(config, _embedded(files.load_config(default.config_path), default.package))
+        config = over(config, _embedded(files.load_config(str(default.config_path)), default.package))
     return config
 
 
@@ -118,7 +118,9 @@ class _Files(ConfigRepository):
     """The project's files and those of the user's own folder, for one composition. What it loads is shared."""
 
     def __init__(self, own: Path | None = None) -> None:
-        self.sources = [FileConfigSource("main", f"file://{folder}") for folder in (conf_dir(), own and own.resolve()) if folder]
+        self.sources = [
+            FileConfigSource("main", f"file://{folder}") for folder in (conf_dir(), own and own.resolve()) if folder
+        ]
         self.found: dict[str, ConfigResult | None] = {}
 
     def load_config(self, config_path: str) -> ConfigResult | None:
@@ -138,16 +140,17 @@ class _Files(ConfigRepository):
 
 @lru_cache(1000)
 def _loaded(config_path: str, text: str) -> _PlainResult:
-    plain = yaml.load(text, Loader=_yaml_loader())
-    if isinstance(plain, dict) and is_plain(plain):  # OmegaConf need not check more than Hydra reads
-        defaults = {"defaults": plain.pop("defaults")} if "defaults" in plain else {}
-        config = OmegaConf.create({**defaults, **{key: MISSING if plain[key] == MISSING else None for key in plain}})
-    else:
-        config = OmegaConf.create({} if plain is None else plain)
-    file = _PlainResult("", "", config, ConfigSource._get_header_dict(text[:HEADER]))
-    files = _Files()
-    file.defaults_list = files._create_defaults_list(config_path, files._extract_defaults_list(config_path, config))
-    file.plain = {key: value for key, value in plain.items() if key != "defaults"} if isinstance(plain, dict) else plain
+    """Of plain data OmegaConf checks no more than Hydra reads: the defaults, and whether there is anything else."""
+    said = yaml.load(text, Loader=_yaml_loader())
+    plain = {key: value for key, value in said.items() if key != "defaults"} if isinstance(said, dict) else said
+    if isinstance(said, dict) and is_plain(said):
+        said = {"defaults": said["defaults"], "else": bool(plain) or MISSING} if "defaults" in said else {}
+    config = OmegaConf.create({} if said is None else said)
+    file = _PlainResult("", "", config, ConfigSource._get_header_dict(text[:HEADER]), defaults_list=[])
+    file.plain = plain
+    if said and "defaults" in said:
+        files = _Files()
+        file.defaults_list = files._create_defaults_list(config_path, files._extract_defaults_list(config_path, config))
     return file
 
 
@@ -157,14 +160,14 @@ def _yaml_loader() -> Any:
     python = get_yaml_loader()
     if not yaml.__with_libyaml__:
         return python
+    from yaml._yaml import CParser
 
-    class Loader(yaml.cyaml.CParser, python):
-        def __init__(self, stream: Any) -> None:
-            yaml.cyaml.CParser.__init__(self, stream)
-            yaml.constructor.SafeConstructor.__init__(self)
-            yaml.resolver.Resolver.__init__(self)
+    def start(self: Any, stream: Any) -> None:
+        CParser.__init__(self, stream)
+        yaml.constructor.SafeConstructor.__init__(self)
+        yaml.resolver.Resolver.__init__(self)
 
-    return Loader
+    return type("Loader", (CParser, python), {"__init__": start})
 
 
 def _parsed(override: str) -> Override:
@@ -180,6 +183,8 @@ def _parsed_once(override: str) -> Override:
 def _by_hydra(config_name: str, overrides: Sequence[str], own: Path | None) -> DictConfig:
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
+
+    from dpbench.config.composition import quoted
 
     searched = [f"hydra.searchpath=[{quoted(f'file://{own.resolve()}')}]"] if own else []
     with initialize_config_dir(str(conf_dir()), version_base=VERSION):
@@ -197,9 +202,3 @@ class _WithoutCommandLine(ConfigRepository):
         if found is not None and config_path == "hydra/config":
             found.defaults_list = []
         return found
-
-
-def quoted(text: str) -> str:
-    """Any text in Hydra's syntax."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"

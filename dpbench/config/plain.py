@@ -31,10 +31,11 @@ def over(below: Node, above: Node) -> Node:
     for key, value in above.items():
         old = found.get(key)
         if isinstance(old, dict) and isinstance(value, dict):
-            value = over(old, value)
+            found[key] = over(old, value)
         elif key in found and (value == MISSING or not _gives_way(old, value)):
             raise NotPlain
-        found[key] = value
+        else:
+            found[key] = value
     return found
 
 
@@ -46,7 +47,7 @@ def _gives_way(old: Any, value: Any) -> bool:
 
 
 def is_plain(node: Any) -> bool:
-    """Whether a node holds nothing but mappings with names, lists, single values and interpolations as of `resolved`."""
+    """Whether it holds nothing but mappings by name, lists, single values and interpolations as `resolved` has them."""
     if isinstance(node, dict):
         return all(isinstance(key, str) and is_plain(value) for key, value in node.items())
     if isinstance(node, list):
@@ -82,7 +83,7 @@ def with_setting(config: Node, names: str, value: Any, add: bool = False) -> Nod
         raise NotPlain
     node: Any = config
     for name in names.split("."):
-        if not isinstance(node, dict) or name not in node and not add:
+        if not isinstance(node, dict) or (name not in node and not add):
             raise NotPlain
         node = node.get(name, {})
     if not add and isinstance(value, dict) and not _has(node, value):
@@ -125,17 +126,17 @@ def _resolved(node: Any, config: Node, steps: int) -> Any:
         return {key: _resolved(value, config, steps) for key, value in node.items()}
     if isinstance(node, list):
         return [_resolved(value, config, steps) for value in node]
-    if not isinstance(node, str) or "${" not in node:
-        return node
-    if alone := re.fullmatch(INTERPOLATION, node, re.ASCII):
+    return _of_text(node, config, steps) if isinstance(node, str) and "${" in node else node
+
+
+def _of_text(text: str, config: Node, steps: int) -> Any:
+    if alone := re.fullmatch(INTERPOLATION, text, re.ASCII):
         return _target(alone[1], config, steps)
-    if (selected := re.fullmatch(SELECTION, node, re.ASCII)) and not has(config, selected[1]):
-        return _default(node)
-    if selected:
-        return _target(selected[1], config, steps)
-    if not _only_named(node):
+    if selected := re.fullmatch(SELECTION, text, re.ASCII):
+        return _target(selected[1], config, steps) if has(config, selected[1]) else _default(text)
+    if not _only_named(text):
         raise NotPlain
-    return re.sub(INTERPOLATION, lambda found: _text(_target(found[1], config, steps)), node, flags=re.ASCII)
+    return re.sub(INTERPOLATION, lambda found: _text(_target(found[1], config, steps)), text, flags=re.ASCII)
 
 
 def _target(names: str, config: Node, steps: int) -> Any:

@@ -17,7 +17,7 @@ OWN_FILE = "the file, which builds on that of the protocol"
 
 
 def departures(config: Node, overrides: Sequence[str], config_dir: Path | None = None) -> tuple[str, ...]:
-    """The settings that the experiment's file alone gives another value than `config`, what Hydra merged of `overrides`.
+    """The settings that the experiment's file alone gives another value than `config`, merged of `overrides`.
 
     They are compared as they are written: what follows from another setting does not count. A method may be added or
     left out: of mechanisms, models and metrics only the settings of those that the file has too count. A file that

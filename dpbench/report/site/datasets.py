@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from dpbench.config.catalogue import catalogue
 from dpbench.config.composition import merged
