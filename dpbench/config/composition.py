@@ -62,13 +62,7 @@ def _dataset(name: str) -> Node:
 def resolved(config: Node, point: Node, overrides: Sequence[str], config_dir: Path | None = None) -> Json:
     """What `merged` made of `overrides`, with the further settings of `point`, as plain data. Raises `UserError`."""
     with _explaining([*overrides, *(f"{name}={value}" for name, value in point.items())], config_dir):
-        try:
-            found = config
-            for name, value in point.items():
-                found = with_setting(found, name, value, add=isinstance(value, dict))  # its names are checked later
-            found = without_interpolations(found)
-        except NotPlain:
-            found = _by_omegaconf(config, point)
+        found = filled_in(config, point)
     plain = {str(key): value for key, value in found.items()}
     _drop_settings_of_others(plain, overrides)
     _check_as(plain, overrides, config_dir)
@@ -82,14 +76,22 @@ def resolved(config: Node, point: Node, overrides: Sequence[str], config_dir: Pa
     return plain
 
 
-def _by_omegaconf(config: Node, point: Node) -> Any:
+def filled_in(config: Node, point: Node) -> Node:
+    """The configuration with the settings of `point`, and what its interpolations name in their place."""
     from omegaconf import OmegaConf
 
-    made = OmegaConf.create(dict(config))
-    OmegaConf.set_struct(made, True)
-    for name, value in point.items():
-        OmegaConf.update(made, name, value, force_add=isinstance(value, dict))
-    return OmegaConf.to_container(made, resolve=True)
+    try:
+        found = config
+        for name, value in point.items():
+            found = with_setting(found, name, value, add=isinstance(value, dict))  # its names are checked later
+        return without_interpolations(found)
+    except NotPlain:
+        made = OmegaConf.create(dict(config))
+        OmegaConf.set_struct(made, True)
+        for name, value in point.items():
+            OmegaConf.update(made, name, value, force_add=isinstance(value, dict))
+        resolved: Any = OmegaConf.to_container(made, resolve=True)
+        return dict(resolved)
 
 
 def _drop_settings_of_others(plain: Json, overrides: Sequence[str]) -> None:

@@ -106,7 +106,9 @@ def has(config: Node, names: str) -> bool:
 def _at(config: Node, names: str) -> Any:
     node: Any = config
     for name in names.split("."):
-        node = node.get(name, _NOTHING) if isinstance(node, dict) else _NOTHING
+        if node is not _NOTHING and not isinstance(node, dict):
+            raise NotPlain
+        node = _NOTHING if node is _NOTHING else node.get(name, _NOTHING)
     return node
 
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dpbench.config.catalogue import catalogue
-from dpbench.config.composition import merged
-from dpbench.config.plain import resolved as without_interpolations
+from dpbench.config.composition import filled_in, merged
 from dpbench.data.dataset import Dataset
 from dpbench.data.load import card
 from dpbench.errors import UserError
@@ -20,7 +19,7 @@ def datasets_of() -> dict[str, Dataset]:
     found = {}
     for entry in catalogue("dataset"):
         try:
-            dataset = Dataset.of(without_interpolations(merged([], config_name=f"dataset/{entry.name}"))["dataset"])
+            dataset = Dataset.of(filled_in(merged([], config_name=f"dataset/{entry.name}"), {})["dataset"])
             if dataset.domain.names:
                 found[entry.name] = dataset
         except UserError:  # of the user's own: its file and its domain are not named yet
