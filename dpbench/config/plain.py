@@ -14,7 +14,7 @@ NAMES = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"  # of keys, below each other
 INTERPOLATION = rf"\$\{{({NAMES})\}}"
 SELECTION = rf"\$\{{oc\.select:({NAMES}),[^${{}}]*\}}"
 MISSING = "???"
-_NOTHING = object()
+_NOTHING: Any = object()
 
 
 class NotPlain(Exception):
