@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,12 +9,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from dpbench.config.plain import NotPlain, over, with_setting
+from dpbench.config.plain import resolved as without_interpolations
 from dpbench.config.registry import PARTS, check_own_files, choices, experiments_of, folder_of, read_yaml, yaml_error
 from dpbench.config.values import check_values, checked_type
 from dpbench.data.dataset import KEYS
 from dpbench.errors import UserError, bounded, shown, unknown
 from dpbench.files import Json, Node
-from dpbench.resources import conf_dir
 from dpbench.targets import use_folder
 
 GROUPS = {"dataset": "adult_synth", "mechanism": "[exact]", "model": "[linear_statistics]", "metric": "[mse]"}
@@ -29,14 +29,12 @@ def composed(overrides: Sequence[str], config_dir: Path | None = None) -> Json:
     return resolved(merged(overrides, config_dir), {}, overrides, config_dir)
 
 
-def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name: str = "config") -> Any:
+def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name: str = "config") -> Node:
     """The files and settings as Hydra merges them, with interpolations as they were written. Raises `UserError`.
 
     `config_name` is the file that names all others.
     """
-    from hydra import compose, initialize_config_dir
-
-    from dpbench.config.file_cache import read_files_once
+    from dpbench.config.hydra_merge import merge
 
     _check_settings(overrides)
     searched = [_located(item, config_dir) for item in overrides]
@@ -45,42 +43,27 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name
             raise UserError(f"--config-dir {shown(str(config_dir))}: no such folder")
         use_folder(config_dir)
         check_own_files(config_dir)
-        searched.append(f"hydra.searchpath=[{quoted(f'file://{config_dir.resolve()}')}]")
-    with _explaining(overrides, config_dir), initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        read_files_once()
-        return compose(config_name, overrides=searched)
+    with _explaining(overrides, config_dir):
+        return merge(config_name, searched, config_dir)
 
 
-def with_dataset(config: Any, name: str) -> Any:
+def with_dataset(config: Node, name: str) -> Node:
     """What `merged` made of a line without a data set (~dataset), with one of the project below what it says of it."""
-    from omegaconf import OmegaConf, open_dict
-
-    config = _copied(config)
-    with open_dict(config):
-        config.dataset = OmegaConf.merge(_dataset(name), config.get("dataset") or {})
-    return config
+    return {**config, "dataset": over(_dataset(name), config.get("dataset") or {})}
 
 
 @cache
-def _dataset(name: str) -> Any:
+def _dataset(name: str) -> Node:
     """The node of a data set, as its file and those that it builds on give it."""
-    return merged([], config_name=f"dataset/{name}").dataset
+    found: Node = merged([], config_name=f"dataset/{name}")["dataset"]
+    return found
 
 
-def _copied(config: Any) -> Any:
-    return pickle.loads(pickle.dumps(config))  # a quarter of the seconds of a deepcopy
-
-
-def resolved(config: Any, point: Node, overrides: Sequence[str], config_dir: Path | None = None) -> Json:
+def resolved(config: Node, point: Node, overrides: Sequence[str], config_dir: Path | None = None) -> Json:
     """What `merged` made of `overrides`, with the further settings of `point`, as plain data. Raises `UserError`."""
-    from omegaconf import OmegaConf
-
     with _explaining([*overrides, *(f"{name}={value}" for name, value in point.items())], config_dir):
-        config = _copied(config) if point else config
-        for name, value in point.items():
-            OmegaConf.update(config, name, value, force_add=isinstance(value, dict))  # its names are checked later
-        found = OmegaConf.to_container(config, resolve=True)
-    plain = {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
+        found = filled_in(config, point)
+    plain = {str(key): value for key, value in found.items()}
     _drop_settings_of_others(plain, overrides)
     _check_as(plain, overrides, config_dir)
     check_values(plain)
@@ -91,6 +74,24 @@ def resolved(config: Any, point: Node, overrides: Sequence[str], config_dir: Pat
             "sets values of the whole configuration"
         )
     return plain
+
+
+def filled_in(config: Node, point: Node) -> Node:
+    """The configuration with the settings of `point`, and what its interpolations name in their place."""
+    from omegaconf import OmegaConf
+
+    try:
+        found = config
+        for name, value in point.items():
+            found = with_setting(found, name, value, add=isinstance(value, dict))  # its names are checked later
+        return without_interpolations(found)
+    except NotPlain:
+        made = OmegaConf.create(dict(config))
+        OmegaConf.set_struct(made, True)
+        for name, value in point.items():
+            OmegaConf.update(made, name, value, force_add=isinstance(value, dict))
+        resolved: Any = OmegaConf.to_container(made, resolve=True)
+        return dict(resolved)
 
 
 def _drop_settings_of_others(plain: Json, overrides: Sequence[str]) -> None:

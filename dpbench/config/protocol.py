@@ -16,30 +16,22 @@ BESIDE = {"name", "title", "jobs", "executor", "results", "shards", "slurm", "re
 OWN_FILE = "the file, which builds on that of the protocol"
 
 
-def departures(base: Any, overrides: Sequence[str], config_dir: Path | None = None) -> tuple[str, ...]:
-    """The settings that the experiment's file alone gives another value than `base`, what Hydra merged of `overrides`.
+def departures(config: Node, overrides: Sequence[str], config_dir: Path | None = None) -> tuple[str, ...]:
+    """The settings that the experiment's file alone gives another value than `config`, merged of `overrides`.
 
     They are compared as they are written: what follows from another setting does not count. A method may be added or
     left out: of mechanisms, models and metrics only the settings of those that the file has too count. A file that
     inherits the name of a protocol from another one departs from it.
     """
-    config = _as_written(base)
     if len(config["protocol"]) > LONGEST:
         raise UserError(f"protocol: {shown(config['protocol'])} is longer than {LONGEST} characters")
     named = [item for item in overrides if item.lstrip("+").startswith("experiment=")]
     files = (choices("experiment", config_dir).get(item.partition("=")[2]) for item in named)
     declared = [read_yaml(path).get("protocol") for path in files if path]
     beside = all(item in named or item.partition("=")[0].partition(".")[0] in BESIDE for item in overrides)
-    alone = config if beside else _as_written(merged(named, config_dir))
+    alone = config if beside else merged(named, config_dir)
     inherited = [OWN_FILE] if None in declared and alone["protocol"] is not None else []
     return (*inherited, *(name for key in alone if key not in BESIDE for name in _of_setting(key, config, alone)))
-
-
-def _as_written(config: Any) -> Node:
-    from omegaconf import OmegaConf
-
-    found = OmegaConf.to_container(config, resolve=False)
-    return {str(key): value for key, value in found.items()} if isinstance(found, dict) else {}
 
 
 def _of_setting(key: str, config: Node, alone: Node) -> Iterator[str]:

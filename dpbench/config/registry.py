@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import pickle
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
 
 from dpbench.config.values import DEEPEST, MOST_VALUES
 from dpbench.errors import UserError, bounded
@@ -21,9 +21,17 @@ def choices(group: str, config_dir: Path | None = None) -> dict[str, Path]:
 
     Experiments may stand in folders, by paper; one whose name begins with "_" is a base of others and not listed.
     """
-    folders = [folder / group for folder in (conf_dir(), config_dir) if folder]
+    return _shipped(group) | (_configs(config_dir, group) if config_dir else {})
+
+
+@cache
+def _shipped(group: str) -> dict[str, Path]:
+    return _configs(conf_dir(), group)
+
+
+def _configs(folder: Path, group: str) -> dict[str, Path]:
     patterns = ("[!_]*.yaml", "*/[!_]*.yaml") if group == "experiment" else ("*.yaml",)
-    return {path.stem: path for folder in folders for one in patterns for path in sorted(folder.glob(one))}
+    return {path.stem: path for one in patterns for path in sorted((folder / group).glob(one))}
 
 
 def folder_of(experiment: Path) -> str:
@@ -47,14 +55,23 @@ def read_yaml(path: Path) -> Json:
     """The mapping in a YAML file. Raises `UserError`, which names file and line, if it holds none."""
     import yaml
 
-    check_file(path)
+    if conf_dir() not in path.parents:  # the project's own are known
+        check_file(path)
     try:
-        found = yaml.load(path.read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        found = pickle.loads(_loaded(path.read_text(encoding="utf-8")))
     except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
         raise yaml_error(error, path) from error
     if not isinstance(found, dict):
         raise UserError(f"{path} must hold a mapping (name: value), not {type(found).__name__}")
     return found
+
+
+@lru_cache(2000)
+def _loaded(text: str) -> bytes:
+    """What YAML says, pickled: of the same text each reader gets a copy of its own."""
+    import yaml
+
+    return pickle.dumps(yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 def yaml_error(error: Exception, path: Path | None = None) -> UserError:
@@ -113,11 +130,7 @@ def check_file(path: Path) -> None:
     import yaml
 
     try:
-        size = path.stat().st_size
-        events = yaml.parse(
-            path.read_bytes() if size <= LARGEST else b"", Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        )
-        if size > LARGEST or _too_large(events):
+        if path.stat().st_size > LARGEST or _too_large(path.read_bytes()):
             raise UserError(
                 f"{path} is too large for a configuration: at most {LARGEST:,} bytes, {DEEPEST} levels and "
                 f"{MOST_VALUES:,} values, aliases written out"
@@ -126,13 +139,15 @@ def check_file(path: Path) -> None:
         return
 
 
-def _too_large(events: Iterable[Any]) -> bool:
+@lru_cache(2000)
+def _too_large(text: bytes) -> bool:
     """Whether a YAML file has too many levels or values, found without building it: aliases multiply."""
+    import yaml
     from yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
     sizes: dict[str, int] = {}
     counts, anchors = [0], [""]
-    for event in events:
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
         if isinstance(event, CollectionStartEvent):
             counts.append(1)
             anchors.append(event.anchor or "")

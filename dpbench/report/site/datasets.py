@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from dpbench.config.catalogue import catalogue
-from dpbench.config.composition import merged
+from dpbench.config.composition import filled_in, merged
 from dpbench.data.dataset import Dataset
 from dpbench.data.load import card
 from dpbench.errors import UserError
@@ -16,13 +16,10 @@ from dpbench.report.site.rendering import Site
 
 def datasets_of() -> dict[str, Dataset]:
     """Every data set that can be described without a file of the user's, by the name of its config."""
-    from omegaconf import OmegaConf
-
     found = {}
     for entry in catalogue("dataset"):
         try:
-            node = OmegaConf.to_container(merged([], config_name=f"dataset/{entry.name}").dataset, resolve=True)
-            dataset = Dataset.of(cast(dict[str, Any], node))
+            dataset = Dataset.of(filled_in(merged([], config_name=f"dataset/{entry.name}"), {})["dataset"])
             if dataset.domain.names:
                 found[entry.name] = dataset
         except UserError:  # of the user's own: its file and its domain are not named yet
