@@ -25,7 +25,7 @@ from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.paper import start_paper, write_manifest
-from dpbench.report.parallel import in_processes
+from dpbench.report.parallel import in_processes, started
 
 Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of their files, with what there is of them
 
@@ -72,7 +72,10 @@ def papers_of(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool, save: Save) -> None:
     """Draw the papers that have results, each after its experiments that were run here: what is known of the others
-    from the export of their paper alone is drawn in its folder. While a paper is drawn the next one is read.
+    from the export of their paper alone is drawn in its folder.
+
+    While the first paper is read the experiments of the others are composed, and while a paper is drawn the next one is
+    read.
     """
     root = compose(overrides, config_dir).results
     known = choices("experiment", config_dir) if root.is_dir() else {}
@@ -87,9 +90,13 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
     if not drawn and not papers:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     asked = [name for name in known if name in drawn or folder_of(known[name]).rstrip("/") in papers]
-    made = _composed(asked, overrides, config_dir)
+    groups = [(folder, [*names]) for folder, names in groupby(asked, key=lambda name: folder_of(known[name]))]
+    first = len(groups[0][1]) if groups else 0
+    made = _composed(asked[:first], overrides, config_dir)
+    others = _start_composing(asked[first:], overrides, config_dir)
     finish: Callable[[], None] | None = None
-    for folder, names in groupby(asked, key=lambda name: folder_of(known[name])):
+    for folder, names in groups:
+        made = made if names[0] in made else others()
         read = _read({name: made[name] for name in names}, config_dir, other_code)
         own = [read[name] for name in read if name in drawn]
         for experiment, found in own:
@@ -107,8 +114,15 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
 
 def _composed(names: Sequence[str], overrides: Sequence[str], config_dir: Path | None) -> dict[str, Experiment]:
     """The experiments of these names."""
-    made = in_processes([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
-    return dict(zip(names, made, strict=True))
+    return _start_composing(names, overrides, config_dir)()
+
+
+def _start_composing(
+    names: Sequence[str], overrides: Sequence[str], config_dir: Path | None
+) -> Callable[[], dict[str, Experiment]]:
+    """Start what `_composed` does; its experiments, waited for when they are asked for."""
+    made = started([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
+    return lambda: dict(zip(names, made(), strict=True))
 
 
 def _read(made: Mapping[str, Experiment], config_dir: Path | None, other_code: bool, paper: str = "") -> Read:

@@ -180,12 +180,14 @@ def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequen
     styles = _styles(known, bands)
     _draw_horizontals(axes, panel.cells[panel.cells["kind"] == "line"], styles)
     points = panel.cells[panel.cells["kind"] == "point"]
-    few, series = _has_few(points), points["series_order"]
+    few = _has_few(points)
+    ends = np.searchsorted(points["series_order"], range(len(known) + 1))  # points are sorted by it
     for band in bands:
         _shade(axes, points, band, styles[band.first]["color"])
     for place, one in enumerate(known):
         look = without_line(styles[place]) if spec.get("categories") else styles[place]
-        _draw_points(axes, points[series == place], few[series == place], one.label, look)
+        own = slice(*ends[place : place + 2])
+        _draw_points(axes, points.iloc[own], few.iloc[own], one.label, look)
     draw_levels(axes, spec)
     for label, target in (spec.get("rates") or {}).items():
         _draw_rate(axes, points, label, resolve("metric", target, f"rates: {label}"))
