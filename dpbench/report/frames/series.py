@@ -88,8 +88,9 @@ def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str,
 
     Raises `UserError` for a label that no method has.
     """
+    known = set(labels.values())
     for name in names or ():
-        check_known("label", name, set(labels.values()))
+        check_known("label", name, known)
     order = [*dict.fromkeys([*(names or ()), *labels.values()])]
     place = {name: rank for rank, name in enumerate(order)}
     return dict(sorted(labels.items(), key=lambda item: place[item[1]]))
