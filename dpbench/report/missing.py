@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
-
-import numpy as np
 
 from dpbench.config.specs import Spec
 from dpbench.grid.records import TrialKey
 from dpbench.report.footnotes import listed
 from dpbench.report.frames.results import Results
 from dpbench.report.frames.series import Series, declared_titles, series_among
-from dpbench.report.frames.settings import Group, calibration_of, is_placed
+from dpbench.report.frames.settings import calibration_of, is_placed
 from dpbench.report.text import number
 
 EPSILON = "release.budget.epsilon"
+Cell = tuple[str, str, str, str, str, float, float]  # data set, values of `SERIES`, epsilon and delta
 MANY = 3  # from this many methods on, they are not listed if they are all private ones
 
 
@@ -77,37 +77,35 @@ def not_run(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) ->
     return [f"Not run: {'; '.join(gaps)}"] if gaps else []
 
 
-def _cells(keys: Iterable[TrialKey], spec: Spec, metric: str = "") -> dict[Group, None]:
-    """Data set, series, epsilon and delta of the keys that a figure shows, once each; those with the metric, if any has
-    it.
-    """
+def _cells(keys: Iterable[TrialKey], spec: Spec, metric: str = "") -> dict[Cell, None]:
+    """The cells of the keys that a figure shows, once each; those with the metric, if any has it."""
     kept = [key for key in keys if is_placed(key, spec)]
     some = [key for key in kept if any(one.name == metric for one in key.metrics)] or kept
-    rows: dict[Group, None] = {}
+    rows: dict[Cell, None] = {}
     for key in some:
         release, budget = key.release, key.release.budget
         series = (release.mechanism.name, calibration_of(key), "", key.fit.model.name)
-        rows[release.dataset["name"], *series, budget.epsilon, budget.delta] = None
+        rows[str(release.dataset["name"]), *series, budget.epsilon, budget.delta] = None
     return rows
 
 
-def _label(cell: Group, labels: Mapping[str, str]) -> str | None:
+def _label(cell: Cell, labels: Mapping[str, str]) -> str | None:
     """The label of the method of a cell of `_cells`."""
     return labels.get(f"{cell[1]}/{cell[4]}")
 
 
-def _placed(cells: Iterable[tuple[Series, Group]], spec: Spec) -> list[Planned]:
+def _placed(cells: Iterable[tuple[Series, Cell]], spec: Spec) -> list[Planned]:
     """The cells of series by data set and, if epsilon is the axis, budget, once each; a reference has no delta."""
     by_budget, titles = spec.get("x", EPSILON) == EPSILON, declared_titles(spec)
-    rows = dict[tuple[object, ...], tuple[str, str, float, float, bool]]()
+    rows = dict[tuple[str, str, float, float], bool]()  # and whether they are private
     deltas: dict[str, set[float]] = {}
     for one, (dataset, *_, epsilon, delta) in cells:
-        private = bool(np.isfinite(epsilon))
-        row = one.label, str(dataset), float(epsilon) if by_budget else np.inf, float(delta) if private else 0.0
-        rows.setdefault(row, (*row, private))
-        deltas.setdefault(row[1], set()).update({row[3]} - {0.0})
+        private = math.isfinite(epsilon)
+        row = one.label, dataset, epsilon if by_budget else math.inf, delta if private else 0.0
+        rows.setdefault(row, private)
+        deltas.setdefault(dataset, set()).update({row[-1]} - {0.0})
     found = []
-    for series, dataset, epsilon, delta, private in rows.values():
+    for (series, dataset, epsilon, delta), private in rows.items():
         several = delta and len(deltas[dataset]) > 1
         place = titles.get(dataset, dataset) + (f", δ = {number(delta)}" if several else "")
         found.append(Planned(series, dataset, epsilon, delta, private, place))
