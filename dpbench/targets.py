@@ -154,6 +154,6 @@ def _import(name: str, file: Path, where: str) -> Any:
     except Exception as error:  # a module of the user's own may raise anything
         raise UserError(f"{where} cannot be imported: {text_of(error)}") from error
     found = getattr(module, "__file__", None)
-    if found is None or Path(found).resolve() != file.resolve():
+    if found is None or (Path(found) != file and Path(found).resolve() != file.resolve()):
         raise UserError(f"{where}: {file} is hidden by another module of that name, {found}; give it another name")
     return module

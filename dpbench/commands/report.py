@@ -24,8 +24,8 @@ from dpbench.report.export_file import FOLDER, SUFFIX, add_to_export, exports_in
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
-from dpbench.report.paper import build_paper, write_manifest
-from dpbench.report.parallel import in_processes
+from dpbench.report.paper import start_paper, write_manifest
+from dpbench.report.parallel import in_processes, started
 
 Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of their files, with what there is of them
 
@@ -56,7 +56,7 @@ def figures(arguments: argparse.Namespace) -> int:
     elif not papers:
         _draw_all(overrides, config_dir, arguments.other_code, save)
     for name in papers:
-        _draw_paper(paper_of(name, config_dir), overrides, config_dir, arguments.other_code, save)
+        _draw_paper(paper_of(name, config_dir), overrides, config_dir, arguments.other_code, save)()
     return 0
 
 
@@ -73,6 +73,9 @@ def papers_of(overrides: Sequence[str]) -> tuple[list[str], list[str]]:
 def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: bool, save: Save) -> None:
     """Draw the papers that have results, each after its experiments that were run here: what is known of the others
     from the export of their paper alone is drawn in its folder.
+
+    While the first paper is read the experiments of the others are composed, and while a paper is drawn the next one is
+    read.
     """
     root = compose(overrides, config_dir).results
     known = choices("experiment", config_dir) if root.is_dir() else {}
@@ -87,8 +90,13 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
     if not drawn and not papers:
         raise UserError("no experiment has results yet; dpbench run experiment=quickstart makes some")
     asked = [name for name in known if name in drawn or folder_of(known[name]).rstrip("/") in papers]
-    made = _composed(asked, overrides, config_dir)
-    for folder, names in groupby(asked, key=lambda name: folder_of(known[name])):
+    groups = [(folder, [*names]) for folder, names in groupby(asked, key=lambda name: folder_of(known[name]))]
+    first = len(groups[0][1]) if groups else 0
+    made = _composed(asked[:first], overrides, config_dir)
+    others = _start_composing(asked[first:], overrides, config_dir)
+    finish: Callable[[], None] | None = None
+    for folder, names in groups:
+        made = made if names[0] in made else others()
         read = _read({name: made[name] for name in names}, config_dir, other_code)
         own = [read[name] for name in read if name in drawn]
         for experiment, found in own:
@@ -97,15 +105,24 @@ def _draw_all(overrides: Sequence[str], config_dir: Path | None, other_code: boo
         _draw([(experiment, found) for experiment, found in own if found.trials], save)
         if (paper := folder.rstrip("/")) in papers:
             papers.remove(paper)
-            _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save, read)
+            finish = _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save, read, finish)
     for paper in papers:
-        _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save)
+        finish = _draw_paper(paper_of(paper, config_dir), overrides, config_dir, other_code, save, before=finish)
+    if finish is not None:
+        finish()
 
 
 def _composed(names: Sequence[str], overrides: Sequence[str], config_dir: Path | None) -> dict[str, Experiment]:
     """The experiments of these names."""
-    made = in_processes([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
-    return dict(zip(names, made, strict=True))
+    return _start_composing(names, overrides, config_dir)()
+
+
+def _start_composing(
+    names: Sequence[str], overrides: Sequence[str], config_dir: Path | None
+) -> Callable[[], dict[str, Experiment]]:
+    """Start what `_composed` does; its experiments, waited for when they are asked for."""
+    made = started([partial(compose, [*overrides, f"experiment={name}"], config_dir) for name in names])
+    return lambda: dict(zip(names, made(), strict=True))
 
 
 def _read(made: Mapping[str, Experiment], config_dir: Path | None, other_code: bool, paper: str = "") -> Read:
@@ -171,20 +188,30 @@ def _draw_paper(
     other_code: bool,
     save: Save,
     known: Read | None = None,
-) -> None:
+    before: Callable[[], None] | None = None,
+) -> Callable[[], None]:
     """The figures, tables and manifest of a paper, in the folder of its name; the exports of experiments of which
-    trials are stored. `known`: experiments that are read.
+    trials are stored. `known`: experiments that are read. They are drawn after `before`, by other processes where
+    there are any; what is returned waits for them, and prints what was written.
     """
     root = compose(overrides, config_dir).results
     folder = root / paper.name
     results, stored = results_of(paper, overrides, config_dir, other_code, known)
-    paths = build_paper(paper, results, folder, save)
-    if any(one.trials for one in results):
-        paths.append(write_manifest(paper, results, folder))
+    for one in results:
+        one.prepare()
+    if before is not None:
+        before()
+    drawn = start_paper(paper, results, folder, save)
+    others = [write_manifest(paper, results, folder)] if any(one.trials for one in results) else []
     ledger_of = ledgers(Store(root, paper.name)) if stored else no_ledgers
-    paths += [add_to_export(own, folder / FOLDER, ledger_of, name + SUFFIX) for name, own in stored.items()]
-    _print(paths)
-    _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
+    others += [add_to_export(own, folder / FOLDER, ledger_of, name + SUFFIX) for name, own in stored.items()]
+
+    def finish() -> None:
+        paths = [*drawn(), *others]
+        _print(paths)
+        _print_not_drawn(paper.report, paths, "none of its experiments has results for it with these settings")
+
+    return finish
 
 
 def results_of(

@@ -72,8 +72,11 @@ def verify_code(name: str, target: str, code: str | None) -> None:
 
 
 def _stamp(path: Path) -> Stamp:
-    found = path.stat() if path.exists() else None
-    return (found.st_mtime_ns, found.st_size) if found else (0, 0)
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 def file_of(module: str) -> Path | None:

@@ -277,7 +277,8 @@ def make_plan(experiment: Experiment) -> Plan:
     that do not fit the number of attributes or rows (`check_shapes`).
     """
     parts = [part for grid in experiment.grids for part in (*grid.mechanisms, *grid.models, *grid.metrics)]
-    codes = {part.target: code_of(part.target) for part in parts}  # before they are compared
+    targets = dict.fromkeys(part.target for part in parts)
+    codes = {target: code_of(target) for target in targets}  # before they are compared
     versions = versions_of(parts)
     with all_stays():
         groups = tuple(group for n, grid in enumerate(experiment.grids) for group in _groups(grid, n, versions))

@@ -20,6 +20,10 @@ _MARKS = {  # what a frame's `test_rows` may have besides a size
 NO_VALUE = "No value (failed, no estimate or not finite)"
 UNFINISHED = "Integer programmes stopped by their time limit, with the best solution so far"
 ALL_OTHERS = "all others for training"  # for a table that is not public: their number is secret
+_READ = [
+    "dataset", *SERIES, "epsilon", "delta", "train_rows", "test_rows", "repetition", "value", "spent_epsilon",
+    "unfinished", "nonprivate_inputs",
+]  # fmt: skip
 SLACK = 1.001  # spent epsilon counts as above the target beyond this ratio: accountants round
 
 
@@ -38,13 +42,16 @@ def footnotes(
         cells = mark_series(summarise(frame), known) if len(frame) else frame
     sentences = [*_data(frame), *_protocol(frame, shown)]
     if len(cells):
-        sentences += [*_failures(cells), *_overspending(cells), *_unfinished(frame, known), *_inputs(frame, known)]
+        sentences += [*_failures(cells), *_overspending(cells), *_unfinished(frame, known)]
+        if any(frame["nonprivate_inputs"]):
+            sentences += _inputs(mark_series(frame.loc[np.isfinite(frame["epsilon"]), _READ], known))
     return [*sentences, notes] if notes else sentences
 
 
 def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     """Sentences on rows of one metric over a sweep, from the smallest to the largest value in place of a list."""
-    private = mark_series(frame[np.isfinite(frame["epsilon"])], known)
+    marked = mark_series(frame[_READ], known)
+    private = marked[np.isfinite(marked["epsilon"])]
     test = " or ".join(_test_rows(asked) for asked in sorted(frame["test_rows"].unique()))
     most = f"{span(frame['train_rows'])} training rows at most" if frame["train_rows"].any() else ALL_OTHERS
     sentences = [f"{most}, {test}"]
@@ -52,10 +59,9 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     cells = ["mechanism", "calibration", "model", "dataset", "epsilon"]
     repetitions = frame.groupby(cells, dropna=False)["repetition"].nunique()
     sentences.append(f"{span(repetitions)} repetition{'' if repetitions.max() == 1 else 's'}")
-    marked = mark_series(frame, known)
-    lost = marked[~np.isfinite(marked["value"])]
+    lost, trials = marked[~np.isfinite(marked["value"])], marked["series"].value_counts()
     counts = [
-        f"{name} {len(rows)} of {(marked['series'] == name).sum()}"
+        f"{name} {len(rows)} of {trials[name]}"
         for name, rows in lost.sort_values("series_order").groupby("series", sort=False)
     ]
     sentences += [f"{NO_VALUE}: {', '.join(counts)}"] if counts else []
@@ -65,13 +71,13 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
         for name, rows in over.sort_values("series_order").groupby("series", sort=False)
     ]
     sentences += [f"Spent ε exceeds the target ε: {', '.join(factors)}"] if factors else []
+    stopped = marked[marked["unfinished"] > 0]
     ended = [
-        f"{name} {rows['unfinished'].sum()} in {(rows['unfinished'] > 0).sum()} of {len(rows)} trials"
-        for name, rows in marked.sort_values("series_order").groupby("series", sort=False)
-        if (rows["unfinished"] > 0).any()
+        f"{name} {rows['unfinished'].sum()} in {len(rows)} of {trials[name]} trials"
+        for name, rows in stopped.sort_values("series_order").groupby("series", sort=False)
     ]
     sentences += [f"{UNFINISHED}: {', '.join(ended)}"] if ended else []
-    return [*sentences, *_inputs(frame, known)]
+    return [*sentences, *_inputs(private)]
 
 
 def _data(frame: pd.DataFrame) -> list[str]:
@@ -157,12 +163,11 @@ def _unfinished(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     return [f"{UNFINISHED}: {cases}"] if cases else []
 
 
-def _inputs(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
-    """What was taken from the rows outside the privacy budget, by which series."""
-    if not any(frame["nonprivate_inputs"]):
+def _inputs(private: pd.DataFrame) -> list[str]:
+    """What was taken from the rows outside the privacy budget, by which series; of private rows with their series."""
+    if not any(private["nonprivate_inputs"]):
         return []
-    taking = frame.loc[np.isfinite(frame["epsilon"]), ["dataset", *SERIES, "nonprivate_inputs"]].drop_duplicates()
-    private = mark_series(taking, known)
+    private = private.drop_duplicates(["dataset", "series_order", "nonprivate_inputs"])
     users: dict[str, dict[str, list[str]]] = {}
     for dataset, rows in private.groupby("dataset", sort=True):
         taken: dict[str, dict[str, None]] = {}

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
 from typing import NamedTuple
-
-import numpy as np
-import pandas as pd
 
 from dpbench.config.specs import Spec
 from dpbench.grid.records import TrialKey
 from dpbench.report.footnotes import listed
-from dpbench.report.frames.frame import SERIES
 from dpbench.report.frames.results import Results
-from dpbench.report.frames.series import declared_titles, mark_series, series_of, shown
-from dpbench.report.frames.settings import Group, calibration_of, is_placed
+from dpbench.report.frames.series import Series, declared_titles, series_among
+from dpbench.report.frames.settings import calibration_of, is_placed
 from dpbench.report.text import number
 
 EPSILON = "release.budget.epsilon"
+Cell = tuple[str, str, str, str, str, float, float]  # data set, values of `SERIES`, epsilon and delta
 MANY = 3  # from this many methods on, they are not listed if they are all private ones
-_COLUMNS = ["dataset", *SERIES, "epsilon", "delta"]
-_CELL = ["series", "dataset", "delta", "epsilon"]
 
 
 class Gap(NamedTuple):
@@ -28,6 +25,25 @@ class Gap(NamedTuple):
 
     epsilons: tuple[float, ...]
     places: tuple[str, ...]
+
+
+class Planned(NamedTuple):
+    """A cell of a plan as a figure shows it: `place` is the title of its data set, with its delta if that has several.
+
+    `private`: whether it has noise.
+    """
+
+    series: str
+    dataset: str
+    epsilon: float
+    delta: float
+    private: bool
+    place: str
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """What a trial of it shares."""
+        return self[:4]
 
 
 def not_run(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) -> list[str]:
@@ -42,75 +58,81 @@ def not_run(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) ->
     ran = _cells((key for one in run for key in one.rows.keys), spec)
     if cells.keys() <= ran.keys():
         return []
-    planned, found = (pd.DataFrame(list(rows), columns=_COLUMNS) for rows in (cells, ran))
-    known = series_of(pd.concat([planned, found]), labels)
-    asked, _ = shown(mark_series(planned, known), labels, spec.get("show"))
-    there, absent = shown(mark_series(found, known), labels, spec.get("show"))
-    asked = asked[~(asked["mechanism"] + "/" + asked["model"]).map(dict(labels)).isin(absent)]
-    if asked.empty:
-        return []
-    by_budget = spec.get("x", EPSILON) == EPSILON
-    asked = _with_places(_merged(asked, by_budget), spec)
-    missing = asked[
-        ~pd.MultiIndex.from_frame(asked[_CELL]).isin(pd.MultiIndex.from_frame(_merged(there, by_budget)[_CELL]))
-    ]
+    known = {one.identity: one for one in series_among((cell[1:5] for cell in (*cells, *ran)), labels)}
+    names = spec.get("show")
+    asked, there = (
+        [(known[cell[1:5]], cell) for cell in some if names is None or _label(cell, labels) in names]
+        for some in (cells, ran)
+    )
+    shown = {_label(cell, labels) for _, cell in there}
+    planned = _placed([(one, cell) for one, cell in asked if names is None or _label(cell, labels) in shown], spec)
+    found = {one.identity for one in _placed(there, spec)}
+    places = {one.label: at for at, one in enumerate(known.values())}
+    missing = sorted((one for one in planned if one.identity not in found), key=lambda one: places[one.series])
     methods: dict[Gap, list[str]] = {}
-    for series, rows in missing.sort_values("series_order").groupby("series", sort=False):
-        for gap in _gaps(rows, asked[asked["series"] == series]):
-            methods.setdefault(gap, []).append(str(series))
-    gaps = [f"{_who(names, gap, asked)}{_at(gap)}{_on(gap, asked)}" for gap, names in methods.items()]
+    for series, rows in groupby(missing, key=lambda one: one.series):
+        for gap in _gaps(list(rows), [one for one in planned if one.series == series]):
+            methods.setdefault(gap, []).append(series)
+    gaps = [f"{_who(names, gap, planned)}{_at(gap)}{_on(gap, planned)}" for gap, names in methods.items()]
     return [f"Not run: {'; '.join(gaps)}"] if gaps else []
 
 
-def _cells(keys: Iterable[TrialKey], spec: Spec, metric: str = "") -> dict[Group, None]:
-    """The values of `_COLUMNS` of the keys that a figure shows, once each; those with the metric, if any has it."""
+def _cells(keys: Iterable[TrialKey], spec: Spec, metric: str = "") -> dict[Cell, None]:
+    """The cells of the keys that a figure shows, once each; those with the metric, if any has it."""
     kept = [key for key in keys if is_placed(key, spec)]
     some = [key for key in kept if any(one.name == metric for one in key.metrics)] or kept
-    rows: dict[Group, None] = {}
+    rows: dict[Cell, None] = {}
     for key in some:
         release, budget = key.release, key.release.budget
         series = (release.mechanism.name, calibration_of(key), "", key.fit.model.name)
-        rows[release.dataset["name"], *series, budget.epsilon, budget.delta] = None
+        rows[str(release.dataset["name"]), *series, budget.epsilon, budget.delta] = None
     return rows
 
 
-def _merged(cells: pd.DataFrame, by_budget: bool) -> pd.DataFrame:
-    """The cells by series, data set and, if `by_budget`, budget; a reference has no delta."""
-    epsilon = cells["epsilon"] if by_budget else np.inf
-    cells = cells.assign(epsilon=epsilon, private=np.isfinite(cells["epsilon"]))
-    return cells.assign(delta=cells["delta"].where(np.isfinite(cells["epsilon"]), 0.0)).drop_duplicates(_CELL)
+def _label(cell: Cell, labels: Mapping[str, str]) -> str | None:
+    """The label of the method of a cell of `_cells`."""
+    return labels.get(f"{cell[1]}/{cell[4]}")
 
 
-def _with_places(cells: pd.DataFrame, spec: Spec) -> pd.DataFrame:
-    """The cells with `place`: the data set, with its delta where it has several."""
-    place = cells["dataset"].replace(declared_titles(spec))
-    deltas = cells["delta"].where(cells["delta"] > 0)
-    several = deltas.notna() & (deltas.groupby(cells["dataset"]).transform("nunique") > 1)
-    return cells.assign(place=place.where(~several, place + ", δ = " + cells["delta"].map(number)))
+def _placed(cells: Iterable[tuple[Series, Cell]], spec: Spec) -> list[Planned]:
+    """The cells of series by data set and, if epsilon is the axis, budget, once each; a reference has no delta."""
+    by_budget, titles = spec.get("x", EPSILON) == EPSILON, declared_titles(spec)
+    rows = dict[tuple[str, str, float, float], bool]()  # and whether they are private
+    deltas: dict[str, set[float]] = {}
+    for one, (dataset, *_, epsilon, delta) in cells:
+        private = math.isfinite(epsilon)
+        row = one.label, dataset, epsilon if by_budget else math.inf, delta if private else 0.0
+        rows.setdefault(row, private)
+        deltas.setdefault(dataset, set()).update({row[-1]} - {0.0})
+    found = []
+    for (series, dataset, epsilon, delta), private in rows.items():
+        several = delta and len(deltas[dataset]) > 1
+        place = titles.get(dataset, dataset) + (f", δ = {number(delta)}" if several else "")
+        found.append(Planned(series, dataset, epsilon, delta, private, place))
+    return found
 
 
-def _gaps(missing: pd.DataFrame, asked: pd.DataFrame) -> list[Gap]:
+def _gaps(missing: Sequence[Planned], asked: Sequence[Planned]) -> list[Gap]:
     """The places where a series lacks the same epsilons."""
     found: dict[tuple[float, ...], list[str]] = {}
-    for place, rows in missing.groupby("place", sort=True):
-        lacking = sorted(set(rows["epsilon"]))
-        everywhere = set(lacking) == set(asked.loc[asked["place"] == place, "epsilon"])
-        found.setdefault(() if everywhere else tuple(lacking), []).append(str(place))
+    for place in sorted({one.place for one in missing}):
+        lacking = {one.epsilon for one in missing if one.place == place}
+        everywhere = lacking == {one.epsilon for one in asked if one.place == place}
+        found.setdefault(() if everywhere else tuple(sorted(lacking)), []).append(place)
     return [Gap(epsilons, tuple(places)) for epsilons, places in found.items()]
 
 
-def _who(names: Sequence[str], gap: Gap, asked: pd.DataFrame) -> str:
-    private = asked[asked["private"] & asked["place"].isin(gap.places)]
-    every = set(names) == set(private["series"]) and len(names) >= MANY
-    return "every private method" if every else _joined(names)
+def _who(names: Sequence[str], gap: Gap, asked: Sequence[Planned]) -> str:
+    private = {one.series for one in asked if one.private and one.place in gap.places}
+    return "every private method" if set(names) == private and len(names) >= MANY else _joined(names)
 
 
 def _at(gap: Gap) -> str:
     return f" at ε = {', '.join(map(number, gap.epsilons))}" if gap.epsilons else ""
 
 
-def _on(gap: Gap, asked: pd.DataFrame) -> str:
-    return "" if set(gap.places) == set(asked["place"]) else f" on {_joined(gap.places)}"
+def _on(gap: Gap, asked: Sequence[Planned]) -> str:
+    return "" if set(gap.places) == {one.place for one in asked} else f" on {_joined(gap.places)}"
 
 
 def _joined(words: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import is_table
-from dpbench.report.parallel import in_processes
+from dpbench.report.parallel import started
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import Keep
 
@@ -43,6 +43,13 @@ def build_paper(
     its metric and labels, and names the others; it is left out if none has, except if it needs no experiment. The
     same trials give the same bytes.
     """
+    return start_paper(paper, results, folder, save, keep)()
+
+
+def start_paper(
+    paper: Paper, results: Sequence[Results], folder: Path, save: Save = save_figure, keep: Keep | None = None
+) -> Callable[[], list[Path]]:
+    """Start what `build_paper` does; its paths, waited for when they are asked for."""
     for spec in paper.report["figures"]:
         ordered(paper.report["labels"], spec.get("show"))  # an unknown label is refused before anything is written
     by_name = {one.experiment.name: one for one in results}
@@ -50,8 +57,13 @@ def build_paper(
     tables = folder / "tables"
     calls = [partial(write_verdicts, paper, by_name, tables), partial(write_published, paper, named, tables)]
     calls += [partial(_draw_spec, paper, spec, by_name, folder, save, keep) for spec in paper.report["figures"]]
-    verdicts, published, *others = in_processes(calls)  # the longest first
-    return [path for paths in (*others, published, verdicts) for path in paths]
+    made = started(calls)  # the longest first
+
+    def paths() -> list[Path]:
+        verdicts, published, *others = made()
+        return [path for paths in (*others, published, verdicts) for path in paths]
+
+    return paths
 
 
 def figure_of(paper: Paper, spec: Spec, results: Sequence[Results]) -> tuple[Figure, pd.DataFrame]:

@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from typing import TypeVar
 
 from dpbench.errors import UserError
@@ -26,12 +27,20 @@ def in_processes(calls: Sequence[Callable[[], Made]]) -> list[Made]:
     Raises what a call raises, or where that cannot be sent a `RuntimeError` with its traceback, and `UserError` if a
     process was killed.
     """
+    return started(calls)()
+
+
+def started(calls: Sequence[Callable[[], Made]]) -> Callable[[], list[Made]]:
+    """Start the calls of `in_processes`; its results, waited for when they are asked for.
+
+    Calls that run in this process start when they are asked for.
+    """
     import joblib
 
     safe = sys.platform == "linux" and "jax" not in sys.modules
     count = min(joblib.cpu_count(), len(calls)) if safe else 1
     if count < 2:
-        return [call() for call in calls]
+        return lambda: [call() for call in calls]
     context = multiprocessing.get_context("fork")
     left, places = os.pipe()  # a place is read by one process alone
     os.write(places, b"".join(place.to_bytes(PLACE) for place in range(len(calls))))
@@ -44,6 +53,11 @@ def in_processes(calls: Sequence[Callable[[], Made]]) -> list[Made]:
         theirs.close()
         shares.append((process, ours))
     os.close(left)
+    return lambda: _results(shares, len(calls))
+
+
+def _results(shares: Sequence[tuple[BaseProcess, Connection]], count: int) -> list[Made]:
+    """What the processes made of this many calls."""
     made: dict[int, Made] = {}
     for process, ours in shares:
         try:
@@ -54,7 +68,7 @@ def in_processes(calls: Sequence[Callable[[], Made]]) -> list[Made]:
         if isinstance(found, BaseException):
             raise found
         made |= found
-    return [made[place] for place in range(len(calls))]
+    return [made[place] for place in range(count)]
 
 
 def _make(calls: Sequence[Callable[[], Made]], left: int, back: Connection) -> None:

@@ -11,7 +11,7 @@ import joblib
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.report.parallel import in_processes
+from dpbench.report.parallel import in_processes, started
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +30,15 @@ def test_what_the_calls_return_comes_in_their_order_from_several_processes():
     assert [k for k, *_ in made] == list(range(7))
     assert len({process for _, process, *_ in made}) == min(joblib.cpu_count(), 7)
     assert in_processes([]) == []
+
+
+@pytest.mark.skipif(joblib.cpu_count() < 2, reason="one core: the calls are made in this very process")
+def test_calls_are_under_way_before_their_results_are_asked_for():
+    receive, send = os.pipe()
+    results = started([partial(os.write, send, b"begun"), os.getpid])
+    assert os.read(receive, 5) == b"begun"
+    written, process = results()
+    assert written == 5 and process != os.getpid()
 
 
 def test_what_a_call_raises_is_raised_here():

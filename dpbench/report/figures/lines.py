@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from scipy.special import stdtrit
 
 from dpbench.config.specs import Spec
+from dpbench.data.domain import Floats
 from dpbench.errors import check_known
 from dpbench.report.figures.axes import (
     draw_levels,
@@ -179,11 +180,14 @@ def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequen
     styles = _styles(known, bands)
     _draw_horizontals(axes, panel.cells[panel.cells["kind"] == "line"], styles)
     points = panel.cells[panel.cells["kind"] == "point"]
+    few = _has_few(points)
+    ends = np.searchsorted(points["series_order"], range(len(known) + 1))  # points are sorted by it
     for band in bands:
         _shade(axes, points, band, styles[band.first]["color"])
     for place, one in enumerate(known):
         look = without_line(styles[place]) if spec.get("categories") else styles[place]
-        _draw_points(axes, points[points["series_order"] == place], one.label, look)
+        own = slice(*ends[place : place + 2])
+        _draw_points(axes, points.iloc[own], few.iloc[own], one.label, look)
     draw_levels(axes, spec)
     for label, target in (spec.get("rates") or {}).items():
         _draw_rate(axes, points, label, resolve("metric", target, f"rates: {label}"))
@@ -237,21 +241,19 @@ def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[LineStyl
             axes.errorbar(place, value, ends, transform=edge, fmt="none", color=colour, capsize=2.0, elinewidth=0.9)
 
 
-def _draw_points(axes: Axes, cells: pd.DataFrame, label: str, look: LineStyle) -> None:
+def _draw_points(axes: Axes, cells: pd.DataFrame, few: pd.Series[bool], label: str, look: LineStyle) -> None:
     """Points with their bars; a cell without a finite value, or with few, leaves a hole in the line."""
     if not len(cells):
         return
-    cells = cells.sort_values("x")
-    few = _has_few(cells)
+    x, low, high, values = (cells[name].to_numpy() for name in ("place", "low", "high", "value"))
+    width = look.get("linewidth", 0.9)
 
-    def draw(value: pd.Series, look: LineStyle, label: str | None = None) -> None:
-        ends = [(value - cells["low"]).to_numpy(), (cells["high"] - value).to_numpy()]
-        x, y, width = cells["place"].to_numpy(), value.to_numpy(), look.get("linewidth", 0.9)
-        axes.errorbar(x, y, yerr=ends, label=label, capsize=2.0, elinewidth=width, zorder=3, **look)
+    def draw(y: Floats, look: LineStyle, label: str | None = None) -> None:
+        axes.errorbar(x, y, yerr=[y - low, high - y], label=label, capsize=2.0, elinewidth=width, zorder=3, **look)
 
-    draw(cells["value"].mask(few), look, label)
+    draw(np.where(few, np.nan, values), look, label)
     if few.any():
-        draw(cells["value"].where(few), without_line(look))
+        draw(np.where(few, values, np.nan), without_line(look))
 
 
 def _number_survivors(

@@ -83,8 +83,6 @@ def _panels(rows: pd.DataFrame, titles: Mapping[str, str], pooled: bool) -> Iter
 
 def _points(rows: pd.DataFrame) -> pd.DataFrame:
     """The point of each series, in their order; of several data sets those count on which every series was run."""
-    from scipy.stats import gmean  # takes half a second to import
-
     complete = has_value(rows) & np.isfinite(rows["against"])
     valued = rows.assign(x=rows["against"].where(complete), y=rows["value"].where(complete))
     cells = valued.groupby(["dataset", "series_order"]).agg(
@@ -96,9 +94,14 @@ def _points(rows: pd.DataFrame) -> pd.DataFrame:
     by = cells.groupby("series_order")
     alone = run.sum() == 1
     points = by.agg({"series": "first", "count": "sum", "trials": "sum"})
-    points[["x", "y"]] = by[["x", "y"]].first() if alone else by[["x", "y"]].agg(gmean)
+    points[["x", "y"]] = by[["x", "y"]].first() if alone else by[["x", "y"]].agg(_geometric_mean)
     half = by["se"].first().fillna(0.0) if alone else 0.0
     return points.assign(low=points["y"] - half, high=points["y"] + half, datasets=run.sum()).reset_index()
+
+
+def _geometric_mean(values: pd.Series) -> float:
+    with np.errstate(divide="ignore"):
+        return float(np.exp(np.mean(np.log(values.to_numpy()))))
 
 
 def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec: Spec) -> None:

@@ -10,9 +10,10 @@ import math
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from itertools import cycle
 from pathlib import Path
-from typing import Any, Required, TypedDict
+from typing import Any, ClassVar, Required, TypedDict
 
 import matplotlib
 import numpy as np
@@ -81,7 +82,16 @@ STYLE: dict[Any, Any] = {
 
 
 class Renderer(RendererAgg):
-    """Letters are at whole pixels of their line, as hinting places them."""
+    """Letters are at whole pixels of their line, as hinting places them; figures share what was measured and set."""
+
+    _measured: ClassVar[dict[tuple[object, ...], tuple[float, float, float]]] = {}
+
+    def get_text_width_height_descent(self, s: str, prop: FontProperties, ismath: Any) -> tuple[float, float, float]:
+        """Pixels of one line."""
+        key = s, findfont(prop), prop.get_size_in_points(), self.dpi, ismath
+        if key not in self._measured:
+            self._measured[key] = super().get_text_width_height_descent(s, prop, ismath)  # type: ignore[no-untyped-call]
+        return self._measured[key]
 
     def draw_text(
         self,
@@ -98,13 +108,19 @@ class Renderer(RendererAgg):
         if angle or ismath:
             super().draw_text(gc, x, y, s, prop, angle, ismath, mtext)  # type: ignore[no-untyped-call]
             return
-        font = get_font(findfont(prop))
-        font.set_size(prop.get_size_in_points(), self.dpi)
-        font.set_text(s, flags=get_hinting_flag())  # type: ignore[no-untyped-call]
-        font.draw_glyphs_to_bitmap(antialiased=bool(gc.get_antialiased()))
-        left, bottom = (part / 64 for part in font.get_bitmap_offset())
-        down = y + bottom + font.get_descent() / 64 + 1
-        self._renderer.draw_text_image(font.get_image(), round(x + left), round(down), angle, gc)
+        image, left, down = _line(s, findfont(prop), prop.get_size_in_points(), self.dpi, bool(gc.get_antialiased()))
+        self._renderer.draw_text_image(image, round(x + left), round(y + down), angle, gc)
+
+
+@lru_cache(maxsize=2000)
+def _line(s: str, font_file: str, size: float, dpi: float, antialiased: bool) -> tuple[NDArray[np.uint8], float, float]:
+    """The picture of a line of text; how far its left and its lower edge are from the beginning of its base line."""
+    font = get_font(font_file)
+    font.set_size(size, dpi)
+    font.set_text(s, flags=get_hinting_flag())  # type: ignore[no-untyped-call]
+    font.draw_glyphs_to_bitmap(antialiased=antialiased)
+    left, bottom = (part / 64 for part in font.get_bitmap_offset())
+    return font.get_image(), left, bottom + font.get_descent() / 64 + 1
 
 
 class Canvas(FigureCanvasAgg):

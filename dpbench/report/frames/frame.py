@@ -90,7 +90,7 @@ def trial_frame(trials: Iterable[Trial], by: Sequence[str] = ()) -> pd.DataFrame
     return joined_frame([rows_of(trials)], by)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrialRows:
     """Trials as rows, before their cells are distinguished; a frame over several experiments joins some.
 

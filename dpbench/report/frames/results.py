@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import pandas as pd
 
@@ -15,8 +15,8 @@ from dpbench.config.reports import OTHER_METRICS
 from dpbench.config.specs import Spec
 from dpbench.grid.plan import all_stays, one_repetition
 from dpbench.grid.records import Trial, TrialKey
-from dpbench.report.frames.frame import SERIES, TrialRows, joined_frame, rows_of
-from dpbench.report.frames.series import series_of
+from dpbench.report.frames.frame import TrialRows, joined_frame, rows_of
+from dpbench.report.frames.series import series_among
 from dpbench.report.frames.settings import calibration_of, is_placed, placed, settings_of
 
 NAMED = 4  # up to this many methods are named, more are counted
@@ -36,6 +36,11 @@ class Results:
         with all_stays():
             return rows_of(self.trials)
 
+    def prepare(self) -> None:
+        """Make what all figures read, for processes that are forked afterwards."""
+        if self.trials:
+            _ = self.rows, self.planned
+
     @property
     def planned(self) -> Iterable[TrialKey]:
         """The keys of one repetition of the plan."""
@@ -44,7 +49,13 @@ class Results:
 
 def frame_of(results: Iterable[Results], spec: Spec, reads: Sequence[str] = ()) -> pd.DataFrame:
     """The trials of several experiments as `spec` places them, with the columns that it and `reads` name."""
-    return placed(joined_frame([one.rows for one in results], [*settings_of(spec), *reads]), spec)
+    return placed(_joined(tuple(one.rows for one in results if one.trials), (*settings_of(spec), *reads)), spec)
+
+
+@lru_cache(maxsize=4)
+def _joined(parts: Sequence[TrialRows], by: Sequence[str]) -> pd.DataFrame:
+    """Kept for the next figures, which often show the same trials."""
+    return joined_frame(parts, by)
 
 
 def titles_of(results: Iterable[Results], panels: Mapping[str, str]) -> dict[str, str]:
@@ -78,7 +89,7 @@ def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec:
         mechanism, dataset = key.release.mechanism, str(key.release.dataset["name"])
         of_method = codes.setdefault((mechanism.name, calibration_of(key), "", key.fit.model.name), {})
         of_method.setdefault(dataset, set()).add(mechanism.version)
-    known = series_of(pd.DataFrame(list(codes), columns=list(SERIES)), labels)
+    known = series_among(codes, labels)
     names = spec.get("show")
     every = [one for one in known if names is None or one.name in names]
     mixed = [one.label for one in every if any(len(made) > 1 for made in codes[one.identity].values())]
@@ -91,7 +102,8 @@ def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec:
 def _keys_shown(one: Results, spec: Spec) -> Iterator[TrialKey]:
     """The keys of the trials that the figure places and that have its metric, one of each setting."""
     rows, metric = one.rows.scores, spec.get("metric")
+    settings = rows["setting"]
     if metric is not None and metric not in OTHER_METRICS:
-        rows = rows[rows["metric"] == metric]
-    keys = (one.rows.keys[place] for place in rows["setting"].unique())
+        settings = settings[rows["metric"] == metric]
+    keys = (one.rows.keys[place] for place in settings.unique())
     return (key for key in keys if is_placed(key, spec))

@@ -47,7 +47,12 @@ def series_of(frame: pd.DataFrame, labels: Mapping[str, str]) -> list[Series]:
     A label gets its calibration in brackets if its mechanism occurs under several, or if it is not "tight".
     Methods without a label are called "mechanism / model".
     """
-    found = sorted(frame[list(SERIES)].drop_duplicates().itertuples(index=False, name=None))
+    return series_among(frame[list(SERIES)].drop_duplicates().itertuples(index=False, name=None), labels)
+
+
+def series_among(identities: Iterable[tuple[str, ...]], labels: Mapping[str, str]) -> list[Series]:
+    """The same for the values of `SERIES`."""
+    found = sorted(set(identities))
     calibrations: dict[str, set[str]] = {}
     for mechanism, calibration, _, _ in found:
         calibrations.setdefault(mechanism, set()).add(calibration)
@@ -71,8 +76,11 @@ def shown(
     """The rows of the methods with these labels, all rows for None, and the labels that have no row."""
     if names is None:
         return frame, []
-    found = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
-    return frame[found.isin(list(names))], [name for name in names if not (found == name).any()]
+    codes, methods = pd.factorize(frame["mechanism"] + "/" + frame["model"])
+    found = [labels.get(method) for method in methods]
+    return frame[np.array([label in names for label in found], dtype=bool)[codes]], [
+        name for name in names if name not in found
+    ]
 
 
 def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str, str]:
@@ -80,8 +88,9 @@ def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str,
 
     Raises `UserError` for a label that no method has.
     """
+    known = set(labels.values())
     for name in names or ():
-        check_known("label", name, set(labels.values()))
+        check_known("label", name, known)
     order = [*dict.fromkeys([*(names or ()), *labels.values()])]
     place = {name: rank for rank, name in enumerate(order)}
     return dict(sorted(labels.items(), key=lambda item: place[item[1]]))
@@ -90,9 +99,10 @@ def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str,
 def mark_series(rows: pd.DataFrame, known: Sequence[Series]) -> pd.DataFrame:
     """Rows of a frame or its summary with `series`, the label, and `series_order`, its place in `known`."""
     order: dict[object, int] = {one.identity: place for place, one in enumerate(known)}
-    groups = rows.groupby(list(SERIES), sort=False)
-    found = np.array([order[identity] for identity in groups.groups], dtype="int64")
-    places = found[groups.ngroup().to_numpy()]
+    group = rows.groupby(list(SERIES), sort=False).ngroup().to_numpy()
+    first = rows[list(SERIES)].take(np.unique(group, return_index=True)[1])
+    found = np.array([order[identity] for identity in first.itertuples(index=False, name=None)], dtype="int64")
+    places = found[group]
     return rows.assign(series=pd.array([one.label for one in known], dtype="str").take(places), series_order=places)
 
 

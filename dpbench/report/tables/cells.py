@@ -220,9 +220,10 @@ def is_best(cells: pd.DataFrame, by: Sequence[str]) -> pd.Series[bool]:
     value = cells["mean"].astype(float) * cells["direction"].map(_SIGNS).astype(float)
     known = cells.assign(_value=value.where(np.isfinite(value))).dropna(subset="_value")
     found = pd.Series(False, index=cells.index)
-    for _, group in known.groupby(list(by)):
-        if len(group) > 1:
-            leader = group.iloc[int(np.argmin(group["_value"]))]
-            error = np.hypot(group["se"].fillna(0.0), 0.0 if np.isnan(leader["se"]) else leader["se"])
-            found[group.index] = group["_value"] - leader["_value"] <= ERRORS * error
+    if len(known):
+        group = known.groupby(list(by))["_value"]
+        leader = known.loc[group.transform("idxmin"), ["_value", "se"]].set_axis(known.index)
+        error = np.hypot(known["se"].fillna(0.0), leader["se"].fillna(0.0))
+        near = known["_value"] - leader["_value"] <= ERRORS * error
+        found[known.index] = near & (group.transform("size") > 1)
     return found
