@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -72,8 +73,11 @@ def verify_code(name: str, target: str, code: str | None) -> None:
 
 
 def _stamp(path: Path) -> Stamp:
-    found = path.stat() if path.exists() else None
-    return (found.st_mtime_ns, found.st_size) if found else (0, 0)
+    try:
+        found = os.stat(path)  # Path.stat takes twice as long, and every plan asks thousands of times
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
 
 
 def file_of(module: str) -> Path | None:

@@ -6,10 +6,12 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
+from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from dp_accounting.rdp import RdpAccountant
 
 from dpbench.privacy.accounting import gaussian_epsilon, spent, zcdp_epsilon
 from dpbench.privacy.events import ExponentialMechanism, Gaussian
+from dpbench.privacy.gaussian_loss import gaussian_loss
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.renyi import ORDERS
 
@@ -32,6 +34,18 @@ def test_cost_agrees_with_dp_accounting(run):
     assert cost.mu is None
     rdp = RdpAccountant(list(ORDERS[:40])).compose(step, count)._rdp
     assert np.allclose(sampled(*run).rdp(ORDERS[:40]), rdp, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("multiplier", "interval"), [(0.3, 1e-3), (1.7, 1e-4), (20.0, 1e-4), (1.7, 0.05)])
+def test_the_loss_of_gaussian_noise_is_that_of_dp_accounting_to_the_bit(multiplier, interval):
+    """Also composed with itself and with a selection; a fine grid is an array there, a coarse one a dictionary."""
+    theirs = from_gaussian_mechanism(multiplier, value_discretization_interval=interval)
+    ours, selection = gaussian_loss(multiplier, interval), ExponentialMechanism("s", 1.0, 0.5).once.loss(interval)
+    epsilons = np.linspace(0, 30, 200)
+    several = [loss.self_compose(3).compose(selection) for loss in (ours, theirs)]
+    for one, two in [(ours, theirs), several]:
+        assert np.array_equal(one.get_delta_for_epsilon(epsilons), two.get_delta_for_epsilon(epsilons))
+        assert one.get_epsilon_for_delta(DELTA) == two.get_epsilon_for_delta(DELTA)
 
 
 def test_cost_of_a_known_run():
