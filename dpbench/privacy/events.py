@@ -15,7 +15,6 @@ import numpy as np
 
 from dpbench.data.domain import Floats
 from dpbench.files import Json
-from dpbench.privacy.gaussian_loss import gaussian_loss
 from dpbench.privacy.pure import bounded_range_mu, pure_mu
 
 # Fields of these names, in any event.
@@ -152,13 +151,9 @@ class Gaussian(Event):
 
     def loss(self, interval: float) -> Any:
         """That of the mixture due to sampling, for an added and for a removed record."""
-        from dp_accounting.pld import privacy_loss_distribution as pld
+        from dpbench.privacy.gaussian_loss import gaussian_loss
 
-        if self.rate == 1:
-            return gaussian_loss(self.multiplier, interval)
-        return pld.from_gaussian_mechanism(
-            self.multiplier, sampling_prob=self.rate, value_discretization_interval=interval
-        )
+        return gaussian_loss(self.multiplier, self.rate, interval)
 
 
 class _Pure(Event):

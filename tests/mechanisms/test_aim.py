@@ -88,8 +88,17 @@ def test_tight_measures_with_less_noise(small_table):
     assert 0.91 < noise["tight"] / noise["paper"] < 0.93
 
 
-@pytest.mark.parametrize("workload", [2, 4, {"degree": 3, "up_to": True, "max_cells": 60}])
-@pytest.mark.parametrize("engine", ["native", "mixture"])
+UP_TO_THREE = {"degree": 3, "up_to": True, "max_cells": 60}
+
+
+@pytest.mark.parametrize(
+    ("engine", "workload"),
+    [
+        *[("native", workload) for workload in (2, 4, UP_TO_THREE)],
+        ("mixture", UP_TO_THREE),
+        *[pytest.param("mixture", workload, marks=pytest.mark.slow) for workload in (2, 4)],
+    ],
+)
 def test_scores_and_releases_are_those_of_whole_tables(small_table, monkeypatch, engine, workload):
     """Where ||h - m||_1 is taken from both tables, cell by cell: the same scores, picks, rows and answers."""
     own, met = AIM.exponential_mechanism, []
