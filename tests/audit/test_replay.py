@@ -125,11 +125,19 @@ def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
         assert 0.49 < spent(ledger, DELTA).epsilon <= 0.5 * (1 + 1e-9)
 
 
+@cache
+def recorded(name, seed):
+    """Why it is exempt, and what it drew in a run."""
+    kind = "both" if counts(PARTS[name]) else "categorical"
+    with record() as tape:
+        reason = reason_of(maker(PARTS[name], kind, 1.0, seed=seed), rows(kind, 1000))
+    return reason, tape
+
+
 def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worker):
     reasons = {}
     for name, part in PARTS.items():
-        kind = "both" if counts(part) else "categorical"
-        reasons[name] = reason_of(maker(part, kind, 1.0), rows(kind, 1000))
+        reasons[name], _ = recorded(name, 3)
         assert (reasons[name] == "it is not private") == (not part.private and name != "zero")  # zero reads no row
         assert (reasons[name] == "its noise is the claim of a third party") == part.target.endswith(".snsynth")
     assert sum(reason is None for reason in reasons.values()) > len(reasons) / 2
@@ -144,11 +152,8 @@ def test_another_generator_draws_another_noise(name, without_worker):
     part, told, selected = PARTS[name], [], []
     if not part.private:
         pytest.skip("it is not private")
-    kind = "both" if counts(part) else "categorical"
     for seed in (3, 4):
-        make = maker(part, kind, 1.0, seed=seed)
-        with record() as tape:
-            reason = reason_of(make, rows(kind, 1000))
+        reason, tape = recorded(name, seed)
         if reason:
             pytest.skip(reason)
         kinds = ("gaussian", "gaussian_batch", "laplace", "projection", "objective")
