@@ -12,8 +12,10 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from dpbench.errors import UserError, shown, text_of
@@ -84,9 +86,20 @@ def forget_own() -> None:
     if (folder := own_folder()) is None:
         return
     start = f"{folder}{os.sep}"
+    others = _others(start)  # there are thousands, and a check forgets its own hundreds of times
     for name, module in list(sys.modules.items()):
+        if others.get(name) is module:
+            continue
         if str(getattr(module, "__dict__", {}).get("__file__")).startswith(start):
             del sys.modules[name]
+        else:
+            others[name] = module
+
+
+@lru_cache(maxsize=1)
+def _others(start: str) -> dict[str, ModuleType]:
+    """The modules that were found not to be in the folder with this name, by their own."""
+    return {}
 
 
 def own_folder() -> Path | None:

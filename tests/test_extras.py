@@ -1,6 +1,7 @@
 """A light installation: what it runs without the packages of extras, and what it says where one is missing."""
 
 import ast
+import json
 import os
 import re
 import subprocess
@@ -82,31 +83,44 @@ def python(tmp_path):
     return run
 
 
+COMMANDS = """
+import contextlib, io, json, sys
+from dpbench.cli import main
+for line in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = main(line)
+    print(json.dumps([code, out.getvalue(), err.getvalue()]))
+"""
+
+
 @pytest.fixture
 def light(tmp_path, python):
-    """Run `dpbench` as in an installation without any extra."""
-    return lambda *line: python("-m", "dpbench", *line, f"results={tmp_path / 'results'}")
+    """Run commands of `dpbench` as in an installation without any extra: of each its exit code, output and errors."""
+
+    def run(*lines):
+        done = python("-c", COMMANDS, json.dumps([[*line, f"results={tmp_path / 'results'}"] for line in lines]))
+        assert done.returncode == 0, done.stderr
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    return run
 
 
 def test_the_quickstart_needs_no_extra(light):
-    small = [*SMALL, "mechanism=[exact,aim]"]
-    ran = light("run", "experiment=quickstart", *small)
-    assert ran.returncode == 0, ran.stderr
-    drawn = light("figures", "experiment=quickstart", *small)
-    assert drawn.returncode == 0, drawn.stderr
-    assert "quickstart.png" in drawn.stdout
-    written = light("report", "experiment=quickstart", *small)
-    assert (written.returncode, written.stderr) == (
-        2,
-        "dpbench: vl_convert is not installed: pip install 'dpbench[html]'\n",
-    )
+    small = ["experiment=quickstart", *SMALL, "mechanism=[exact,aim]"]
+    ran, drawn, written = light(*([command, *small] for command in ("run", "figures", "report")))
+    assert ran[0] == 0, ran
+    assert drawn[0] == 0 and "quickstart.png" in drawn[1], drawn
+    code, _, errors = written
+    assert (code, errors) == (2, "dpbench: vl_convert is not installed: pip install 'dpbench[html]'\n")
 
 
 def test_a_mechanism_whose_package_is_missing_says_what_to_install(light):
-    ran = light("run", "experiment=queries_adult_reduced", "dataset=adult_synth", "mechanism=[gem]", *SMALL)
-    assert ran.returncode == 1
-    assert "1 trial failed in release: torch is not installed: pip install 'dpbench[networks]'" in ran.stderr
-    assert "Traceback" not in ran.stderr
+    ((code, _, errors),) = light(
+        ["run", "experiment=queries_adult_reduced", "dataset=adult_synth", "mechanism=[gem]", *SMALL]
+    )
+    assert code == 1
+    assert "1 trial failed in release: torch is not installed: pip install 'dpbench[networks]'" in errors
+    assert "Traceback" not in errors
 
 
 def test_edited_code_is_compared_without_the_packages_of_extras_unless_it_needs_one(python, monkeypatch):
@@ -116,18 +130,28 @@ def test_edited_code_is_compared_without_the_packages_of_extras_unless_it_needs_
     arithmetic.cache_clear()
     assert arithmetic() != known
     arithmetic.cache_clear()
-    compared = python("-m", "dpbench.grid.golden", "mechanism/ssp")
-    assert (compared.returncode, compared.stdout) == (0, '{"mechanism/ssp": ""}\n'), compared.stderr
-    missing = python("-m", "dpbench.grid.golden", "mechanism/gem")
-    assert (missing.returncode, missing.stdout) == (0, '{"mechanism/gem": null}\n'), missing.stderr
+    compared = python("-m", "dpbench.grid.golden", "mechanism/ssp", "mechanism/gem")
+    assert (compared.returncode, compared.stdout) == (0, '{"mechanism/ssp": "", "mechanism/gem": null}\n'), (
+        compared.stderr
+    )
+
+
+CALLS = """
+import dpbench, pandas
+from dpbench.errors import UserError
+rows = pandas.DataFrame({"a": [0, 1] * 9, "b": [1, 0] * 9})
+domain = {name: {"levels": [0, 1]} for name in "ab"}
+for call in (
+    lambda: dpbench.fit(rows, model="logistic_rows", target="a", domain=domain),
+    lambda: dpbench.evaluate(rows, rows, domain, "a"),
+):
+    try:
+        call()
+    except UserError as error:
+        print(error)
+"""
 
 
 def test_python_names_the_extra_of_a_model_and_of_scores(python):
-    calls = (
-        "fit(rows, model='logistic_rows', target='a', domain=domain)",
-        "evaluate(rows, rows, domain, 'a')",
-    )
-    for call in calls:
-        code = "rows, domain = {'a': [0, 1] * 9, 'b': [1, 0] * 9}, {name: {'levels': [0, 1]} for name in 'ab'}"
-        done = python("-c", f"import dpbench, pandas\n{code}\nrows = pandas.DataFrame(rows)\ndpbench.{call}")
-        assert done.stderr.endswith("UserError: sklearn is not installed: pip install 'dpbench[learn]'\n"), call
+    done = python("-c", CALLS)
+    assert done.stdout == 2 * "sklearn is not installed: pip install 'dpbench[learn]'\n", done.stderr

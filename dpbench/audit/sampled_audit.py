@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dpbench.audit.lower_bound import epsilon_bound, mu_bound
 from dpbench.audit.neighbours import corners, joined, neighbours
@@ -139,7 +138,7 @@ def _log_ratio(zero: Entry, one: Entry) -> float:
             ratio = _nearer(zero, one) * event.epsilon
         case kinds.PermuteAndFlip() as event:  # the exponential mechanism too, whose distribution this is
             scale = event.epsilon / (2 * event.sensitivity)
-            logs = [scale * x.asked - logsumexp(scale * x.asked) for x in (zero, one)]
+            logs = [scale * x.asked - np.logaddexp.reduce(scale * x.asked) for x in (zero, one)]
             ratio = float(np.sum((logs[1] - logs[0])[answer]))
         case kinds.ObjectivePerturbation() as event:  # without the determinants of the change of variables
             near = _squares(zero.asked(answer)) - _squares(one.asked(answer))

@@ -27,7 +27,6 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
 
 from dpbench.audit.exact_audit import CHANGED, SMALL, Pair, pairs_of
 from dpbench.audit.lower_bound import tilted_bound
@@ -100,7 +99,7 @@ class Tilted:
             case Projection():
                 return self.tilt * projection_rdp(1 + self.tilt, event.multiplier, event.projections)
             case kinds.Laplace():
-                return float(logsumexp(_pieces(np.array(1 / event.multiplier), self.tilt)) - math.log(2))
+                return float(np.logaddexp.reduce(_pieces(np.array(1 / event.multiplier), self.tilt)) - math.log(2))
             case kinds.ExponentialMechanism():
                 logits = np.array([event.epsilon / 4, -event.epsilon / 4])
                 return event.count * _cumulant(logits, -logits, self.tilt)
@@ -146,7 +145,7 @@ class Tilted:
         """Each entry: beyond a, between a and b, or beyond b, where R is a piece of an exponential distribution."""
         far, steep = np.abs(a - b) / scale, 1 + 2 * self.tilt
         logs = _pieces(far, self.tilt)
-        total = logsumexp(logs, axis=0)
+        total = np.logaddexp.reduce(logs, axis=0)
         piece = (self.rng.random(far.shape) > np.cumsum(np.exp(logs - total), axis=0)[:2]).sum(axis=0)
         beyond = self.rng.exponential(size=far.shape)
         between = -np.log1p(self.rng.random(far.shape) * np.expm1(-steep * far)) / steep
@@ -161,7 +160,7 @@ class Tilted:
         answers, loss, cumulant, back = [], 0.0, 0.0, 0.0
         left = np.arange(len(a))
         for _ in range(count):
-            p, q = a[left] - logsumexp(a[left]), b[left] - logsumexp(b[left])
+            p, q = a[left] - np.logaddexp.reduce(a[left]), b[left] - np.logaddexp.reduce(b[left])
             pick = int(np.argmax(p + self.tilt * (p - q) + self.rng.gumbel(size=p.shape)))
             answers.append(int(left[pick]))
             loss += float(p[pick] - q[pick])
@@ -181,8 +180,8 @@ def _cholesky(precision: Floats) -> Floats:
 
 def _cumulant(a: Floats, b: Floats, tilt: float) -> float:
     """Of an index drawn with the logits a, against b."""
-    p, q = a - logsumexp(a), b - logsumexp(b)
-    return float(logsumexp(p + tilt * (p - q)))
+    p, q = a - np.logaddexp.reduce(a), b - np.logaddexp.reduce(b)
+    return float(np.logaddexp.reduce(p + tilt * (p - q)))
 
 
 def _pieces(far: Floats, tilt: float) -> Floats:

@@ -31,6 +31,7 @@ of the steps, as published, is never needed.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -87,6 +88,7 @@ def sketch(
     return rows, ridge
 
 
+@lru_cache(maxsize=256)
 def tight_gamma(mechanism: str, budget: Budget, count: int, steps: float) -> float:
     """The least gamma with which the theorem gives the budget, P(N(0, 1) > tau) being `FAILURE` of delta.
 

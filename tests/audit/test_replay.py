@@ -2,7 +2,7 @@
 
 import copy
 import math
-from functools import partial, wraps
+from functools import cache, partial, wraps
 
 import numpy as np
 import pytest
@@ -36,14 +36,19 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.tape import record
 from dpbench.releases import Release, SufficientStatistics
 
-LONG = ("gem", "gem_pub", "gem_small", "dpgd")
+LONG = (
+    *("gem", "gem_pub", "gem_small", "dpgd", "dpgd_wide", "aim_mixture", "residual_planner_mixture"),
+    *("mwem_past_best", "mwem_past_search"),
+)
+EPSILONS = (0.5, 20.0)  # the noise is most of an answer, or almost none
 
 
-def cases():
+def cases(relations=1):
     """Every mechanism, on every kind of table that it takes, between the neighbours that it states.
 
-    Not marked slow: the last of these kinds, which has the most kinds of attributes; of the searches over settings,
-    which are one mechanism over many, those over MWEM; of configs of one function the quickest.
+    Not marked slow: the last of these kinds, which has the most kinds of attributes, with the first of these
+    `relations`; of the searches over settings, which are one mechanism over many, those over MWEM; of configs of one
+    function the quickest.
     """
     for name, part in PARTS.items():
         kinds = [
@@ -52,9 +57,10 @@ def cases():
             if (design.binary or not part.labels) and (design.counted or not counts(part))
         ]
         for kind in kinds:
-            for relation in part.relations or ["add_remove"]:
+            for i, relation in enumerate(part.relations or ["add_remove"]):
                 search = part.target.endswith(".query_search") and not name.startswith("mwem_")
-                marks = [pytest.mark.slow] if kind != kinds[-1] or search or name in LONG else []
+                quick = kind == kinds[-1] and i < relations and not search and name not in LONG
+                marks = [] if quick else [pytest.mark.slow]
                 yield pytest.param(part, kind, relation, id=f"{name}-{kind}-{relation}", marks=marks)
 
 
@@ -73,15 +79,25 @@ def without_worker(monkeypatch):
     monkeypatch.setattr(snsynth, "_work", lambda python, spec, values, timeout: (values[: spec["rows"]], 1.0))
 
 
-@pytest.mark.parametrize(("part", "kind", "relation"), list(cases()))
-def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(part, kind, relation, without_worker):
-    calibrations = [{"calibration": name} for name in part.calibrations] if part.takes("calibration") else [{}]
-    for change in calibrations:
-        for epsilon in (0.5, 20.0):
-            make = maker(part, kind, epsilon, relation=relation, **change)
-            if reason := reason_of(make, rows(kind, 1000)):
-                pytest.skip(f"{part.name} is not replayed: {reason}")
-            assert check_replay(make, rows(kind, 1000), relation=relation) == []
+def at_an_epsilon():
+    """The cases at each epsilon. Not marked slow: of two relations each at one of the two."""
+    for case in cases(relations=2):
+        part, _, relation = case.values
+        for epsilon in EPSILONS:
+            elsewhere = len(part.relations) == 2 and part.relations.index(relation) != EPSILONS.index(epsilon)
+            marks = case.marks or ([pytest.mark.slow] if elsewhere else [])
+            yield pytest.param(*case.values, epsilon, id=f"{case.id}-{epsilon}", marks=marks)
+
+
+@pytest.mark.parametrize(("part", "kind", "relation", "epsilon"), list(at_an_epsilon()))
+def test_whatever_is_read_of_the_rows_is_noised_and_within_its_sensitivity(
+    part, kind, relation, epsilon, without_worker
+):
+    for change in [{"calibration": name} for name in part.calibrations] if part.takes("calibration") else [{}]:
+        make = maker(part, kind, epsilon, relation=relation, **change)
+        if reason := reason_of(make, rows(kind, 1000)):
+            pytest.skip(f"{part.name} is not replayed: {reason}")
+        assert check_replay(make, rows(kind, 1000), relation=relation) == []
 
 
 @pytest.mark.parametrize(("part", "kind", "relation"), list(cases()))
@@ -109,11 +125,19 @@ def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
         assert 0.49 < spent(ledger, DELTA).epsilon <= 0.5 * (1 + 1e-9)
 
 
+@cache
+def recorded(name, seed):
+    """Why it is exempt, and what it drew in a run."""
+    kind = "both" if counts(PARTS[name]) else "categorical"
+    with record() as tape:
+        reason = reason_of(maker(PARTS[name], kind, 1.0, seed=seed), rows(kind, 1000))
+    return reason, tape
+
+
 def test_only_what_is_not_private_or_claimed_by_others_is_left_out(without_worker):
     reasons = {}
     for name, part in PARTS.items():
-        kind = "both" if counts(part) else "categorical"
-        reasons[name] = reason_of(maker(part, kind, 1.0), rows(kind, 1000))
+        reasons[name], _ = recorded(name, 3)
         assert (reasons[name] == "it is not private") == (not part.private and name != "zero")  # zero reads no row
         assert (reasons[name] == "its noise is the claim of a third party") == part.target.endswith(".snsynth")
     assert sum(reason is None for reason in reasons.values()) > len(reasons) / 2
@@ -128,11 +152,8 @@ def test_another_generator_draws_another_noise(name, without_worker):
     part, told, selected = PARTS[name], [], []
     if not part.private:
         pytest.skip("it is not private")
-    kind = "both" if counts(part) else "categorical"
     for seed in (3, 4):
-        make = maker(part, kind, 1.0, seed=seed)
-        with record() as tape:
-            reason = reason_of(make, rows(kind, 1000))
+        reason, tape = recorded(name, seed)
         if reason:
             pytest.skip(reason)
         kinds = ("gaussian", "gaussian_batch", "laplace", "projection", "objective")
@@ -240,14 +261,22 @@ PLANTED = {  # module and function that is broken, mechanism and parameters, wha
 }
 
 
+def problems_of(name, change):
+    part = PARTS[name]
+    make = maker(part, "categorical", 20.0, **dict(change))
+    return check_replay(make, rows("categorical", 600), relation=part.relations[0])
+
+
+of_shipped_code = cache(problems_of)
+
+
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_planted_mistake_is_caught(mistake, monkeypatch):
     module, function, broken, name, change, said = PLANTED[mistake]
-    part, table = PARTS[name], rows("categorical", 600)
-    make = maker(part, "categorical", 20.0, **change)
-    assert check_replay(make, table, relation=part.relations[0]) == []
+    change = tuple(change.items())
+    assert of_shipped_code(name, change) == []
     monkeypatch.setattr(module, function, broken)
-    problems = check_replay(make, table, relation=part.relations[0])
+    problems = problems_of(name, change)
     assert any(said in problem for problem in problems), problems
 
 

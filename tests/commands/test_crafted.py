@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
+from dpbench.files import ROOM
 from dpbench.grid.log_file import sealed, unsealed
 from dpbench.grid.store import Store
 from dpbench.report.export_file import write_export as written_export
@@ -34,27 +35,39 @@ def stored(bench, whole):
     return bench
 
 
+BOTH = """
+import json, sys
+from dpbench.cli import main
+for line in json.loads(sys.argv[1]):
+    print(main(line), end="\\0", flush=True)
+"""
+
+
 @pytest.fixture
 def command(stored, capsys):
-    """A command: its exit code, and what it prints. `apart`: in a process of its own, with some memory and time."""
+    """Commands: of each its exit code, and what it prints. `apart`: in another process, with some memory and time."""
 
-    def run(*line, apart=False):
-        line = [*line, f"results={stored.results}"]
+    def run(*lines, apart=False):
+        lines = [[*line, f"results={stored.results}"] for line in lines]
         if apart:
             done = subprocess.run(
-                [sys.executable, "-m", "dpbench", *line],
-                capture_output=True,
+                [sys.executable, "-c", BOTH, json.dumps(lines)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
                 text=True,
                 check=False,
                 timeout=SECONDS,
                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY)),
             )
-            assert "Traceback" not in done.stderr, done.stderr
-            return done.returncode, done.stdout + done.stderr
+            assert done.returncode == 0, done.stdout
+            return [(int(said.split()[-1]), said) for said in done.stdout.split("\0")[:-1]]
         capsys.readouterr()
-        code = main(line)
-        said = capsys.readouterr()
-        return code, said.out + said.err
+        done = []
+        for line in lines:
+            code = main(line)
+            said = capsys.readouterr()
+            done.append((code, said.out + said.err))
+        return done
 
     return run
 
@@ -79,10 +92,9 @@ def craft(bench, arrays=None, body=None, change=lambda record: None):
 
 
 def is_named(command, identity, apart=False):
-    code, said = command("verify", apart=apart)
+    (code, said), (exported, said_of_it) = command(["verify"], ["export", "--release", identity], apart=apart)
     assert code == 1 and f"1 releases are damaged: {identity}" in said, said
-    code, said = command("export", "--release", identity, apart=apart)
-    assert code == 2 and "holds no release" in said, said
+    assert exported == 2 and "holds no release" in said_of_it, said_of_it
 
 
 @pytest.mark.parametrize("dtype", ["|O", "O,i4", "(2,)O", "V8", "M8[s]", "nonsense", ["f8"], None])
@@ -116,7 +128,7 @@ def test_a_release_whose_parts_do_not_fit_is_named(stored, command):
             one[0] = {"statistics.xtx": "statistics.xty", "statistics.xty": "statistics.xtx"}[one[0]]
 
     craft(stored, change=swapped)
-    code, said = command("verify")
+    ((code, said),) = command(["verify"])
     assert code == 1 and "1 releases are damaged" in said
 
 
@@ -125,7 +137,7 @@ def test_a_release_whose_parts_do_not_fit_is_named(stored, command):
 )
 def test_a_record_that_says_nothing_of_use_is_named(stored, command, content):
     craft(stored, change=lambda record: record.update(content))
-    code, said = command("verify")
+    ((code, said),) = command(["verify"])
     assert code == 1 and "1 releases are damaged" in said, said
 
 
@@ -135,7 +147,7 @@ def test_a_line_that_is_no_json_is_named_though_its_checksum_holds(stored, comma
     line = body + b', "checksum": "' + hashlib.sha256(body).hexdigest().encode() + b'"}\n'
     (log,) = (stored.results / "grid" / "trials").glob("*.jsonl")
     log.write_bytes(log.read_bytes() + line)
-    code, said = command("verify")
+    ((code, said),) = command(["verify"])
     assert code == 1 and "1 trials are damaged" in said, said
 
 
@@ -145,11 +157,10 @@ def write_export(bench, content, name="dd_ssp"):
 
 
 def is_refused(command, problem="", apart=False):
-    code, said = command("verify", apart=apart)
+    (code, said), (exported, said_of_it) = command(["verify"], ["export", "paper=dd_ssp"], apart=apart)
     assert code == 1 and "dd_ssp/trials.jsonl.xz: something is wrong" in said and problem in said, said
     assert "grid: 1 trials, all well" in said, "the others are checked all the same"
-    code, said = command("export", "paper=dd_ssp", apart=apart)
-    assert code == 2 and "is damaged or of another version" in said, said
+    assert exported == 2 and "is damaged or of another version" in said_of_it, said_of_it
 
 
 @pytest.mark.parametrize(
@@ -171,7 +182,7 @@ def test_an_export_of_something_else_is_refused(stored, command, lines):
 
 def test_an_export_that_unpacks_to_far_more_is_refused(stored, command):
     packer = lzma.LZMACompressor(preset=0)
-    write_export(stored, b"".join(packer.compress(b" " * 2**26) for _ in range(4)) + packer.flush())
+    write_export(stored, b"".join(packer.compress(b" " * ROOM) for _ in range(2)) + packer.flush())
     is_refused(command, "times its size", apart=True)
 
 

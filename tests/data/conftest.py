@@ -9,21 +9,19 @@ from typing import Any
 
 import pytest
 
+from dpbench.config.composition import merged
 from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import verify
-from dpbench.resources import conf_dir
 
 Node = Callable[..., dict[str, Any]]
 
 
 @lru_cache
 def composed(name: str, *overrides: str) -> dict[str, Any]:
-    from hydra import compose, initialize_config_dir
     from omegaconf import OmegaConf
 
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        config = compose(f"dataset/{name}", overrides=[f"dataset.{override}" for override in overrides])
-    return OmegaConf.to_container(config.dataset, resolve=True)
+    config = merged([f"dataset.{override}" for override in overrides], config_name=f"dataset/{name}")
+    return OmegaConf.to_container(OmegaConf.create(config["dataset"]), resolve=True)
 
 
 def compose_node(name: str, *overrides: str) -> dict[str, Any]:

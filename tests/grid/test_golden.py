@@ -17,9 +17,15 @@ def parts():
     return {f"{part.group}/{part.name}": part for part in outputs.tiny_parts(NAMES)}
 
 
+LONG = (  # configs of a function that another config runs, and bootstraps
+    *("mechanism/gem", "mechanism/aim_mixture", "mechanism/pate_laplace", "mechanism/dpgd"),
+    *("mechanism/gem_small_search", "model/bayesian_statistics_taylor"),
+    *(name for name in NAMES if "bootstrap" in name),
+)
+
+
 def marked(name):
-    """Bootstraps are slow."""
-    return pytest.param(name, marks=[pytest.mark.slow] if "bootstrap" in name else [])
+    return pytest.param(name, marks=[pytest.mark.slow] if name in LONG else [])
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in NAMES])

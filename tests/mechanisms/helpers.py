@@ -42,6 +42,7 @@ SMALL = {
     "grid": {"rounds": [2, 3]},
     "gamma": 0.3,
 }
+EPOCHS = [1, 4]  # where several are listed
 DOMAINS = {
     "numeric": Domain(
         (Attribute.binned("a", -1, 7, 5), Attribute.binned("b", 2, 3, 3), Attribute.binned("y", -2, 9, 4))
@@ -68,6 +69,8 @@ def rows(kind: str, n: int = 150) -> Table:
 def maker(part: Part, kind: str, epsilon: float, *, relation: str | None = None, seed: int = 3, **change):
     """The mechanism as a function of table and generator, between the first of the neighbours that it states."""
     parameters = {**part.parameters, **{k: v for k, v in SMALL.items() if k in part.parameters}, **change}
+    if isinstance(parameters.get("epochs"), list):  # of a search
+        parameters["epochs"] = EPOCHS
     if "shared" in parameters:  # by all runs of a search
         of_method = {k for k in inspect.signature(METHODS[parameters["method"]]).parameters if k not in SMALL["grid"]}
         parameters["shared"] = {**parameters["shared"], **{k: SMALL[k] for k in of_method & {*SMALL}}}

@@ -58,9 +58,12 @@ def test_all_methods_are_there():
     }
 
 
+LONG = ("gem_small_search", "gem_small_best", "rap_search", "rap_softmax_search")
+
+
 def marked(name):
-    """The searches are one mechanism over several: one over networks is slow."""
-    return pytest.param(name, marks=[pytest.mark.slow] if name == "gem_small_search" else [])
+    """The searches are one mechanism over several: some are slow."""
+    return pytest.param(name, marks=[pytest.mark.slow] if name in LONG else [])
 
 
 @pytest.mark.parametrize("name", [marked(name) for name in NAMES])

@@ -8,12 +8,14 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.errors import UserError
+from dpbench.files import ROOM
 from dpbench.grid.records import FitKey, PartKey, TrialKey
 from dpbench.report.export_file import write_export
 from dpbench.report.submissions import About, read_submission, submissions_in, write_submission
 
 from .made_up import make_trial
 
+BOMB = lzma.compress(bytes(ROOM + 2**20), preset=0)
 ABOUT = About("My method", "A. Name", "arena_regression", "arena 1.0", "0.1.0")
 
 
@@ -100,7 +102,7 @@ def test_a_method_that_ran_elsewhere_has_no_cost_and_says_so(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"no xz", lzma.compress(b"{}"), lzma.compress(json.dumps([1]).encode()), lzma.compress(bytes(2**28))],
+    [b"", b"no xz", lzma.compress(b"{}"), lzma.compress(json.dumps([1]).encode()), BOMB],
 )
 def test_a_file_that_is_none_is_named(tmp_path, content, capsys):
     (tmp_path / "submissions").mkdir()

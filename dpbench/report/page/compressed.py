@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import math
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def rounded(value: float | None, digits: int) -> float | str | None:
     return int(short) if short.is_integer() and abs(short) < 1e15 else short
 
 
+@cache
 def template(name: str) -> jinja2.Template:
     """A template of this folder, which may include its styles and its script."""
     made = jinja2.Environment(
