@@ -151,9 +151,11 @@ class Gaussian(Event):
 
     def loss(self, interval: float) -> Any:
         """That of the mixture due to sampling, for an added and for a removed record."""
-        from dpbench.privacy.gaussian_loss import gaussian_loss
+        from dp_accounting.pld import privacy_loss_distribution as pld
 
-        return gaussian_loss(self.multiplier, self.rate, interval)
+        return pld.from_gaussian_mechanism(
+            self.multiplier, sampling_prob=self.rate, value_discretization_interval=interval
+        )
 
 
 class _Pure(Event):

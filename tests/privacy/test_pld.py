@@ -6,13 +6,10 @@ import dp_accounting
 import numpy as np
 import pytest
 from dp_accounting.pld import PLDAccountant
-from dp_accounting.pld.common import compute_self_convolve_bounds
-from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 from dp_accounting.rdp import RdpAccountant
 
 from dpbench.privacy.accounting import gaussian_epsilon, spent, zcdp_epsilon
 from dpbench.privacy.events import ExponentialMechanism, Gaussian
-from dpbench.privacy.gaussian_loss import gaussian_loss, tails
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.renyi import ORDERS
 
@@ -35,25 +32,6 @@ def test_cost_agrees_with_dp_accounting(run):
     assert cost.mu is None
     rdp = RdpAccountant(list(ORDERS[:40])).compose(step, count)._rdp
     assert np.allclose(sampled(*run).rdp(ORDERS[:40]), rdp, rtol=1e-9)
-
-
-@pytest.mark.parametrize("rate", [1.0, 0.3, 0.01])
-@pytest.mark.parametrize(("multiplier", "interval"), [(0.6, 1e-3), (1.7, 1e-3), (20.0, 1e-4), (1.7, 0.05), (1e4, 1.0)])
-def test_the_loss_of_gaussian_noise_is_that_of_dp_accounting_to_the_bit(multiplier, rate, interval):
-    """Also composed with itself and with a selection; a fine grid is an array there, a coarse one a dictionary."""
-    theirs = from_gaussian_mechanism(multiplier, sampling_prob=rate, value_discretization_interval=interval)
-    ours, selection = gaussian_loss(multiplier, rate, interval), ExponentialMechanism("s", 1.0, 0.5).once.loss(interval)
-    epsilons = np.linspace(0, 30, 200)
-    for count in (1, 2, 40):
-        one, two = (loss.self_compose(count).compose(selection) for loss in (ours, theirs))
-        assert np.array_equal(one.get_delta_for_epsilon(epsilons), two.get_delta_for_epsilon(epsilons))
-        assert one.get_epsilon_for_delta(DELTA) == two.get_epsilon_for_delta(DELTA)
-
-
-@pytest.mark.parametrize("count", [1, 30, 2000])
-def test_the_tails_that_are_cut_are_those_of_dp_accounting(count):
-    probabilities = np.random.default_rng(0).dirichlet(np.ones(700))
-    assert tails(probabilities, count, 1e-15) == compute_self_convolve_bounds(probabilities, count, 1e-15)
 
 
 def test_cost_of_a_known_run():
