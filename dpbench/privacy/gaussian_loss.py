@@ -17,6 +17,7 @@ from dpbench.data.domain import Floats
 
 Adjacency = privacy_loss_mechanism.AdjacencyType
 ORDERS = 20  # of the Chernoff bounds of a tail
+ROUNDING = 1e-12  # by which deltas may rise
 SPARSE = 1000  # losses of a grid, up to which dp-accounting keeps a dictionary
 
 
@@ -40,9 +41,19 @@ def _pmf(multiplier: float, rate: float, interval: float, adjacency: Any) -> Any
     else:
         at = noise.inverse_privacy_loss(epsilons)
         deltas = np.clip(noise.mu_upper_cdf(at) - np.exp(epsilons + noise.mu_lower_log_cdf(at)), 0, 1)
+    return connected(interval, lower, deltas)
+
+
+def connected(interval: float, lower: int, deltas: Floats) -> Any:
+    """The probabilities of the losses `lower * interval` and on, of a distribution with these deltas there.
+
+    What `create_pmf_pessimistic_connect_dots_fixed_gap` of dp-accounting gives, to the bit.
+    """
     if len(deltas) == 1:
-        return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, lower, upper, deltas)
-    deltas = np.minimum.accumulate(deltas)  # they fall, but for rounding
+        return pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(interval, lower, lower, deltas)
+    if np.any(np.diff(deltas) > ROUNDING) or deltas.min() < 0 or deltas.max() > 1:
+        raise ValueError("the deltas of a privacy loss must fall, and lie between 0 and 1")
+    deltas = np.minimum.accumulate(deltas)
     steps = np.diff(deltas)
     first = 1 - deltas[0] + steps[0] / math.expm1(interval)
     inner = (steps[1:] - steps[:-1] * math.exp(interval)) / math.expm1(interval)
