@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -80,22 +81,27 @@ class BatchGaussian(Event):
         P0 and Q1 in k places.
         """
         inner = epsilons + np.log1p(-np.expm1(-epsilons) * (1 / self.rate - 1))
-        total: Floats = np.sum([p * _gaussian_deltas(inner, k / self.multiplier) for k, p in self._draws()], axis=0)
+        total: Floats = np.sum([p * _gaussian_deltas(inner, k / self.multiplier) for k, p in self._draws], axis=0)
         return total
 
-    def _draws(self) -> Iterator[tuple[int, float]]:
+    @property
+    def _draws(self) -> Sequence[tuple[int, float]]:
         """k and P(K = k) for k >= 1; K is binomial, or at most 1 without replacement."""
-        from scipy.stats import binom
+        return _times_drawn(self.batch, self.rows) if self.replacement else ((1, self.rate),)
 
-        if not self.replacement:
-            yield 1, self.rate
-            return
-        k = 1
-        while k <= self.batch and (rest := float(binom.sf(k - 1, self.batch, 1 / self.rows))) > TAIL:
-            yield k, float(binom.pmf(k, self.batch, 1 / self.rows))
-            k += 1
-        if k <= self.batch:
-            yield self.batch, rest  # the largest of the others bounds them
+
+@lru_cache(maxsize=64)
+def _times_drawn(batch: int, rows: int) -> Sequence[tuple[int, float]]:
+    """k and P(K = k) for k >= 1, K binomial; the calibration of the noise asks for them hundreds of times."""
+    from scipy.stats import binom
+
+    found, k = [], 1
+    while k <= batch and (rest := float(binom.sf(k - 1, batch, 1 / rows))) > TAIL:
+        found.append((k, float(binom.pmf(k, batch, 1 / rows))))
+        k += 1
+    if k <= batch:
+        found.append((batch, rest))  # the largest of the others bounds them
+    return tuple(found)
 
 
 def _gaussian_deltas(epsilons: Floats, mu: float) -> Floats:

@@ -10,6 +10,7 @@ from typing import Any
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.events import Event, Gaussian
 
+Parts = tuple[tuple[Event, int], ...]
 INTERVAL = 1e-4  # of the grid of privacy losses; the default of dp-accounting
 LARGEST_EPSILON = 50.0  # a distribution on a grid of this interval takes memory in proportion
 RELATIVE_INTERVAL = 0.1  # the same relative to the standard deviation of one step: eps comes out up to 0.1% too large
@@ -32,12 +33,12 @@ def composed_epsilon(events: Sequence[Event], delta: float) -> float:
     Gaussian events in which all rows took part are one Gaussian. A sampled Gaussian is the mixture due to Poisson
     sampling, for a record that is added and for one that is removed. Selections enter as eps-DP.
     """
-    return float(_composed(events).get_epsilon_for_delta(delta))
+    return _epsilon(*_parts(events), delta)
 
 
 def composed_delta(events: Sequence[Event], epsilon: float) -> float:
     """delta at eps of all events together: `composed_epsilon` is at most eps where this is at most delta."""
-    return float(_composed(events).get_delta_for_epsilon(epsilon))
+    return float(_distribution(*_parts(events)).get_delta_for_epsilon(epsilon))
 
 
 def central_limit_mu(events: Sequence[Event]) -> float:
@@ -57,7 +58,8 @@ def _squared_mu(event: Event) -> float:
     return 2 * event.rho
 
 
-def _composed(events: Sequence[Event]) -> Any:
+def _parts(events: Sequence[Event]) -> tuple[Parts, float]:
+    """The events, each with how often it occurs, and the interval of the grid."""
     parts: dict[Event, int] = {}
     rho = math.fsum(event.count * event.rho for event in events if _all_rows(event))
     if rho > 0:
@@ -68,15 +70,20 @@ def _composed(events: Sequence[Event]) -> Any:
     interval = INTERVAL
     if any(event.rate < 1 for event in events):
         interval = RELATIVE_INTERVAL * central_limit_mu(events) / math.sqrt(sum(parts.values()))
-    return _distribution(tuple(parts.items()), interval)
+    return tuple(parts.items()), interval
 
 
 def _all_rows(event: Event) -> bool:
     return isinstance(event, Gaussian) and event.rate == 1
 
 
+@lru_cache(maxsize=1024)
+def _epsilon(parts: Parts, interval: float, delta: float) -> float:
+    return float(_distribution(parts, interval).get_epsilon_for_delta(delta))
+
+
 @lru_cache(maxsize=16)
-def _distribution(parts: tuple[tuple[Event, int], ...], interval: float) -> Any:
+def _distribution(parts: Parts, interval: float) -> Any:
     """The distribution, by dp-accounting, of all parts, each composed `count` times.
 
     Neighbours are composed, then these pairs, and so on: hundreds of parts one after another, as DualQuery has them,

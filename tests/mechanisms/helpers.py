@@ -28,7 +28,7 @@ SMALL = {
     "iterations": 30,
     "gap": 0.5,
     "nodes": 1,
-    "teachers": 10,
+    "teachers": 5,
     "models": 60,
     "features": 1,
     "steps": 100,
