@@ -70,11 +70,10 @@ def test_one_more_row_moves_a_step_by_the_clipping_norm_at_most():
 def test_noise_and_samples_have_the_declared_variance(engine):
     """n rows whose gradient is always clipped to -C: theta after T steps has a known mean and variance.
 
-    (lr C / B) (sum of T binomials(n, q) + N(0, T sigma^2)). 600 runs, of Opacus 150, as each takes long; each moment
-    within 5 standard errors (error rate below 1e-5), and the divisor B and rate q are those of the declared number of
-    rows, not of n.
+    (lr C / B) (sum of T binomials(n, q) + N(0, T sigma^2)). 600 runs, each moment within 5 standard errors (error rate
+    below 1e-5), and the divisor B and rate q are those of the declared number of rows, not of n.
     """
-    n, q, steps, sigma, runs = 60, 0.25, 4, 10.0, 600 if engine is descend else 150
+    n, q, steps, sigma, runs = 60, 0.25, 4, 10.0, 600
     setting = Setting(20, 0.1, 1, 1.0, 80)  # B = 20, q = 1/4, T = 4
     thetas = np.array(
         [
