@@ -30,7 +30,7 @@ from dpbench.privacy.budget import RELATIONS
 from dpbench.report.footnotes import as_text, listed
 from dpbench.report.frames.results import Results, frame_of, merged_notes, several_versions
 from dpbench.report.frames.series import Series
-from dpbench.report.outcomes import Outcomes, cells_of, shipped
+from dpbench.report.outcomes import Outcomes, method_cells, shipped
 from dpbench.report.recommendation import (
     CLOSE,
     IN_UNITS,
@@ -152,7 +152,7 @@ def outcomes_of_trials(arena: Experiment, config_dir: Path | None) -> Outcomes:
     """How the methods of an arena did by the trials that are stored or exported."""
     stored = stored_trials(arena, config_dir, other_code=True)
     results, metric = Results(arena, stored.trials, notes_of(arena, stored)), ranking_metric(arena.report)
-    cells = cells_of(frame_of([results], {}), (metric, IN_UNITS.get(metric, metric), "coverage"))
+    cells = method_cells(frame_of([results], {}), (metric, IN_UNITS.get(metric, metric), "coverage"))
     return Outcomes(arena.name, cells, [*results.notes, *several_versions([results], arena.report["labels"], {})])
 
 

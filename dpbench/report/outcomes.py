@@ -39,7 +39,7 @@ class Outcomes:
     notes: Sequence[str]
 
 
-def cells_of(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+def method_cells(frame: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """The cells of some trials, a row each of `frame` for these metrics."""
     rows = frame[frame["metric"].isin(list(metrics))]
     seconds = rows["release_seconds"].fillna(0) + rows["model_seconds"].fillna(0)

@@ -90,7 +90,7 @@ def ranking_metric(report: Report) -> str:
 
 
 def evidence_of(cells: pd.DataFrame, metric: str, labels: Mapping[str, str], level: float | None = None) -> Evidence:
-    """The evidence in some cells of `outcomes.cells_of`. A score s that is better if higher counts as the error 1 - s.
+    """The evidence in cells of `outcomes.method_cells`. A score s that is better if higher counts as the error 1 - s.
 
     A cell has the mean `error` and its standard error `se`, the number of `runs` and of those `without` a value, median
     `seconds` and `mb`, and for intervals of a `level` the mean `coverage`, and whether it is `below` the level by

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.report.outcomes import cells_of
+from dpbench.report.outcomes import method_cells
 from dpbench.report.recommendation import (
     Size,
     beyond,
@@ -33,7 +33,7 @@ def cells(*rows, metric="m"):
     names = ("dataset", "mechanism", "epsilon", "value", "direction", "status")
     made = pd.DataFrame([dict(zip(names, row, strict=True)) for row in rows])
     made = made.assign(metric=metric, model="x", calibration="", variant="", peak_mb=1.0)
-    return cells_of(made.assign(release_seconds=2.0, model_seconds=1.0), [metric])
+    return method_cells(made.assign(release_seconds=2.0, model_seconds=1.0), [metric])
 
 
 def test_errors_are_means_over_the_runs_with_a_value_where_most_have_one():
