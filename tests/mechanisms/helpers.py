@@ -137,5 +137,16 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     "information of two levels": ("privbayes", "binary", {"score": "I"}),
     "parents that determine": ("privbayes", "binary", {"score": "F"}),
     "drawn candidates": ("privmrf", "both", {"candidates": 2, "theta": 0.1}),
+    "Laplace noise, with weights": (
+        "gaussian_marginals",
+        "categorical",
+        {"distribution": "laplace", "workload": [["a", "b"], ["y"]], "weights": [1.0, 2.0]},
+    ),
+    "the least largest variance, consistent": (
+        "residual_planner",
+        "categorical",
+        {"objective": "max_variance", "reconstruction": "least_squares"},
+    ),
+    "a distribution at the end": ("aim_grem", "categorical", {"reconstruction": "mixture"}),
     "drawn cliques": ("mst", "categorical", {"workload": {"degree": 2, "up_to": True, "marginals": 4}}),
 }

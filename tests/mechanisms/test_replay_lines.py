@@ -21,6 +21,10 @@ APART = {  # files that are no mechanism, or whose noise nobody here can replay
 }
 NOT_RUN = {  # no row is read there
     "gen": ["return sum(math.comb(features + 1, k) for k in range(1, degree + 1))"],  # what the paper counts
+    "pep": [  # measurements that contradict each other
+        *("D = np.maximum(D, FLOOR)", "D, total = D / D.sum(), 1.0", "masses = _masses(D, slabs)"),
+    ],
+    "residual_planner": ["return {}", "return {}, {}"],  # of nothing but a public n
     "objpert": ["size /= 2"],  # a step of Newton's method that went too far
     "privbayes": ["cells /= 2"],  # too many sets of parents
     "privsyn": [  # marginals that join noisy pairs
