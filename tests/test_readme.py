@@ -101,6 +101,7 @@ def test_a_line_of_the_main_job_makes_a_plan(tmp_path, capsys, line):
 @pytest.mark.parametrize(
     "page",
     [
+        "tour",
         "your_method",
         "check_a_claim",
         "submit",
@@ -121,6 +122,8 @@ def test_the_commands_of_a_tutorial_are_accepted(outside, capsys, page):
         "verify",
         "audit",
         "submit",
+        "list",
+        "recommend",
     }
     for line in lines:
         if line[0] in ("check", "show"):
