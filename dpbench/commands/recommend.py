@@ -33,7 +33,6 @@ from dpbench.report.frames.series import Series
 from dpbench.report.outcomes import Outcomes, method_cells, shipped
 from dpbench.report.recommendation import (
     CLOSE,
-    IN_UNITS,
     RULES,
     Evidence,
     Size,
@@ -44,6 +43,7 @@ from dpbench.report.recommendation import (
     ranked,
     ranking_metric,
     rates,
+    without_unit,
 )
 from dpbench.report.text import aligned, number, span
 
@@ -151,8 +151,9 @@ def outcomes_of(arena: Experiment, config_dir: Path | None) -> Outcomes:
 def outcomes_of_trials(arena: Experiment, config_dir: Path | None) -> Outcomes:
     """How the methods of an arena did by the trials that are stored or exported."""
     stored = stored_trials(arena, config_dir, other_code=True)
-    results, metric = Results(arena, stored.trials, notes_of(arena, stored)), ranking_metric(arena.report)
-    cells = method_cells(frame_of([results], {}), (metric, IN_UNITS.get(metric, metric), "coverage"))
+    results = Results(arena, stored.trials, notes_of(arena, stored))
+    frame, metric = frame_of([results], {}), ranking_metric(arena.report)
+    cells = method_cells(frame, (metric, without_unit(metric, set(frame["metric"])), "coverage"))
     return Outcomes(arena.name, cells, [*results.notes, *several_versions([results], arena.report["labels"], {})])
 
 
@@ -166,9 +167,7 @@ def _known(asked: Asked, cells: pd.DataFrame) -> Known:
             f"{arena.results} holds no trials of {arena.name} on other tables; dpbench run experiment={arena.name} "
             "makes them"
         )
-    metric = ranking_metric(arena.report)
-    if IN_UNITS.get(metric) in set(cells["metric"]):
-        metric = IN_UNITS[metric]
+    metric = without_unit(ranking_metric(arena.report), set(cells["metric"]))
     levels = [part.parameters["level"] for part in arena.models if "level" in part.parameters]
     level = max(levels, default=None) if "coverage" in set(cells["metric"]) else None
     sizes = {grid.dataset.name: _size(grid, _rows(grid.dataset), grid.sample.train_rows) for grid in arena.grids}

@@ -181,6 +181,7 @@ def _parsed_once(override: str) -> Override:
 
 
 def _by_hydra(config_name: str, overrides: Sequence[str], own: Path | None) -> DictConfig:
+    """The whole composition as Hydra makes it."""
     from hydra import compose, initialize_config_dir
     from hydra.core.global_hydra import GlobalHydra
 

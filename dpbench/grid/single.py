@@ -94,24 +94,21 @@ def make_release(
 
     Raises `OverspentError` or `ContractError` if it is not what the mechanism promises.
     """
-    supplied: dict[str, Design | Table | None] = {"design": design} if part.takes("design") else {}
+    reads = design if part.takes("design") else None
+    supplied: dict[str, Design | Table | None] = {"design": reads} if part.takes("design") else {}
     if part.takes("public"):
         supplied["public"] = public
     made = part.function(table, budget, rng, **supplied, **part.parameters)
     found = check_release(made, part.offers, budget, table.domain)
-    if design is not None and part.takes("design"):
-        check_columns(found, design)
+    diagnostics = found.diagnostics
+    if reads is not None:
+        check_columns(found, reads)
+        made_for = {one.name: getattr(reads, one.name) for one in fields(Design) if one.name != "domain"}
+        diagnostics = {**diagnostics, DESIGN: made_for}
     key = ReleaseKey({}, {}, 0, 0, PartKey(part.name, part.target, part.parameters), budget)
     check_cost(cost_of(found, key), key)
     own = () if is_shipped(part.target) else (NOT_CHECKED,)
-    made_for: Node = {}
-    if supplied.get("design"):
-        made_for = {DESIGN: {one.name: getattr(design, one.name) for one in fields(Design) if one.name != "domain"}}
-    return replace(
-        found,
-        diagnostics={**found.diagnostics, **made_for},
-        nonprivate_inputs=(*found.nonprivate_inputs, *own, *inputs),
-    )
+    return replace(found, diagnostics=diagnostics, nonprivate_inputs=(*found.nonprivate_inputs, *own, *inputs))
 
 
 def check_reads(model: Part, offers: tuple[str, ...], config_dir: Path | None = None) -> None:

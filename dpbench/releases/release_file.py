@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbench.errors import MALFORMED, UserError
 
-from .release import Release
+from .release import Release, check_release
 
 PLAIN = "release.json"  # the array that holds the bytes of the JSON
 MOST = 2**31  # bytes that are unpacked
@@ -30,7 +30,7 @@ def release_bytes(release: Release) -> bytes:
 def read_release(path: str | Path) -> Release:
     """The release of a file that `dpbench release` wrote, release.npz.
 
-    Raises `UserError` for a file that cannot be read, or is no such file.
+    Raises `UserError` for a file that cannot be read, or holds no release whose parts fit together.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -38,7 +38,7 @@ def read_release(path: str | Path) -> Release:
                 raise UserError(f"{path} would unpack to more than {MOST:,} bytes")
         with np.load(path, allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
-        return Release.from_parts(json.loads(arrays.pop(PLAIN).tobytes()), arrays)
+        return check_release(Release.from_parts(json.loads(arrays.pop(PLAIN).tobytes()), arrays))
     except OSError as error:
         raise UserError(f"{path}: {error.strerror or error}") from error
     except BROKEN as error:

@@ -61,8 +61,8 @@ def shipped(arena: Experiment, paper: str) -> Outcomes | None:
     export = arena.results / paper / FOLDER / f"{arena.name}{SUFFIX}"
     if export.exists() and hashlib.sha256(export.read_bytes()).hexdigest() != made["export_sha256"]:
         return None
-    text = dict.fromkeys((*CELL[:-3], *CELL[-2:]), "str")
-    cells = pd.read_csv(io.StringIO(rows), dtype=text, keep_default_na=False, na_values=dict.fromkeys(NUMBERS, ""))
+    texts = {name: "str" for name in CELL if name != "epsilon"}
+    cells = pd.read_csv(io.StringIO(rows), dtype=texts, keep_default_na=False, na_values=dict.fromkeys(NUMBERS, ""))
     return Outcomes(arena.name, cells, made["notes"])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -87,6 +87,12 @@ def ranking_metric(report: Report) -> str:
     if named := [*ranks, *(report["metrics"] or [])]:
         return str(named[0])
     raise UserError("the experiment names no metric to rank by: give it report.metrics or a figure of kind mean_ranks")
+
+
+def without_unit(metric: str, known: Collection[str]) -> str:
+    """The metric, or the same one without a unit if it is among the known ones: errors of several tables compare."""
+    free = IN_UNITS.get(metric, metric)
+    return free if free in known else metric
 
 
 def evidence_of(cells: pd.DataFrame, metric: str, labels: Mapping[str, str], level: float | None = None) -> Evidence:

@@ -226,8 +226,15 @@ def test_the_file_of_a_release_is_read_back_to_the_bit_and_others_are_refused(tm
     Path("copy.npz").write_bytes(release_bytes(kept))
     assert Path("copy.npz").read_bytes() == Path("out/release.npz").read_bytes()
     np.savez("other.npz", np.arange(3))
+    with np.load("out/release.npz") as found:
+        np.savez("cut.npz", **{name: found[name][:-1] if found[name].ndim > 1 else found[name] for name in found.files})
     Path("text.npz").write_text("no archive")
-    for name, message in (("other.npz", "no release"), ("text.npz", "no release"), ("absent.npz", "No such file")):
+    for name, message in (
+        ("other.npz", "no release"),
+        ("cut.npz", "must"),
+        ("text.npz", "no release"),
+        ("absent.npz", "No such file"),
+    ):
         with pytest.raises(dpbench.UserError, match=message):
             dpbench.read_release(name)
 

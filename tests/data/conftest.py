@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpbench.config.composition import merged
+from dpbench.config.composition import filled_in, merged
 from dpbench.data.dataset import Dataset
 from dpbench.data.fetch import verify
 
@@ -18,10 +18,8 @@ Node = Callable[..., dict[str, Any]]
 
 @lru_cache
 def composed(name: str, *overrides: str) -> dict[str, Any]:
-    from omegaconf import OmegaConf
-
     config = merged([f"dataset.{override}" for override in overrides], config_name=f"dataset/{name}")
-    return OmegaConf.to_container(OmegaConf.create(config["dataset"]), resolve=True)
+    return filled_in(config, {})["dataset"]
 
 
 def compose_node(name: str, *overrides: str) -> dict[str, Any]:

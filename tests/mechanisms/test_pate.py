@@ -79,7 +79,7 @@ def test_one_row_changes_the_vote_of_one_teacher(table, design):
     flip, changes = design.domain.index("high"), []
     with record() as before:
         release(table, design)
-    for row in range(100, 3000, 580):
+    for row in range(100, 3000, 290):
         codes = table.codes.copy()
         codes[row, flip] = 1 - codes[row, flip]
         with record() as after:

@@ -26,7 +26,7 @@ from dpbench.report.figures.mean_ranks import ranks_of
 from dpbench.report.frames.frame import CELL, TrialRows, joined_frame, rows_of, summarise
 from dpbench.report.frames.series import in_order, mark_series, series_of
 from dpbench.report.outcomes import method_cells
-from dpbench.report.recommendation import IN_UNITS, Evidence, evidence_of
+from dpbench.report.recommendation import Evidence, evidence_of, without_unit
 from dpbench.report.text import number, powers
 
 RANKS = "mean_ranks"  # the kind of figure that makes a leaderboard
@@ -180,8 +180,7 @@ def _in_units_of(known: TrialRows, submitted: TrialRows) -> TrialRows:
 
 def _evidence(frame: pd.DataFrame, metric: str, known: Mapping[str, str], level: float | None) -> Evidence | None:
     """What puts the errors of different tables on one scale; None for a metric that has none."""
-    free = IN_UNITS.get(metric, metric)
-    ranked = free if free in set(frame["metric"]) else metric
+    ranked = without_unit(metric, set(frame["metric"]))
     try:
         return evidence_of(method_cells(frame, (ranked, "coverage")), ranked, known, level)
     except UserError:
