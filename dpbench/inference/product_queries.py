@@ -45,8 +45,14 @@ class ProductQueries:
     def slope(self, entries: Laws, slopes: Array) -> Laws:
         """The derivative by the distributions (W, K) of what has the derivatives `slopes` (t,) by the answers."""
         weights = (slopes / entries.shape[2]).astype(entries.dtype)[:, None]
-        others = [weights * np.prod(np.delete(entries, j, axis=0), axis=0) for j in range(len(entries))]
-        found: Laws = self._places @ np.concatenate(others)
+        others = np.empty_like(entries)
+        for j, product in enumerate(others):
+            rest = [i for i in range(len(entries)) if i != j]
+            product[:] = entries[rest[0]] if rest else 1
+            for i in rest[1:]:
+                product *= entries[i]
+            product *= weights
+        found: Laws = self._places @ others.reshape(-1, entries.shape[2])
         return found[:-1]
 
     def slope_at(self, distributions: Laws, slopes: Array) -> Laws:
