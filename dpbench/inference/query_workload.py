@@ -24,6 +24,7 @@ from .products import BLOCK
 
 Places = npt.NDArray[np.intp]
 Slab = tuple[int | slice, ...]
+Step = tuple[int, int | None, int]  # depth: sum this axis out, one deeper; or write from this query on
 
 
 @dataclass(frozen=True)
@@ -102,14 +103,24 @@ class QueryWorkload:
 
         Marginals share the partial sums that they have in common.
         """
+        answers, tables = np.empty(len(self)), [table]
+        for depth, axis, start in self._sums:
+            if axis is None:
+                answers[start : start + tables[depth].size] = tables[depth].ravel()
+            else:
+                del tables[depth + 1 :]
+                tables.append(tables[depth].sum(axis=axis))
+        return answers
+
+    @cached_property
+    def _sums(self) -> list[Step]:
+        """The steps of `of_histogram`."""
         place = {name: j for j, name in enumerate(self.sizes)}
         wanted = [
             (frozenset(place[name] for name in clique), int(start))
             for clique, start in zip(self.cliques, self.starts, strict=False)
         ]
-        answers = np.empty(len(self))
-        _sum_out(table, list(range(table.ndim)), wanted, answers)
-        return answers
+        return list(_sum_out(0, dict(enumerate(self.sizes.values())), wanted))
 
     def of_products(self, probabilities: Array) -> Array:
         """The answers of a mixture of K product distributions of the same weight.
@@ -161,20 +172,18 @@ def _blocks(distributions: Sequence[Array], most: int) -> Iterator[Sequence[Arra
             yield from _blocks([*distributions[:j], half, *distributions[j + 1 :]], most)
 
 
-def _sum_out(table: Array, axes: list[int], wanted: Sequence[tuple[frozenset[int], int]], answers: Array) -> None:
-    """Write the marginals that are wanted, by their axes and their first query, of a table with these axes.
+def _sum_out(depth: int, sizes: dict[int, int], wanted: Sequence[tuple[frozenset[int], int]]) -> Iterator[Step]:
+    """The steps to the marginals that are wanted, by their axes and their first query, from a table of these axes.
 
     The longest axis that not all of them have divides them: those without it need its sum alone.
     """
-    if len(wanted) == 1:
-        ((kept, start),) = wanted
-        for axis in sorted((a for a in axes if a not in kept), key=lambda a: -table.shape[axes.index(a)]):
-            table = table.sum(axis=axes.index(axis))
-            axes = [a for a in axes if a != axis]
-        answers[start : start + table.size] = table.ravel()
+    free = [axis for axis in sizes if not all(axis in kept for kept, _ in wanted)]
+    if not free:
+        yield from ((depth, None, start) for _, start in wanted)
         return
-    free = [a for a in axes if not all(a in kept for kept, _ in wanted)]
-    axis = max(free, key=lambda a: table.shape[axes.index(a)])
+    axis = max(free, key=sizes.__getitem__)
+    yield depth, list(sizes).index(axis), 0
     without = [one for one in wanted if axis not in one[0]]
-    _sum_out(table.sum(axis=axes.index(axis)), [a for a in axes if a != axis], without, answers)
-    _sum_out(table, axes, [one for one in wanted if axis in one[0]], answers)
+    yield from _sum_out(depth + 1, {a: size for a, size in sizes.items() if a != axis}, without)
+    if having := [one for one in wanted if axis in one[0]]:
+        yield from _sum_out(depth, sizes, having)
