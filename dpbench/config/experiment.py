@@ -113,7 +113,7 @@ def _axes(config: Node, overrides: Sequence[str]) -> dict[str, list[Any]]:
         return key not in pinned and (key in own or not of_another)
 
     kept = {key: values for key, values in ((str(key), values) for key, values in sweep.items()) if counts(key)}
-    points = math.prod(len(values) for values in kept.values())
+    points = math.prod(map(len, _factors(kept)))
     if points > MOST_POINTS:
         raise UserError(f"the sweep has {points:,} points, and {MOST_POINTS} at most are read: divide it")
     return kept
@@ -132,8 +132,8 @@ def _points(
     changed = any(item.lstrip("+~").startswith("dataset.") for item in of_line)
     named = axes.get("dataset", [None])
     apart = config_dir is None and not changed and set(map(str, named)) <= set(choices("dataset"))
-    for values in product(*axes.values()):
-        point = dict(zip(axes, values, strict=True))
+    for parts in product(*_factors(axes)):
+        point = dict(item for part in parts for item in part.items())
         plain = {key: value for key, value in point.items() if key not in GROUPS and key[0] not in "+~"}
         line = (*overrides, *(f"{key}={hydra_text(value)}" for key, value in point.items() if key not in plain))
         if line not in made and apart:
@@ -144,6 +144,27 @@ def _points(
         elif line not in made:
             made[line] = merged(line, config_dir)
         yield resolved(made[line], plain, line, config_dir)
+
+
+def _factors(axes: Mapping[str, list[Any]]) -> list[list[Json]]:
+    """What a sweep crosses, each a list of parts of a point.
+
+    Settings of different mechanisms are not crossed, since a trial has one of them: each mechanism goes through its own
+    combinations, and begins again where another has more.
+    """
+    of_mechanism: dict[str, dict[str, list[Any]]] = {}
+    crossed = []
+    for key, values in axes.items():
+        group, _, rest = key.lstrip("+~").partition(".")
+        if group == "mechanism" and rest:
+            of_mechanism.setdefault(rest.partition(".")[0], {})[key] = values
+        else:
+            crossed.append([{key: value} for value in values])
+    own = [[dict(zip(one, values, strict=True)) for values in product(*one.values())] for one in of_mechanism.values()]
+    if own:
+        turns = range(max(map(len, own)))
+        crossed.append([dict(item for one in own for item in one[turn % len(one)].items()) for turn in turns])
+    return crossed
 
 
 def _trials(grid: Experiment) -> int:

@@ -20,7 +20,9 @@ class DesignSettings(TypedDict, total=False):
 
 
 class AnySpec(TypedDict, total=False):
-    """The keys that a figure or table of any kind may have. `show`: labels of methods. `panels`: their titles."""
+    """The keys that a figure or table of any kind may have. `show`: labels of methods. `panels`: their titles.
+    `best_setting`: of each method's settings only the best at each x, by the metric (see `report.frames.settings`).
+    """
 
     name: str
     kind: str
@@ -31,6 +33,7 @@ class AnySpec(TypedDict, total=False):
     show: list[str]
     panels: dict[Any, str]
     symbol: str
+    best_setting: bool
 
 
 class Spec(AnySpec, total=False):

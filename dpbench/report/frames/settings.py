@@ -171,7 +171,8 @@ def settings_of(spec: Spec) -> list[str]:
 def placed(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     """The rows that a figure shows, with the setting `spec["x"]` as `x` (inf for rows without it) and that of
     `spec["panel"]` as `panel`: epsilon and the dataset if the spec names none. `spec["where"]`: {setting: value}, the
-    only rows that are kept; those of a method without the setting are too. `spec["relative"]`: see `as_multiples`.
+    only rows that are kept; those of a method without the setting are too. `spec["relative"]`: see `as_multiples`;
+    `spec["best_setting"]`: see `best_settings`.
     """
     frame = as_multiples(frame, spec.get("relative", {}))
     for path, value in spec.get("where", {}).items():
@@ -183,7 +184,22 @@ def placed(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
         columns["x"] = np.array([*map(_as_number, values), np.inf])[codes]
     if "panel" in spec:
         columns["panel"] = frame[spec["panel"]].map(str).astype("str")
-    return frame.assign(**columns)
+    frame = frame.assign(**columns)
+    return best_settings(frame, str(spec["metric"])) if spec.get("best_setting") else frame
+
+
+def best_settings(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The rows of this metric without those of other settings than the best: for each method and `x` of a panel, that
+    with the best mean. They are one series a method.
+
+    The choice reads the scores that are shown, which depend on the private rows: no budget covers it.
+    """
+    rows = frame[frame["metric"] == metric]
+    cell = ["panel", "mechanism", "calibration", "model", "x"]
+    means = rows.groupby([*cell, "variant"])["value"].mean().dropna().groupby(cell)
+    best = means.idxmax() if (rows["direction"] == "higher").any() else means.idxmin()
+    chosen = pd.MultiIndex.from_frame(rows[[*cell, "variant"]]).isin(best)
+    return rows[chosen].assign(variant="")
 
 
 def is_placed(key: TrialKey, spec: Spec) -> bool:
