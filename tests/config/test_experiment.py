@@ -96,6 +96,15 @@ def test_a_sweep_over_the_settings_of_a_method_adds_what_its_config_leaves_out()
         compose(["mechanism=[adassp]", "+sweep={mechanism.adassp:[{},{calibratoin:paper}]}"])
 
 
+def test_settings_of_different_mechanisms_are_not_crossed():
+    mb = "mechanism.aim.max_model_mb:[1,2,3],mechanism.mst.max_model_mb:[10,20]"
+    swept = compose(["mechanism=[aim,mst]", f"+sweep={{{mb},seed:[0,1]}}"])
+    seen = [(grid.seed, *(one.parameters["max_model_mb"] for one in grid.mechanisms)) for grid in swept.grids]
+    assert len(seen) == 6
+    assert {(seed, mb) for seed, mb, _ in seen} == {(seed, mb) for seed in (0, 1) for mb in (1, 2, 3)}
+    assert {(seed, mb) for seed, _, mb in seen} == {(seed, mb) for seed in (0, 1) for mb in (10, 20)}
+
+
 @pytest.mark.parametrize("value", ["nothing", "null", "5"])
 def test_a_sweep_over_what_is_no_data_set_is_the_users_matter(value):
     with pytest.raises(UserError):

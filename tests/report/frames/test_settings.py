@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import pytest
 
+from dpbench.metrics.evaluation import Score
 from dpbench.privacy.accounting import gaussian_mu
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import leaves_of, note_of, placed, setting_of, settings_of, variants
@@ -79,3 +80,17 @@ def test_a_figure_has_its_own_columns_for_what_it_shows():
     assert sorted(set(frame["x"])) == [100, 200]
     assert set(frame["panel"]) == {"3"}
     assert set(frame["epsilon"]) == {0.5} and set(frame["dataset"]) == {"adult"}
+
+
+@pytest.mark.parametrize(("direction", "best"), [("lower", {0.1: 20, 1.0: 10}), ("higher", {0.1: 10, 1.0: 20})])
+def test_of_each_methods_settings_the_best_mean_at_each_epsilon_is_shown(direction, best):
+    values = {(10, 0.1): (0.3, 0.5), (20, 0.1): (0.1, 0.6), (10, 1.0): (0.1, 0.1), (20, 1.0): (0.2, 0.1)}
+    trials = [
+        make_trial(epsilon=at, repetition=i, parameters={"rounds": n}, scores=[Score("mse", value, "", direction)])
+        for (n, at), those in values.items()
+        for i, value in enumerate(those)
+    ]
+    shown = placed(trial_frame(trials), {"metric": "mse", "best_setting": True})
+    assert set(shown["variant"]) == {""}
+    found = {epsilon: tuple(own["value"]) for epsilon, own in shown.groupby("epsilon")}
+    assert found == {epsilon: values[rounds, epsilon] for epsilon, rounds in best.items()}
