@@ -11,12 +11,13 @@ import json
 import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dpbench.audit.neighbours import random_table
 from dpbench.config import Part, choices, composed
 from dpbench.config.parts import parts_of
 from dpbench.config.reports import kinds
@@ -27,7 +28,7 @@ from dpbench.data.table import Split, Table
 from dpbench.errors import ContractError, NoEstimateError, UserError, bounded, check_known, text_of
 from dpbench.grid import mechanism_check
 from dpbench.grid.mechanism_check import UNSEEN, Check, wrong_with
-from dpbench.grid.tiny import ROWS, SEED, bytes_of, design_of, made, tiny_settings, tiny_table
+from dpbench.grid.tiny import ROWS, SEED, bytes_of, design_of, made, small, tiny_settings, tiny_table
 from dpbench.metrics.evaluation import Evaluation, Reference, check_score
 from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.budget import Budget
@@ -49,11 +50,19 @@ BY_TYPE: dict[str, object] = {"str": "text", "float": 1.0, "int": 1, "bool": Tru
 
 @dataclass(frozen=True)
 class Source:
-    """Where a plug-in comes from: its group, further settings of the line, and the user's own folder."""
+    """Where a plug-in comes from: its group, further settings of the line, and the user's own folder.
+
+    `table`: the settings of the line's data set, if it names one.
+    """
 
     group: str
     settings: Sequence[str]
     config_dir: Path | None
+    table: Sequence[str] = ()
+
+    def dataset(self) -> Dataset:
+        """The data set of the line."""
+        return Dataset.of(composed(self.table, self.config_dir)["dataset"])
 
     def part(self, group: str, name: str, *settings: str) -> Part:
         """A part of the registry, composed for tiny data; the settings of the line are for the plug-in alone."""
@@ -68,11 +77,23 @@ class Source:
 
 
 def check_mechanism(name: str, source: Source) -> Iterator[Check]:
-    """Its declaration, and what `grid.mechanism_check` asks of it."""
+    """Its declaration, what `grid.mechanism_check` asks of it, and a release of made-up rows with the declaration of
+    the line's data set, whose own rows are not read.
+    """
     part = source.part("mechanism", name)
     yield "its config and its signature", []
     yield "its config says what it offers", [] if part.offers else [f"_offers_ is missing: one of {', '.join(KINDS)}"]
-    yield from mechanism_check.check_mechanism(part, tuple(item.partition("=")[0] for item in source.settings))
+    given = tuple(item.partition("=")[0] for item in source.settings)
+    yield from mechanism_check.check_mechanism(part, given)
+    if source.table:
+        dataset = source.dataset()
+        rows = random_table(dataset.domain, ROWS, SEED)
+        if part.takes("design") and dataset.target is None:
+            raise UserError(f"{name} needs a target: name one of {dataset.name}'s attributes, dataset.target=...")
+        design = Design(dataset.domain, target=dataset.target) if dataset.target else None
+        for relation in part.relations:
+            made(small(part, given), rows, budget=Budget(1.0, 1e-5, relation), design=design)
+            yield f"a release of {ROWS} made-up rows with the declaration of {dataset.name} ({relation})", []
 
 
 # --- models and metrics --------------------------------------------------------------------------------------------
@@ -154,7 +175,7 @@ def check_dataset(name: str, source: Source) -> Iterator[Check]:
     from dpbench.contracts import check_signature
     from dpbench.data.load import fingerprint, load_dataset
 
-    dataset = Dataset.of(composed([f"dataset={name}", *source.settings], source.config_dir)["dataset"])
+    dataset = replace(source, table=[f"dataset={name}", *source.table[1:]]).dataset()
     check_signature("dataset", dataset.load, f"dataset={name}")
     yield "its loader and its signature", []
     dataset.domain  # noqa: B018
@@ -230,12 +251,17 @@ def check(arguments: argparse.Namespace) -> int:
     named = [(group, name) for group, name in pairs if group in GROUPS]
     if not named:
         raise UserError(f"say what to check, such as dpbench check mechanism=mine (or {', '.join(list(GROUPS)[1:])})")
-    settings = tuple(item for item in arguments.overrides if item.partition("=")[0] not in GROUPS)
+    others = [item for item in arguments.overrides if item.partition("=")[0] not in GROUPS]
+    of_table = [item for item in others if item.lstrip("+~").startswith("dataset.")]
+    settings = tuple(item for item in others if item not in of_table)
+    if of_table and "dataset" not in dict(named):
+        raise UserError(f"{of_table[0]} is of a data set: name it, too, such as dataset=csv")
+    table = [f"dataset={dict(named)['dataset']}", *of_table] if "dataset" in dict(named) else ()
     good = True
     for group, listed in named:
         for name in listed.strip("[]").split(","):
             check_known(group, name, choices(group, arguments.config_dir))
-            source = Source(group, settings, arguments.config_dir)
+            source = Source(group, settings, arguments.config_dir, table)
             good &= _report(f"{group} {name}", GROUPS[group](name, source))
             if group == "mechanism":
                 print(f"  {UNSEEN}")

@@ -230,7 +230,7 @@ def results_of(
     read = {**read, **_read(_composed(others, overrides, config_dir), config_dir, other_code, paper.name)}
     results, stored = [], dict[str, Sequence[Trial]]()
     for experiment, found in (read[name] for name in names):
-        results.append(Results(experiment, found.trials, notes_of(experiment, found)))
+        results.append(_results(experiment, found))
         stored |= {experiment.name: found.trials[: found.stored]} if found.stored else {}
     return results, stored
 

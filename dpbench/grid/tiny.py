@@ -85,8 +85,9 @@ def made(
     design: Design | None = None,
 ) -> Release:
     """What the mechanism makes of a tiny table, or of one with canaries."""
-    design = canaries.design if canaries else design or design_of(table)
-    supplied: dict[str, Design | Table] = {"design": design} if part.takes("design") else {}
+    supplied: dict[str, Design | Table] = {}
+    if part.takes("design"):
+        supplied["design"] = canaries.design if canaries else design or design_of(table)
     for other in filter(part.takes, ("public", "test")):
         supplied[other] = canaries.rest if canaries else _beside(table, labels=part.labels)
     release: Release = part.function(table, budget, np.random.default_rng(seed), **supplied, **part.parameters)

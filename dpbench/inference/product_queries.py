@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -46,12 +46,9 @@ class ProductQueries:
         """The derivative by the distributions (W, K) of what has the derivatives `slopes` (t,) by the answers."""
         weights = (slopes / entries.shape[2]).astype(entries.dtype)[:, None]
         others = np.empty_like(entries)
-        for j, product in enumerate(others):
-            rest = [i for i in range(len(entries)) if i != j]
-            product[:] = entries[rest[0]] if rest else 1
-            for i in rest[1:]:
-                product *= entries[i]
-            product *= weights
+        for j, other in enumerate(others):
+            rest = [entry for i, entry in enumerate(entries) if i != j]
+            np.multiply(reduce(np.multiply, rest) if rest else 1, weights, out=other)
         found: Laws = self._places @ others.reshape(-1, entries.shape[2])
         return found[:-1]
 

@@ -11,6 +11,7 @@ from dpbench.cli import main
         ([], "say what to check"),
         (["limits=smoke"], "say what to check"),
         (["metric=msee"], "did you mean 'mse'"),
+        (["mechanism=ssp", "dataset.target=y"], "such as dataset=csv"),
     ],
 )
 def test_what_cannot_be_checked_is_told(line, message, capsys):
@@ -55,3 +56,20 @@ def test_a_mechanism_that_ends_the_program_or_leaves_out_a_feature_is_found(tmp_
 def test_a_mechanism_that_says_by_its_noise_that_there_is_no_estimate_passes(capsys):
     assert main(["check", "mechanism=tukey_em"]) == 0
     assert "it says where there is no estimate (epsilon=1, add_remove: no point" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "settings", "message"),
+    [
+        ("ssp", ["dataset.target=b"], "ok     a release of 300 made-up rows with the declaration of csv (replace)"),
+        ("ssp", [], "(add_remove, skewed rows)': ssp needs a target"),
+        ("mwem", ["mechanism.mwem.workload=1"], "549 MB, and the limit is 80 MB"),
+    ],
+)
+def test_a_mechanism_is_tried_on_made_up_rows_with_the_declaration_of_ones_own_table(
+    tmp_path, capsys, mechanism, settings, message
+):
+    (tmp_path / "my.yaml").write_text("a: {levels: [x, y]}\nb: {bounds: [0, 1], bins: 60000}\nc: 600\n")
+    own = ["dataset=csv", f"dataset.path={tmp_path}/absent.csv", f"dataset.domain={tmp_path}/my.yaml"]
+    main(["check", f"mechanism={mechanism}", *own, *settings])
+    assert message in capsys.readouterr().out
