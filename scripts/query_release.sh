@@ -2,7 +2,7 @@
 # The commands behind results/query_release: the figures of Liu, Vietri and Wu (2021). Stored trials do not run again.
 set -euo pipefail
 paper="queries_adult_reduced queries_adult queries_acs_reduced queries_acs queries_adult_star
-  queries_loans"
+  queries_loans queries_grid_adult_reduced queries_grid_acs_reduced"
 public="queries_adult_public queries_adult_public_reduced queries_public_year queries_public_state
   queries_public_place"
 beyond="queries_regression queries_classification queries_conversion queries_tuning"
