@@ -45,7 +45,7 @@ def boosted_adassp(
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||, |y| <= ||Y||; theta (p,).
     **Departures** 1. The ridge is that of `adassp`, which makes H positive definite with probability 1 - `failure`; the
     public codes' is smaller, and diverges. 2. The public codes take mu for the standard deviation of the noise, which
-    at epsilon = 1 is a small part of what is needed. 3. Rounds that diverge are an error, by `_check`.
+    at epsilon = 1 is a small part of what is needed. 3. Rounds that diverge are an error, by `check_descent`.
 
     Raises `UserError` for a parameter out of range, `NoEstimateError` if H is not positive definite or the rounds
     diverge.
@@ -76,21 +76,21 @@ def boosted_adassp(
         )
         theta = theta + np.linalg.solve(H, noisy)
         gradients.append(noisy)
-    _check(gradients[0], gradients[-1], multiplier * xy_sensitivity, failure)
+    sd, advice = multiplier * xy_sensitivity, "lower rounds or failure, or raise epsilon"
+    check_descent(gradients[0], gradients[-1], sd, failure, steps="rounds", advice=advice)
     return Release(train.domain, budget, ledger, (Coefficients(theta),), {"lambda_min": lambda_min, "ridge": ridge})
 
 
-def _check(first: Floats, last: Floats, sd: float, failure: float) -> None:
+def check_descent(first: Floats, last: Floats, sd: float, failure: float, *, steps: str, advice: str) -> None:
     """Raises `NoEstimateError` if the last gradient is longer than the first, that at theta = 0, by more than noise.
 
     The norm of the noise of each is at most sd sqrt(p + 2 sqrt(p l) + 2 l), l = log(2 / failure), with probability
-    1 - failure / 2 (Laurent and Massart 2000, Lemma 1). So of rounds that lead to a shorter gradient at most the part
+    1 - failure / 2 (Laurent and Massart 2000, Lemma 1). So of runs that lead to a shorter gradient at most the part
     `failure` is refused.
     """
     p, log = len(first), math.log(2 / failure)
     noise = sd * math.sqrt(p + 2 * math.sqrt(p * log) + 2 * log)
     if np.linalg.norm(last) > np.linalg.norm(first) + 2 * noise:
         raise NoEstimateError(
-            "the rounds diverge: the last gradient is longer than the one at 0, by more than noise; lower rounds or "
-            "failure, or raise epsilon"
+            f"the {steps} diverge: the last gradient is longer than the one at 0, by more than noise; {advice}"
         )

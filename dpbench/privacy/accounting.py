@@ -15,6 +15,7 @@ from dpbench.privacy.events import (
     DepthExponential,
     Event,
     Gaussian,
+    GlmObjectivePerturbation,
     Laplace,
     ObjectivePerturbation,
     PermuteAndFlip,
@@ -123,6 +124,46 @@ def objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
     return min(offset + gaussian, max(gaussian, 4 * math.expm1(offset)))
 
 
+def glm_objective_epsilon(multiplier: float, offset: float, delta: float) -> float:
+    """The eps at delta of a generalised linear model by objective perturbation, neighbours adding or removing a record.
+
+    Theta minimises F(theta) + b.theta over all of R^p, F(theta) = sum_i f_i(x_i.theta) + lambda/2 ||theta||^2, for
+    convex f_i with slopes |f_i'| ||x_i|| <= L that are Lipschitz, f_i'' ||x_i||^2 <= beta; b ~ N(0, (multiplier L)^2
+    I), offset = log(1 + beta / lambda). With a = 1 / multiplier, Z a standard normal and e = eps - offset,
+
+        delta(eps) = E max(0, 1 - exp(e - a^2 / 2 - a |Z|)),
+
+    which is 2 g(e) if e >= a^2 / 2, g being `gaussian_delta` of mu = a, and 1 - h + 2 h g(a^2 / 2), h = exp(e - a^2 /
+    2), otherwise. So eps is the offset and what does not depend on it.
+
+    Proof. b = -grad F(theta), where grad F is strongly monotone and Lipschitz: theta and b determine each other, and
+    theta has the density of b there times |det J|, J the Hessian of F, which exists almost everywhere (Rademacher). A
+    neighbour's b differs by g = f'(x.theta) x, of length t <= L, and its J by f''(x.theta) x x', so that, J being at
+    least lambda I in the smaller table, the determinants' logarithms differ by log(1 + f'' x'J^-1 x) <= offset. The
+    privacy loss is (||b -+ g||^2 - ||b||^2) / (2 sigma^2) and this: at most t |Z| / sigma + t^2 / (2 sigma^2) + offset,
+    Z = b.x / (sigma ||x||), which grows in t. What is in max(0, .) grows with the loss. If e >= a^2 / 2 it is 0 for
+    |Z| <= (e - a^2 / 2) / a, and each of the two tails gives the Gaussian mechanism's delta; else it is never 0, and
+    E(1 - exp(-a |Z|)) = 2 g(a^2 / 2).
+
+    This is Theorem 3.1 of Redberg, Koskela and Wang 2023, arXiv 2401.00583 (as their code has it: `compute_delta` of
+    utilities/utils.py), with log(1 + beta / lambda) for their |log(1 - beta / lambda)|. It holds for slopes of either
+    sign and losses whose slope has kinks; for the logistic loss `objective_epsilon` is less.
+    """
+    if math.isinf(multiplier):
+        return offset
+    mu = 1 / multiplier
+
+    def loss_delta(e: float) -> float:
+        if e >= mu**2 / 2:
+            return 2 * gaussian_delta(e, mu)
+        h = math.exp(e - mu**2 / 2)
+        return 1 - h + 2 * h * gaussian_delta(mu**2 / 2, mu)
+
+    if loss_delta(0.0) <= delta:
+        return offset
+    return offset + root(lambda e: loss_delta(e) - delta, 0.0, 1.0, rising=False)
+
+
 @dataclass(frozen=True)
 class Spent:
     """The cost of a release: the smallest known eps at `delta`, rho (zCDP), and mu (Gaussian DP; None where none is
@@ -195,7 +236,8 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
             return random_search_epsilon(event, delta)
         case ObjectivePerturbation():
             part = SOLVER_DELTA * delta if rest else 0.0
-            own = objective_epsilon(event.multiplier, event.offset, delta - part)
+            cost = glm_objective_epsilon if isinstance(event, GlmObjectivePerturbation) else objective_epsilon
+            own = cost(event.multiplier, event.offset, delta - part)
             return own + spent(Ledger(rest), part).epsilon
         case DepthExponential() if event.delta <= delta:
             pure = (other.scale for other in rest if isinstance(other, (Laplace, PermuteAndFlip)))

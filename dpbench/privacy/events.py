@@ -289,6 +289,16 @@ class ObjectivePerturbation(Event):
 
 
 @dataclass(frozen=True)
+class GlmObjectivePerturbation(ObjectivePerturbation):
+    """The same of other generalised linear models, at the cost `accounting.glm_objective_epsilon`.
+
+    `offset` is log(1 + beta / lambda): beta bounds the Hessian of one record's loss, and lambda is the ridge.
+    """
+
+    kind = "glm_objective"
+
+
+@dataclass(frozen=True)
 class DepthExponential(Event):
     """One point by an exponential mechanism on a region that depends on the rows: (eps, delta)-DP where it is stable.
 

@@ -17,7 +17,8 @@ from dpbench.privacy.renyi import RandomSearch, RenyiCurve
 ROUNDING = 1e-9  # relative, of a sum of costs
 _EVENTS = (
     *(kinds.Gaussian, kinds.Laplace, kinds.PureDP, kinds.ExponentialMechanism, kinds.PermuteAndFlip, kinds.ZCDP),
-    *(kinds.ObjectivePerturbation, kinds.DepthExponential, kinds.Claimed, kinds.Exact),
+    *(kinds.ObjectivePerturbation, kinds.GlmObjectivePerturbation, kinds.DepthExponential),
+    *(kinds.Claimed, kinds.Exact),
     *(BatchGaussian, DiscreteGaussian, Projection, RandomSearch, RenyiCurve),
 )
 EVENTS: dict[str, type[Event]] = {event.kind: event for event in _EVENTS}

@@ -325,13 +325,15 @@ def perturbed_minimiser(
     multiplier: float,
     offset: float,
     label: str,
+    kind: type[events.ObjectivePerturbation] = events.ObjectivePerturbation,
 ) -> Floats:
     """minimise(b), the theta (size,) of an objective with the linear term b ~ N(0, (multiplier * sensitivity)^2 I).
 
     `gradient` is that of the objective without b, a function of theta. `sensitivity` bounds the l2 norm of the gradient
-    of one record's loss; `accounting.objective_epsilon` gives the cost if theta is the exact minimiser.
+    of one record's loss; `accounting.objective_epsilon` gives the cost if theta is the exact minimiser, or that of the
+    `kind` of the loss.
     """
-    event = events.ObjectivePerturbation(label, sensitivity, multiplier, offset)
+    event = kind(label, sensitivity, multiplier, offset)
     ledger.record(event)
     return tape.answer(
         rng, label, event, gradient, lambda: minimise(rng.normal(0.0, multiplier * sensitivity, size=size))

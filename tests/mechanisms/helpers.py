@@ -127,6 +127,7 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     "no error is left": ("gem_small", "categorical", {"iterations": 60, "rate": 0.03}),
     "its own votes": ("pate", "categorical", {"data_dependent": True, "teachers": 4}),
     "labels": ("dpsgd_test_error", "categorical", {}),
+    "a perturbed logistic loss": ("amp", "categorical", {}),
     "a point of large depth": ("tukey_em", "numeric", {"models": 100}),
     "a feature chosen before": ("kendall_tukey_em", "numeric", {"models": 100}),
     "the odds of labels": ("mean_target", "categorical", {}),
