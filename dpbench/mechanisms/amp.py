@@ -46,8 +46,8 @@ def amp(
     **Source** Iyengar, Near, Song, Thakkar, Thakurta and Wang 2019, "Towards Practical Differentially Private Convex
     Optimization" (AMP), with the privacy of Redberg, Koskela and Wang 2023, "Improving the Privacy and Practicality of
     Objective Perturbation for Differentially Private Linear Learners", arXiv 2401.00583, Algorithm 1 and Theorem 3.1.
-    Read: the abstracts, and all of the authors' code (rredberg/better-objpert), whose formulas and factor 1.3 these
-    are.
+    Read: the abstract of the second, and its authors' code (rredberg/better-objpert), whose formulas and factor 1.3
+    these are; not the papers' texts.
     **Privacy** Add/remove. theta* minimises sum_i f(x_i.theta; y_i) + lambda/2 ||theta||^2 + b.theta, b ~ N(0, sigma^2
     I). f is convex, |f'| ||x|| <= L and f'' ||x||^2 <= beta: the exact minimiser costs
     `accounting.glm_objective_epsilon`, where it is proved, of the multiplier sigma / L and the offset J = log(1 + beta

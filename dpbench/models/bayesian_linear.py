@@ -42,7 +42,7 @@ def bayesian_linear(
 
     **Source** Bernstein and Sheldon 2019, "Differentially Private Bayesian Linear Regression", NeurIPS, arXiv
     1910.13153: its Gibbs sampler on sufficient statistics, with a normal prior of the features that is updated. Read:
-    the abstract, and all of the authors' code (gbernstein6/private_bayesian_regression).
+    the abstract, and parts of the authors' code (gbernstein6/private_bayesian_regression).
     **Privacy** Post-processing. `expected_rows` is a declared n, which the paper takes to be public.
     **Shapes** `draws` (chains * 1,000, p) in the order of `Design.columns`.
     **Departures** 1. The noise is Gaussian, as `ssp_intervals` draws it, with the scales in its ledger; the paper's is
