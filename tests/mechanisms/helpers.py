@@ -41,6 +41,8 @@ SMALL = {
     "pretraining": 1,
     "grid": {"rounds": [2, 3]},
     "gamma": 0.3,
+    "tables": 3,
+    "warmup": 10,
 }
 EPOCHS = [1, 4]  # where several are listed
 DOMAINS = {
