@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import combinations, product
 
 import numpy as np
@@ -72,7 +72,7 @@ class MaxEntropy:
     def _products(self, half: Clique, r: Clique) -> Array:
         """The products of r's contrasts at each combination of levels of these attributes."""
         factors = (contrasts(self.sizes[name]).T if name in r else np.ones((self.sizes[name], 1)) for name in half)
-        return reduce(np.kron, factors, np.ones((1, 1)))
+        return kronecker(factors)
 
     @cached_property
     def _places(self) -> npt.NDArray[np.intp]:
@@ -108,7 +108,7 @@ class MaxEntropy:
     def covariance(self, p: Array) -> Array:
         """Cov b (k, k), from the marginals of the unions of two A."""
         found, mean = np.empty((self.parameters,) * 2), self.mean(p)
-        maps = [reduce(np.kron, (contrasts(self.sizes[name]) for name in r)) for r in self.subsets]
+        maps = [kronecker(contrasts(self.sizes[name]) for name in r) for r in self.subsets]
         own = [slice(*ends) for ends in zip(self.starts, self.starts[1:], strict=False)]
         table = p.reshape(tuple(self.sizes.values()))
         for (i, a), (j, b) in product(enumerate(self.subsets), repeat=2):
@@ -139,6 +139,14 @@ class MaxEntropy:
             values.append(table.ravel())
             variances.append(np.full(table.size, residuals.variances[r]))
         return np.concatenate(values), np.concatenate(variances)
+
+
+def kronecker(factors: Iterable[Array]) -> Array:
+    """The Kronecker product of these matrices; (1, 1) of none."""
+    found = np.ones((1, 1))
+    for factor in factors:
+        found = np.kron(found, factor)
+    return found
 
 
 def contrasts(size: int) -> Array:

@@ -41,8 +41,7 @@ class NoisyPosterior:
         """C^-1 (k, k)."""
         mean = self.family.mean(self.at)
         total = self.n * self.covariance + np.diag(self.variances) + self.n_variance * np.outer(mean, mean)
-        found: Array = np.linalg.inv(total)
-        return found
+        return np.linalg.inv(total).astype(np.float64, copy=False)
 
     @cached_property
     def information(self) -> Array:

@@ -35,7 +35,7 @@ def test_a_wall_on_one_side_is_no_obstacle():
     weights /= weights.sum()
 
     def density(x):
-        return -float(np.exp(x[0])) ** 2 / 8 - float(x @ x) / 200, -np.exp(2 * x) / 4 - x / 100
+        return -(float(np.exp(x[0])) ** 2) / 8 - float(x @ x) / 200, -np.exp(2 * x) / 4 - x / 100
 
     found = hamiltonian(density, np.zeros(1), np.eye(1), np.random.default_rng(1), warmup=200, count=1500, steps=16)
     assert abs(found.draws.mean() - points @ weights) < 1.0

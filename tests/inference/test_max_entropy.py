@@ -62,7 +62,10 @@ def test_noise_of_statistics_has_the_stated_variances():
     family, rng = MaxEntropy(sizes, (("a", "b"), ("a",))), np.random.default_rng(2)
 
     def noisy():
-        tables = [Measurement(("a", "b"), rng.normal(0, 2.0, (3, 3)), 2.0), Measurement(("a",), rng.normal(size=3), 1.0)]
+        tables = [
+            Measurement(("a", "b"), rng.normal(0, 2.0, (3, 3)), 2.0),
+            Measurement(("a",), rng.normal(size=3), 1.0),
+        ]
         return family.statistics(Residuals.of(sizes, tables))
 
     drawn = np.array([noisy()[0] for _ in range(1000)])

@@ -1,4 +1,4 @@
-"""NAPSU-MQ: its tables, its budget, the coverage of intervals on them, and what it refuses. `tests/audit` replays it."""
+"""NAPSU-MQ: its tables, its budget, the coverage of intervals, and what it refuses. `tests/audit` replays it."""
 
 import math
 import subprocess

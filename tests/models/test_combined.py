@@ -33,14 +33,14 @@ def test_the_width_is_that_of_the_rules():
     q = np.arange(9.0)[:, None]
     q *= np.sqrt(0.018 / q.var(ddof=1))
     half, T = combined_width(q, np.full((9, 1), 0.01), level=0.95, ratio=1.0)
-    assert T == pytest.approx([0.01])
+    assert pytest.approx([0.01]) == T
     assert half == pytest.approx([4.3027 * 0.1], rel=1e-4)
 
 
 def test_a_variance_that_is_not_positive_is_replaced():
     """b = 0: (rows of a table / rows of the data) u in place of T, with one degree of freedom."""
     half, T = combined_width(np.ones((10, 1)), np.full((10, 1), 0.04), level=0.9, ratio=2.0)
-    assert T == pytest.approx([-0.04])
+    assert pytest.approx([-0.04]) == T
     assert half == pytest.approx([6.3138 * np.sqrt(0.08)], rel=1e-3)
 
 
