@@ -43,6 +43,8 @@ SMALL = {
     "gamma": 0.3,
     "tables": 3,
     "warmup": 10,
+    "population": 20,
+    "generations": 30,
 }
 EPOCHS = [1, 4]  # where several are listed
 DOMAINS = {
