@@ -143,9 +143,9 @@ class MaxEntropy:
 
 def kronecker(factors: Iterable[Array]) -> Array:
     """The Kronecker product of these matrices; (1, 1) of none."""
-    found = np.ones((1, 1))
+    found: Array = np.ones((1, 1))
     for factor in factors:
-        found = np.kron(found, factor)
+        found = np.kron(found, factor).astype(np.float64, copy=False)
     return found
 
 
