@@ -54,8 +54,8 @@ def napsu_mq(
     authors' code NAPSU-MQ-experiments (Apache-2.0), from which the model, the queries, the prior, the samplers, the
     sensitivity and the rules are. That mixing over tables is consistent for Bayesian analyses: Räisä, Jälkö and Honkela
     2025, JMLR 26 (abstract); no such rule is here.
-    **Privacy** Add/remove, or replace one. A record is in one cell of each marginal, so that of m marginals one record
-    changes counts by sqrt m in l2, or sqrt(2 m). All are measured at one sigma: the whole costs m Delta^2 / (2
+    **Privacy** Add/remove, or replace one. A record is in one cell of each marginal, so that of w marginals one record
+    changes counts by sqrt w in l2, or sqrt(2 w). All are measured at one sigma: the whole costs w Delta^2 / (2
     sigma^2), Delta^2 being 1, or 2: rho of zCDP for `paper`, mu^2/2 of Gaussian DP for `tight` (`Costs`). The rest is
     post-processing. For `replace` n is public; else it is estimated.
     **Shapes** A table over the whole domain, and k x k matrices, k the parameters: each within `max_model_mb`. Tables

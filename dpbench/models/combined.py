@@ -25,7 +25,7 @@ def linear_tables(release: Release, *, design: Design, level: float = 0.95) -> F
     **Source** Raghunathan, Reiter and Rubin 2003, "Multiple imputation for statistical disclosure limitation", Journal
     of Official Statistics 19; for a T that is not positive Reiter 2002, same journal 18. That they hold under noise
     where each table is of its own posterior draw that takes account of it: Räisä, Jälkö, Kaski and Honkela 2023 (arXiv
-    2205.14485), section 3, whose code (Apache-2.0) was read for both.
+    2205.14485). The formulas are from the code of the last (Apache-2.0); the older papers were not read.
     **Privacy** Post-processing.
     **Shapes** `intervals` (p, 2): lower and upper ends in the order of `Design.columns`.
     **Departures** u_j is White's robust variance, since a linear model is not true of a table of levels; any valid
