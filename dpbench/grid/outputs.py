@@ -46,6 +46,7 @@ INPUTS = {  # for each kind of release a model needs: the mechanism of a stored 
     "coefficients": ("dpsgd",),
     "bins": ("binagg",),
     "glm_statistics": ("pass_glm_logistic",),
+    "tables": ("napsu_mq",),
 }
 METRICS = {  # the data that a metric is given
     "scaled": {"labels": False, "plain": False},

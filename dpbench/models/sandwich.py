@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from dpbench.data.domain import Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.errors import check_part
 from dpbench.models.fit import Fit
@@ -29,13 +30,17 @@ def linear_rows_sandwich(release: Release, *, design: Design, rng: np.random.Gen
     Raises `UserError` for a level outside (0, 1).
     """
     check_part("linear_rows_sandwich: level", level)
-    X, y = training_rows(release, design, rng)
-    fit = solve(*second_moments(X, y), scaled=design.scaled)
-    unit = units(X.T @ X, design.scaled)
+    fit, variances = robust_fit(*training_rows(release, design, rng), scaled=design.scaled)
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.sqrt(variances)
+    intervals = np.stack([fit.coefficients - half, fit.coefficients + half], axis=1)
+    return replace(fit, intervals=intervals, notes={**fit.notes, "level": level})
+
+
+def robust_fit(X: Floats, y: Floats, *, scaled: bool) -> tuple[Fit, Floats]:
+    """Least squares, and White's variances (p,) of its coefficients."""
+    fit = solve(*second_moments(X, y), scaled=scaled)
+    unit = units(X.T @ X, scaled)
     square = np.outer(unit, unit)
     bread = np.linalg.pinv(X.T @ X / square, rcond=RELATIVE_RANK_TOLERANCE, hermitian=True) / square
     scores = X * (y - X @ fit.coefficients)[:, None]
-    se = np.sqrt(np.diag(bread @ (scores.T @ scores) @ bread))
-    half = NormalDist().inv_cdf((1 + level) / 2) * se
-    intervals = np.stack([fit.coefficients - half, fit.coefficients + half], axis=1)
-    return replace(fit, intervals=intervals, notes={**fit.notes, "level": level})
+    return fit, np.diag(bread @ (scores.T @ scores) @ bread)

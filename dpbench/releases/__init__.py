@@ -1,7 +1,16 @@
 """Releases: the outputs of mechanisms. `KINDS` lists their kinds."""
 
 from .distribution import Distribution, Merge
-from .offers import BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
+from .offers import (
+    BinSums,
+    Coefficients,
+    GlmStatistics,
+    Marginals,
+    Part,
+    SufficientStatistics,
+    SyntheticRows,
+    SyntheticTables,
+)
 from .release import KINDS, Release, check_release
 
 __all__ = [
@@ -16,5 +25,6 @@ __all__ = [
     "Release",
     "SufficientStatistics",
     "SyntheticRows",
+    "SyntheticTables",
     "check_release",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar, Protocol, Self
@@ -242,6 +242,49 @@ class SyntheticRows(Part):
     def exact(self, train: Table, design: Design) -> SyntheticRows:
         """The training rows themselves."""
         return SyntheticRows(train)
+
+
+@dataclass(frozen=True)
+class SyntheticTables(Part):
+    """Several synthetic tables of the same size, each of its own draw of the distribution: to combine estimates from.
+
+    `table` has the rows of all `count` tables, one table after the other.
+    """
+
+    kind: ClassVar[str] = "tables"
+    table: Table
+    count: int
+
+    @property
+    def size(self) -> int:
+        """The number of rows of each."""
+        return len(self.table) // self.count
+
+    def __iter__(self) -> Iterator[Table]:
+        return (self.table.take(np.arange(self.size) + i * self.size) for i in range(self.count))
+
+    def check(self, domain: Domain) -> None:
+        """The rows are a table over the domain, and fill two tables or more."""
+        SyntheticRows(self.table).check(domain)
+        if type(self.count) is not int or self.count < 2 or len(self.table) % self.count:
+            raise ContractError(
+                f"synthetic tables must be two or more of the same size, not {shown(self.count)} of {len(self.table)} "
+                "rows in all"
+            )
+
+    def to_parts(self) -> tuple[Json, Arrays]:
+        """The rows as those of `SyntheticRows`, and the number of tables."""
+        data, arrays = SyntheticRows(self.table).to_parts()
+        return {**data, "count": self.count}, arrays
+
+    @classmethod
+    def from_parts(cls, domain: Domain, data: Json, arrays: Arrays) -> SyntheticTables:
+        """The tables that `to_parts` wrote."""
+        return cls(SyntheticRows.from_parts(domain, data, arrays).table, data["count"])
+
+    def exact(self, train: Table, design: Design) -> SyntheticTables:
+        """The training rows themselves, twice."""
+        return SyntheticTables(train.take(np.tile(np.arange(len(train)), 2)), 2)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,17 @@ from dpbench.privacy.ledger import Ledger
 
 from .checks import check_plain, kind_of, listed
 from .distribution import Distribution
-from .offers import Arrays, BinSums, Coefficients, GlmStatistics, Marginals, Part, SufficientStatistics, SyntheticRows
+from .offers import (
+    Arrays,
+    BinSums,
+    Coefficients,
+    GlmStatistics,
+    Marginals,
+    Part,
+    SufficientStatistics,
+    SyntheticRows,
+    SyntheticTables,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,7 +45,10 @@ if TYPE_CHECKING:
 P = TypeVar("P", bound=Part)
 KINDS: dict[str, type[Part]] = {
     kind.kind: kind
-    for kind in (SufficientStatistics, Marginals, SyntheticRows, Coefficients, BinSums, Distribution, GlmStatistics)
+    for kind in (
+        *(SufficientStatistics, Marginals, SyntheticRows, Coefficients, BinSums, Distribution, GlmStatistics),
+        SyntheticTables,
+    )
 }
 
 

@@ -41,6 +41,10 @@ SMALL = {
     "pretraining": 1,
     "grid": {"rounds": [2, 3]},
     "gamma": 0.3,
+    "tables": 3,
+    "warmup": 10,
+    "population": 20,
+    "generations": 30,
 }
 EPOCHS = [1, 4]  # where several are listed
 DOMAINS = {
