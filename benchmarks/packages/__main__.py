@@ -75,7 +75,10 @@ def audited(name, sources, timeout):
 
 def table(frame):
     """The rows of the page."""
-    lines = ["| package | function | given | asked | at least | by | what was seen |", "| --- | --- | --- | --- | --- | --- | --- |"]
+    lines = [
+        "| package | function | given | asked | at least | by | what was seen |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
     for row in frame.itertuples():
         asked = f"{row.epsilon:.4g}" + (f", {row.delta:.0e}" if row.delta else "")
         bound = "infinite" if row.measured == float("inf") else f"{row.measured:,.2f}"
@@ -84,8 +87,8 @@ def table(frame):
         selection = "" if pd.isna(row.selection) else f" Largest loss of a selection: {row.selection:.3f}."
         note = row.note[0].upper() + row.note[1:]
         lines.append(
-            f"| {row.package} {row.version} | {row.function} | {row.given}. {row.neighbours} | {asked} | {bound} | {how} | "
-            f"{note}.{selection} `{row.case}` |"
+            f"| {row.package} {row.version} | {row.function} | {row.given}. {row.neighbours} | {asked} | {bound} | "
+            f"{how} | {note}.{selection} `{row.case}` |"
         )
     return "\n".join(lines)
 
@@ -105,7 +108,7 @@ def main(arguments=None):
     parser.add_argument("--timeout", type=float, default=1800, help="seconds of a case")
     parser.add_argument("--page", action="store_true", help="only write the page anew")
     options = parser.parse_args(arguments)
-    code = 0
+    code, ran = 0, False
     for name in [] if options.page else options.cases or CASES:
         check_known("case", name, CASES)
         if reason := missing(CASES[name], options.sources.absolute()):
@@ -123,7 +126,8 @@ def main(arguments=None):
         RESULTS.parent.mkdir(parents=True, exist_ok=True)
         rows = pd.concat([rows, pd.DataFrame([row])]).sort_values("case", key=lambda c: c.map(list(CASES).index))
         rows.to_csv(RESULTS, index=False)
-    if PAGE.exists():
+        ran = True
+    if ran or options.page:
         write_page()
     return code
 

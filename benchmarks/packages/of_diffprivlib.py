@@ -29,11 +29,11 @@ def linear_steps(given):
     from diffprivlib.mechanisms import Laplace, LaplaceFolded
     from diffprivlib.models import LinearRegression
 
-    tape = Tape(given.delta)
+    tape, rng = Tape(given.delta), np.random.default_rng(given.seed)
 
     def randomise(mechanism, value):
         scale = mechanism.sensitivity / mechanism.epsilon
-        return float(tape.noisy("laplace", value, scale, np.random.laplace(scale=scale) if scale else 0.0))
+        return float(tape.noisy("laplace", value, scale, rng.laplace(scale=scale) if scale else 0.0))
 
     for kind in (Laplace, LaplaceFolded):
         kind.randomise = randomise

@@ -18,9 +18,7 @@ def theil_sen(given):
     dp.enable_features("contrib", "idealized-numerics", "honest-but-curious")
     from opendp.extras.sklearn.linear_model import LinearRegression
 
-    model = LinearRegression(
-        dp.max_divergence(), x_bounds=[(0, 10)], y_bounds=(0, 10), scale=2.0, candidates_count=2
-    )
+    model = LinearRegression(dp.max_divergence(), x_bounds=[(0, 10)], y_bounds=(0, 10), scale=2.0, candidates_count=2)
     claimed = model.measurement.map(1)
     if claimed != 1.0:
         raise RuntimeError(f"the library asks {claimed} for one record, not 1")

@@ -24,7 +24,7 @@ def boosted_adassp(given):
 
 def boosted_steps(given):
     """X'X, its least eigenvalue, and in each round X'r; the standard deviation is read off what a draw adds."""
-    kind, tape = boosted_adassp(given), Tape(given.delta)
+    kind, tape, rng = boosted_adassp(given), Tape(given.delta), np.random.default_rng(given.seed)
 
     class Ones:  # a draw of ones shows what it is multiplied by
         def normal(self, size):
@@ -37,12 +37,12 @@ def boosted_steps(given):
 
     def noisy_cov(model, square):
         upper = square[np.triu_indices(2)]
-        answer = tape.noisy("gaussian", upper, of_square, of_square * np.random.normal(size=3))
+        answer = tape.noisy("gaussian", upper, of_square, of_square * rng.normal(size=3))
         tape.noisy("gaussian", np.linalg.eigvalsh(square)[0], of_square, 0.0)
         return np.array([[answer[0] + 1e3, answer[1]], [answer[1], answer[2] + 1e3]])
 
     def run_adassp(model, hat, vector):
-        answer = tape.noisy("gaussian", vector, of_vector, of_vector * np.random.normal(size=2))
+        answer = tape.noisy("gaussian", vector, of_vector, of_vector * rng.normal(size=2))
         return np.linalg.solve(hat, answer)
 
     kind.noisy_cov, kind.run_AdaSSP = noisy_cov, run_adassp

@@ -9,7 +9,7 @@ moves between the neighbours, in the norm of its kind, and its scale; of each se
 import json
 import math
 import sys
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -74,10 +74,8 @@ class Done(Exception):
 def replayed(tape, run, zero, one):
     """The steps of `run` on these two neighbours."""
     for table in (zero, one):
-        try:
+        with suppress(Done):
             run(table)
-        except Done:
-            pass
         if table is zero:
             tape.rewind()
     if next(tape.place) != len(tape.answers):
@@ -94,7 +92,7 @@ def scored(score, zero, one, runs):
 def main(cases, *packages):
     """Run a case and write what it returns, with the versions of the packages."""
     name, runs, seed, delta, sources, out = sys.argv[1:]
-    np.random.seed(int(seed))
+    np.random.seed(int(seed))  # noqa: NPY002 - that packages draw from
     with redirect_stdout(sys.stderr):
         given = SimpleNamespace(runs=int(runs), seed=int(seed), delta=float(delta), sources=Path(sources))
         found = cases[name](given)

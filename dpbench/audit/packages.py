@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from dpbench.audit.lower_bound import epsilon_bound
-from dpbench.errors import UserError
+from dpbench.errors import UserError, bounded
 from dpbench.files import Json
 from dpbench.privacy.accounting import gaussian_epsilon
 
@@ -60,7 +60,8 @@ def measured(
         except subprocess.TimeoutExpired:
             raise UserError(f"{worker.name} {case} did not end within {timeout:g} s; raise --timeout") from None
         if done.returncode or not out.is_file():
-            raise UserError(f"{worker.name} {case} failed (exit code {done.returncode}): {done.stderr.strip()[-500:]}")
+            said = done.stderr.strip().splitlines()[-1:] or ["it says nothing"]
+            raise UserError(f"{worker.name} {case} failed (exit code {done.returncode}): {bounded(said[0])}")
         found = json.loads(out.read_text(encoding="utf-8"))
     if "steps" in found:
         epsilon, selection = cost_of(found["steps"], delta)
