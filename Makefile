@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 SNSYNTH := .venv-snsynth
 THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NPROC=1
 
-.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser test-journeys lint figures arena-lite paper site test-site smoke bench install snsynth clean
+.PHONY: quickstart golden test test-slow test-slurm test-dask test-browser test-journeys lint figures arena-lite paper site test-site smoke bench install snsynth audit-packages clean
 
 install: $(STAMP)
 
@@ -28,6 +28,16 @@ snsynth: $(SNSYNTH)/.installed
 $(SNSYNTH)/.installed: requirements-snsynth.lock | $(STAMP)
 	$(PYTHON) -m venv $(SNSYNTH)
 	$(BIN)/uv pip install --quiet --compile-bytecode --python $(SNSYNTH)/bin/python $(TORCH) -r requirements-snsynth.lock
+	touch $@
+
+# Public packages, each in an environment of its own, audited as they are installed (docs/packages.md).
+SOURCES ?= sources
+audit-packages: snsynth .venv-diffprivlib/.installed .venv-dpmm/.installed .venv-opendp/.installed
+	$(THREADS) $(BIN)/python -m benchmarks.packages --sources $(SOURCES)
+
+.venv-%/.installed: requirements-%.lock | $(STAMP)
+	$(PYTHON) -m venv .venv-$*
+	$(BIN)/uv pip install --quiet --python .venv-$*/bin/python -r $<
 	touch $@
 
 # A real grid on data that ship with the project, and its figure.
@@ -137,4 +147,4 @@ bench: $(STAMP)
 	$(THREADS) $(BIN)/python -m benchmarks.own_table
 
 clean:
-	rm -rf $(VENV) $(SNSYNTH) .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache

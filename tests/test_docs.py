@@ -124,7 +124,7 @@ VERDICTS = {  # of a table -> on a page
 LINK = re.compile(r"\]\((?!http)([^)#]+)")
 CONCEPTS = sorted((ROOT / "docs" / "concepts").glob("*.md"))
 HAND_WRITTEN = [*sorted((ROOT / "docs").glob("*.md")), *CONCEPTS]
-DOCS = sorted(path.stem for path in (ROOT / "docs").glob("*.md") if (ROOT / "results" / path.stem).is_dir())
+DOCS = sorted(path.stem for path in (ROOT / "docs").glob("*.md") if any((ROOT / "results" / path.stem).glob("*/*.csv")))
 
 
 def drawn(paper):

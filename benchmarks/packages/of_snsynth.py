@@ -1,0 +1,106 @@
+"""Cases of smartnoise-synth, in the environment of its networks (see worker.py)."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+from worker import Done, Tape, main, replayed, scored
+
+warnings.simplefilter("ignore")
+
+ITERATIONS = 50  # of the optimisation after the noise
+ROWS = 20  # that are sampled
+CODES = [[0, i % 2, i // 2 % 2] for i in range(20)]  # nobody has the second level of the first attribute
+NEIGHBOURS = CODES, [*CODES, [1, 0, 0]]
+
+
+def frame(codes):
+    """The rows as a user has them: text."""
+    return pd.DataFrame(np.array(["x", "y"])[np.array(codes)], columns=list("abc"))
+
+
+def declared():
+    """A transformer that is fitted to made-up rows with all levels, so that it reads nothing from the data."""
+    from snsynth.transform import LabelTransformer
+    from snsynth.transform.table import TableTransformer
+
+    found = TableTransformer([LabelTransformer() for _ in range(3)])
+    found.fit([("x",) * 3, ("y",) * 3])
+    return found
+
+
+def quick():
+    """The optimisation with few iterations: it reads noisy answers alone."""
+    from mbi import estimation
+
+    descend = estimation.mirror_descent
+
+    def mirror_descent(*args, **named):
+        return descend(*args, **{**named, "iters": ITERATIONS})
+
+    estimation.mirror_descent = mirror_descent
+
+
+def seen(given, name, *, declare=False):
+    """As installed, or with declared levels: how many of the rows have the level that one record has."""
+    from snsynth import Synthesizer
+
+    quick()
+
+    def score(codes):
+        model = Synthesizer.create(name, epsilon=1.0)
+        if declare:
+            model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
+            return sum(row[0] == "y" for row in model.sample(ROWS))
+        model.fit(frame(codes), categorical_columns=list("abc"), preprocessor_eps=0.0)
+        return (model.sample(ROWS)["a"] == "y").sum()
+
+    return scored(score, *NEIGHBOURS, given.runs)
+
+
+def steps(given, name):
+    """The noise with declared levels. One record more; of MST in the place of another, as it reads their number."""
+    import importlib
+
+    from snsynth import Synthesizer
+
+    quick()
+    module, tape, waiting = importlib.import_module(f"snsynth.{name}.{name}"), Tape(given.delta), []
+    draws, measurement = np.random.RandomState(given.seed), module.LinearMeasurement
+
+    def gaussian_noise(sigma, size=None):
+        waiting.append((sigma, draws.normal(0, sigma, size)))
+        return waiting[-1][1]
+
+    def measured(answer, *args, **named):
+        if waiting:
+            sigma, noise = waiting.pop()
+            answer = tape.noisy("gaussian", np.asarray(answer) - noise, sigma, noise)
+        return measurement(answer, *args, **named)
+
+    def choice(a, size=None, replace=True, p=None):
+        return tape.choice(np.asarray(p), int(draws.choice(a, p=np.asarray(p))))
+
+    module.gaussian_noise, module.LinearMeasurement, np.random.choice = gaussian_noise, measured, choice
+
+    def run(codes):
+        model = Synthesizer.create(name, epsilon=1.0, delta=given.delta)
+        model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
+        raise Done
+
+    one, two = NEIGHBOURS
+    return replayed(tape, run, one, two if name == "aim" else [*CODES[:-1], [1, 0, 0]])
+
+
+main(
+    {
+        "mwem": lambda given: seen(given, "mwem"),
+        "mwem_declared": lambda given: seen(given, "mwem", declare=True),
+        "mst": lambda given: seen(given, "mst"),
+        "mst_steps": lambda given: steps(given, "mst"),
+        "aim_steps": lambda given: steps(given, "aim"),
+    },
+    "smartnoise-synth",
+    "mbi",
+    "opendp",
+)
