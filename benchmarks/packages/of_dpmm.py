@@ -64,7 +64,6 @@ def privbayes_selection(given):
 
 main(
     {
-        "aim": lambda given: pipeline(given, "AIMPipeline"),
         "mst": lambda given: pipeline(given, "MSTPipeline"),
         "privbayes": lambda given: pipeline(given, "PrivBayesPipeline"),
         "privbayes_selection": privbayes_selection,

@@ -41,31 +41,27 @@ def quick():
     estimation.mirror_descent = mirror_descent
 
 
-def seen(given, name, *, declare=False):
-    """As installed, or with declared levels: how many of the rows have the level that one record has."""
+def mwem_declared(given):
+    """With declared levels: how many of the rows have the level that one record has."""
     from snsynth import Synthesizer
 
     quick()
 
     def score(codes):
-        model = Synthesizer.create(name, epsilon=1.0)
-        if declare:
-            model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
-            return sum(row[0] == "y" for row in model.sample(ROWS))
-        model.fit(frame(codes), categorical_columns=list("abc"), preprocessor_eps=0.0)
-        return (model.sample(ROWS)["a"] == "y").sum()
+        model = Synthesizer.create("mwem", epsilon=1.0)
+        model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
+        return sum(row[0] == "y" for row in model.sample(ROWS))
 
     return scored(score, *NEIGHBOURS, given.runs)
 
 
-def steps(given, name):
-    """The noise with declared levels. One record more; of MST in the place of another, as it reads their number."""
-    import importlib
-
+def mst_steps(given):
+    """The noise with declared levels, a record in the place of another: MST reads their number."""
     from snsynth import Synthesizer
+    from snsynth.mst import mst as module
 
     quick()
-    module, tape, waiting = importlib.import_module(f"snsynth.{name}.{name}"), Tape(given.delta), []
+    tape, waiting = Tape(given.delta), []
     draws, measurement = np.random.RandomState(given.seed), module.LinearMeasurement
 
     def gaussian_noise(sigma, size=None):
@@ -84,22 +80,15 @@ def steps(given, name):
     module.gaussian_noise, module.LinearMeasurement, np.random.choice = gaussian_noise, measured, choice
 
     def run(codes):
-        model = Synthesizer.create(name, epsilon=1.0, delta=given.delta)
+        model = Synthesizer.create("mst", epsilon=1.0, delta=given.delta)
         model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
         raise Done
 
-    one, two = NEIGHBOURS
-    return replayed(tape, run, one, two if name == "aim" else [*CODES[:-1], [1, 0, 0]])
+    return replayed(tape, run, CODES, [*CODES[:-1], [1, 0, 0]])
 
 
 main(
-    {
-        "mwem": lambda given: seen(given, "mwem"),
-        "mwem_declared": lambda given: seen(given, "mwem", declare=True),
-        "mst": lambda given: seen(given, "mst"),
-        "mst_steps": lambda given: steps(given, "mst"),
-        "aim_steps": lambda given: steps(given, "aim"),
-    },
+    {"mwem_declared": mwem_declared, "mst_steps": mst_steps},
     "smartnoise-synth",
     "mbi",
     "opendp",
