@@ -4,14 +4,12 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from worker import Done, Tape, main, replayed, scored
+from worker import Done, Tape, main, replayed
 
 warnings.simplefilter("ignore")
 
 ITERATIONS = 50  # of the optimisation after the noise
-ROWS = 20  # that are sampled
 CODES = [[0, i % 2, i // 2 % 2] for i in range(20)]  # nobody has the second level of the first attribute
-NEIGHBOURS = CODES, [*CODES, [1, 0, 0]]
 
 
 def frame(codes):
@@ -39,20 +37,6 @@ def quick():
         return descend(*args, **{**named, "iters": ITERATIONS})
 
     estimation.mirror_descent = mirror_descent
-
-
-def mwem_declared(given):
-    """With declared levels: how many of the rows have the level that one record has."""
-    from snsynth import Synthesizer
-
-    quick()
-
-    def score(codes):
-        model = Synthesizer.create("mwem", epsilon=1.0)
-        model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
-        return sum(row[0] == "y" for row in model.sample(ROWS))
-
-    return scored(score, *NEIGHBOURS, given.runs)
 
 
 def mst_steps(given):
@@ -88,7 +72,7 @@ def mst_steps(given):
 
 
 main(
-    {"mwem_declared": mwem_declared, "mst_steps": mst_steps},
+    {"mst_steps": mst_steps},
     "smartnoise-synth",
     "mbi",
     "opendp",
