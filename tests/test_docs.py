@@ -31,7 +31,7 @@ VERBS = {"agree": "agrees", "disagree": "disagrees", "differ": "differs"}  # plu
 # page -> row of its first table -> what its counts are of, in order: tables, their rows, the column of verdicts
 COUNTS = {
     "dd_ssp": {
-        "Table 1": [("datasets", "~experiments.str.contains('coverage_adult|degree4|all_attributes')")],
+        "Table 1": [("datasets", "~experiments.str.contains('coverage_adult|degree4|all_attributes|poisson')")],
         "Figure 3a": [
             ("statements", "figure == 'figure3a' and calibration == 'paper'"),
             ("statements", "figure == 'figure3a' and calibration == 'authors'"),
