@@ -1,6 +1,7 @@
 """Mean ranks over data sets, and when their difference is more than chance."""
 
 import math
+from itertools import pairwise
 
 import pytest
 from scipy.stats import friedmanchisquare
@@ -78,3 +79,12 @@ def test_a_method_without_a_value_has_no_place_though_all_are_without():
     lost = [make_trial(method, dataset="adult", status="failed") for method in METHODS]
     _, points = drawn([*lost, *trials({"fire": MSE["fire"]})])
     assert points["best"].tolist() == [0, 0, 1] and points["mean_rank"].to_list() == [2.5, 2.0, 1.5]
+
+
+def test_the_names_of_many_methods_do_not_overlap():
+    many = [make_trial("ssp", mse=0.1 + i, parameters={"rounds": i}, dataset=name) for i in range(25) for name in MSE]
+    figure, points = drawn(many)
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in figure.axes[0].get_yticklabels()]
+    assert len(boxes) == len(points) == 25
+    assert all(below.y1 <= above.y0 + 1 for above, below in pairwise(boxes))
