@@ -49,7 +49,7 @@ def combined_width(q: Floats, u: Floats, *, level: float, ratio: float) -> tuple
 
     >>> half, T = combined_width(np.array([[1.0], [2.0], [3.0]]), np.full((3, 1), 1 / 3), level=0.95, ratio=1.0)
     >>> float(T[0]).hex() == 1.0.hex(), round(float(half[0]), 2)
-    (True, 6.31)
+    (True, 9.81)
     """
     from scipy.special import stdtrit
 
