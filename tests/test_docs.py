@@ -113,7 +113,12 @@ COUNTS = {
             "Figure 6": ("figure6",),
             "Figure 7": ("figure7", "figure7_mean", "figure7_rmse"),
             "Figure 8": ("figure8",),
-            "Figures 1, 3, 6 and 7 by the best of each grid": ("figure1_grid", "figure3_grid_mean", "figure6_grid", "figure7_grid"),
+            "Figures 1, 3, 6 and 7 by the best of each grid": (
+                "figure1_grid",
+                "figure3_grid_mean",
+                "figure6_grid",
+                "figure7_grid",
+            ),
         }.items()
     },
 }

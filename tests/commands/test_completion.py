@@ -18,7 +18,10 @@ printf '%s\\n' "${COMPREPLY[@]}"
     ("line", "offered"),
     [
         ("dpbench re", ["recommend", "release", "report"]),
-        ("dpbench run experiment=linreg_adult_", ["linreg_adult_all_attributes", "linreg_adult_fixed_split", "linreg_adult_model_size"]),
+        (
+            "dpbench run experiment=linreg_adult_",
+            ["linreg_adult_all_attributes", "linreg_adult_fixed_split", "linreg_adult_model_size"],
+        ),
         ("dpbench run experiment=linreg_adult mechanism=[aim,adas", ["[aim,adassp,", "[aim,adassp]"]),
         ("dpbench data card liver", ["liver_disorders"]),
     ],

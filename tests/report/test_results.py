@@ -7,10 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from dpbench.commands.report import notes_of, results_of
-from dpbench.commands.stored_trials import stored_trials
-from dpbench.config import compose, paper_of
-from dpbench.report.frames.results import Results
+from dpbench.commands.report import results_of
+from dpbench.config import paper_of
 from dpbench.report.kinds import is_table
 from dpbench.report.paper import build_paper, write_manifest
 
@@ -37,11 +35,7 @@ QUICK = ("query_release",)
 def test_a_figure_of_each_paper_is_drawn_again_to_the_byte(name, figure, tmp_path):
     paper = paper_of(name)
     (spec,) = (spec for spec in paper.report["figures"] if spec["name"] == figure)
-    found = []
-    for one in spec["experiments"]:
-        experiment = compose([f"experiment={one}", f"results={RESULTS}"])
-        stored = stored_trials(experiment, other_code=True)
-        found.append(Results(experiment, stored.trials, notes_of(experiment, stored)))
+    found, _ = results_of(paper, [f"results={RESULTS}"], None, True, only=spec["experiments"])
     alone = replace(paper, report={**paper.report, "figures": [spec]}, published={})
     paths = build_paper(alone, found, tmp_path)
     assert {path.suffix for path in paths} >= {".png", ".csv"}
