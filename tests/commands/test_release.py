@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 import stat
 from pathlib import Path
 
@@ -206,7 +207,10 @@ def test_what_was_released_is_kept_for_other_models(own, capsys):
     flat = own.assign(region="01")  # two levels that no row has
     flat.to_csv("my.csv", index=False)
     line = ("dataset.target=income", "model=linear_statistics_intervals", "epsilon=1e6")
-    assert made(*line, mechanism="ssp_intervals") == 1
+    for _ in range(20):  # noise is fresh, and by chance X'X is positive definite now and then: 20 times below 1e-6
+        if made(*line, mechanism="ssp_intervals") == 1:
+            break
+        shutil.rmtree("out")
     assert "release.npz has what was released" in refused(capsys) and not Path("out/coefficients.csv").exists()
     kept = dpbench.read_release("out/release.npz")
     assert kept.ledger.to_list() == about()["ledger"]
