@@ -11,7 +11,7 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from dpbench.audit.packages import CONFIDENCE, measured
+from benchmarks.packages.audit import CONFIDENCE, measured
 from dpbench.errors import UserError, check_known
 from dpbench.grid.provenance import provenance
 

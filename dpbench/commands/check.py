@@ -11,7 +11,7 @@ import json
 import math
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +52,7 @@ BY_TYPE: dict[str, object] = {"str": "text", "float": 1.0, "int": 1, "bool": Tru
 class Source:
     """Where a plug-in comes from: its group, further settings of the line, and the user's own folder.
 
-    `table`: the settings of the line's data set, if it names one.
+    `table`: the settings of the line's data set, if it names a single one.
     """
 
     group: str
@@ -86,14 +86,23 @@ def check_mechanism(name: str, source: Source) -> Iterator[Check]:
     given = tuple(item.partition("=")[0] for item in source.settings)
     yield from mechanism_check.check_mechanism(part, given)
     if source.table:
-        dataset = source.dataset()
-        rows = random_table(dataset.domain, ROWS, SEED)
-        if part.takes("design") and dataset.target is None:
-            raise UserError(f"{name} needs a target: name one of {dataset.name}'s attributes, dataset.target=...")
-        design = Design(dataset.domain, target=dataset.target) if dataset.target else None
-        for relation in part.relations:
-            made(small(part, given), rows, budget=Budget(1.0, 1e-5, relation), design=design)
-            yield f"a release of {ROWS} made-up rows with the declaration of {dataset.name} ({relation})", []
+        yield from _with_declaration(small(part, given), source.dataset())
+
+
+def _with_declaration(part: Part, dataset: Dataset) -> Iterator[Check]:
+    """A release of made-up rows under each relation."""
+    if part.takes("design") and dataset.target is None:
+        raise UserError(f"{part.name} needs a target: name one of {dataset.name}'s attributes, dataset.target=...")
+    rows = random_table(dataset.domain, ROWS, SEED)
+    design = Design(dataset.domain, target=dataset.target) if dataset.target else None
+    for relation in part.relations:
+        where = f"made-up rows with the declaration of {dataset.name}, {relation}"
+        try:
+            made(part, rows, budget=Budget(1.0, 1e-5, relation), design=design)
+        except NoEstimateError as error:
+            yield f"it says where there is no estimate ({where}: {error})", []
+        else:
+            yield f"a release ({where})", []
 
 
 # --- models and metrics --------------------------------------------------------------------------------------------
@@ -175,7 +184,7 @@ def check_dataset(name: str, source: Source) -> Iterator[Check]:
     from dpbench.contracts import check_signature
     from dpbench.data.load import fingerprint, load_dataset
 
-    dataset = replace(source, table=[f"dataset={name}", *source.table[1:]]).dataset()
+    dataset = source.dataset()
     check_signature("dataset", dataset.load, f"dataset={name}")
     yield "its loader and its signature", []
     dataset.domain  # noqa: B018
@@ -248,23 +257,23 @@ GROUPS: dict[str, Callable[[str, Source], Iterator[Check]]] = {
 def check(arguments: argparse.Namespace) -> int:
     """Check each plug-in that the settings name, a line a check; 1 if something is wrong with any."""
     pairs = [item.partition("=")[::2] for item in arguments.overrides]
-    named = [(group, name) for group, name in pairs if group in GROUPS]
+    named = [(group, name) for group, listed in pairs if group in GROUPS for name in listed.strip("[]").split(",")]
     if not named:
         raise UserError(f"say what to check, such as dpbench check mechanism=mine (or {', '.join(list(GROUPS)[1:])})")
     others = [item for item in arguments.overrides if item.partition("=")[0] not in GROUPS]
     of_table = [item for item in others if item.lstrip("+~").startswith("dataset.")]
     settings = tuple(item for item in others if item not in of_table)
-    if of_table and "dataset" not in dict(named):
+    tables = [name for group, name in named if group == "dataset"]
+    if of_table and not tables:
         raise UserError(f"{of_table[0]} is of a data set: name it, too, such as dataset=csv")
-    table = [f"dataset={dict(named)['dataset']}", *of_table] if "dataset" in dict(named) else ()
     good = True
-    for group, listed in named:
-        for name in listed.strip("[]").split(","):
-            check_known(group, name, choices(group, arguments.config_dir))
-            source = Source(group, settings, arguments.config_dir, table)
-            good &= _report(f"{group} {name}", GROUPS[group](name, source))
-            if group == "mechanism":
-                print(f"  {UNSEEN}")
+    for group, name in named:
+        check_known(group, name, choices(group, arguments.config_dir))
+        table = name if group == "dataset" else tables[0] if len(tables) == 1 else None
+        source = Source(group, settings, arguments.config_dir, [f"dataset={table}", *of_table] if table else ())
+        good &= _report(f"{group} {name}", GROUPS[group](name, source))
+        if group == "mechanism":
+            print(f"  {UNSEEN}")
     return 0 if good else 1
 
 

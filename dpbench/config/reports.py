@@ -103,6 +103,8 @@ def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> Spec:
         if key not in spec:
             raise UserError(f"{where}: a {kind.name} needs {key}")
     checked_name(spec["name"])
+    if spec.get("best_setting") and "metric" not in spec:
+        raise UserError(f"{where}: best_setting chooses by a metric, and this has none")
     relative: Node = spec.get("relative", {})
     for metric in filter(None, [spec.get("metric"), spec.get("against"), *relative]):
         if metric not in metrics and metric not in OTHER_METRICS:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import solve
-from scipy.special import expit
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_part, check_positive
 from dpbench.mechanisms.dpsgd import loss_for
+from dpbench.mechanisms.objpert import logistic_gradient, logistic_hessian
 from dpbench.privacy.accounting import SOLVER_DELTA, check_calibration, gaussian_mu, glm_objective_epsilon
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import GlmObjectivePerturbation
@@ -128,21 +128,17 @@ class _Objective:
     limits: Floats | None
 
     def gradient(self, theta: Floats) -> Floats:
-        scores = self.X @ theta
         if self.limits is None:
-            slopes = -self.y * expit(-self.y * scores)
-        else:
-            slopes = np.clip(scores - self.y, -self.limits, self.limits)
+            return logistic_gradient(theta, self.X, self.y, self.ridge)
+        slopes = np.clip(self.X @ theta - self.y, -self.limits, self.limits)
         gradient: Floats = slopes @ self.X + self.ridge * theta
         return gradient
 
     def hessian(self, theta: Floats) -> Floats:
-        scores = self.X @ theta
         if self.limits is None:
-            weights = expit(scores) * expit(-scores)
-        else:
-            weights = (np.abs(scores - self.y) < self.limits).astype(np.float64)
-        hessian: Floats = (self.X * weights[:, None]).T @ self.X + self.ridge * np.eye(len(theta))
+            return logistic_hessian(theta, self.X, self.ridge)
+        inside = self.X[np.abs(self.X @ theta - self.y) < self.limits]
+        hessian: Floats = inside.T @ inside + self.ridge * np.eye(len(theta))
         return hessian
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 
 from dpbench.data.domain import Clique, Codes, Floats
-from dpbench.data.table import Countable
+from dpbench.data.table import Countable, Table
 from dpbench.errors import UserError, check_known
 from dpbench.inference import MOST_SIGMA, Engine, JunctionTree, Measurement
 from dpbench.inference.mbi_engine import Mbi
@@ -122,6 +122,28 @@ def noisy_marginal(
     exact, label = whole(counts, noise), f"marginal {','.join(clique)}"
     noisy = gaussian(rng, ledger, exact, sensitivity=l2, multiplier=sigma / l2, label=label)
     return Measurement(clique, noisy, sigma)
+
+
+def measured_alike(
+    mechanism: str,
+    train: Table,
+    cliques: Sequence[Clique],
+    n: int | None,
+    costs: Costs,
+    ledger: Ledger,
+    *,
+    rng: np.random.Generator,
+    noise: str,
+) -> tuple[list[Measurement], float]:
+    """All these marginals with the same Gaussian noise, which take the whole budget, and its standard deviation.
+
+    Where n, the number of rows, is public, a marginal of a single cell is n, and is left out.
+    """
+    noisy = [r for r in cliques if n is None or math.prod(train.domain.shape(r)) > 1]
+    sigma = costs.sigma(costs.total, max(len(noisy), 1))
+    check_sigma(mechanism, sigma)
+    counts = train.marginals(noisy)
+    return [noisy_marginal(rng, ledger, r, counts[r], sigma, l2=costs.l2, noise=noise) for r in noisy], sigma
 
 
 def rows_if_public(mechanism: str, train: Countable, budget: Budget, n_public: bool | None) -> int | None:

@@ -16,7 +16,7 @@ from dpbench.inference.histogram import HistogramModel, histogram_mb
 from dpbench.inference.max_entropy import MaxEntropy
 from dpbench.inference.noisy_posterior import NoisyPosterior
 from dpbench.inference.residuals import Residuals
-from dpbench.mechanisms.fitting import Costs, check_settings, check_sigma, noisy_marginal, rows_if_public
+from dpbench.mechanisms.fitting import Costs, check_settings, measured_alike, rows_if_public
 from dpbench.mechanisms.workload import Workload, distinct_cliques
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
@@ -85,12 +85,8 @@ def napsu_mq(
     family = MaxEntropy(sizes, cliques)
     check_size(domain, family, max_model_mb)
     n = rows_if_public("napsu_mq", train, budget, None)
-    noisy = [r for r in cliques if n is None or math.prod(domain.shape(r)) > 1]
     costs, ledger, (noise_rng, chain_rng, rows_rng) = Costs.of("napsu_mq", budget, calibration), Ledger(), rng.spawn(3)
-    sigma = costs.sigma(costs.total, max(len(noisy), 1))
-    check_sigma("napsu_mq", sigma)
-    counts = train.marginals(noisy)
-    measured = [noisy_marginal(noise_rng, ledger, r, counts[r], sigma, l2=costs.l2, noise=noise) for r in noisy]
+    measured, sigma = measured_alike("napsu_mq", train, cliques, n, costs, ledger, rng=noise_rng, noise=noise)
 
     residuals = Residuals.of(sizes, measured, n)
     total = max(round(residuals.total), 1)

@@ -71,7 +71,7 @@ def objpert(
     theta = perturbed_minimiser(
         rng,
         ledger,
-        lambda theta: _gradient(theta, X, y, ridge),
+        lambda theta: logistic_gradient(theta, X, y, ridge),
         lambda b: minimiser(X, y, ridge=ridge, b=b, tolerance=tolerance * sigma),
         size=X.shape[1],
         sensitivity=design.x_bound,
@@ -115,16 +115,16 @@ def minimiser(X: Floats, y: Floats, *, ridge: float, b: Floats, tolerance: float
     Raises `ArithmeticError` if 100 steps do not reach it.
     """
     theta, steps = np.zeros(X.shape[1]), 0
-    gradient = _gradient(theta, X, y, ridge) + b
+    gradient = logistic_gradient(theta, X, y, ridge) + b
     while (norm := float(np.linalg.norm(gradient))) > tolerance:
         if steps == MOST_STEPS:
             raise ArithmeticError(
                 f"objpert: after {steps} steps the gradient has norm {norm:.3g}, not the {tolerance:.3g} asked for"
             )
-        step: Floats = solve(_hessian(theta, X, ridge), -gradient, assume_a="pos")
+        step: Floats = solve(logistic_hessian(theta, X, ridge), -gradient, assume_a="pos")
         size = 1.0
         while size > ROUNDING:
-            gradient = _gradient(theta + size * step, X, y, ridge) + b
+            gradient = logistic_gradient(theta + size * step, X, y, ridge) + b
             if np.linalg.norm(gradient) <= (1 - ARMIJO * size) * norm:
                 break
             size /= 2
@@ -132,12 +132,14 @@ def minimiser(X: Floats, y: Floats, *, ridge: float, b: Floats, tolerance: float
     return theta
 
 
-def _gradient(theta: Floats, X: Floats, y: Floats, ridge: float) -> Floats:
+def logistic_gradient(theta: Floats, X: Floats, y: Floats, ridge: float) -> Floats:
+    """Of sum_i log(1 + exp(-y_i x_i.theta)) + ridge/2 ||theta||^2, (p,)."""
     gradient: Floats = -X.T @ (y * expit(-y * (X @ theta))) + ridge * theta
     return gradient
 
 
-def _hessian(theta: Floats, X: Floats, ridge: float) -> Floats:
+def logistic_hessian(theta: Floats, X: Floats, ridge: float) -> Floats:
+    """Of the same, (p, p)."""
     scores = X @ theta
     weights = expit(scores) * expit(-scores)
     hessian: Floats = (X * weights[:, None]).T @ X + ridge * np.eye(len(theta))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from dpbench.data.table import Table
@@ -14,8 +12,7 @@ from dpbench.mechanisms.fitting import (
     Costs,
     check_answers,
     check_settings,
-    check_sigma,
-    noisy_marginal,
+    measured_alike,
     rows_if_public,
 )
 from dpbench.mechanisms.workload import Workload, distinct_cliques
@@ -65,14 +62,11 @@ def private_gsd(
     check_settings("private_gsd", tolerance=tolerance, rows=rows, population=population, generations=generations)
     check_answers("private_gsd", sizes, cliques)
     n = rows_if_public("private_gsd", train, budget, None)
-    noisy = [r for r in cliques if n is None or math.prod(domain.shape(r)) > 1]
     costs, ledger, (noise_rng, rows_rng) = Costs.of("private_gsd", budget, calibration), Ledger(), rng.spawn(2)
-    sigma = costs.sigma(costs.total, max(len(noisy), 1))
-    check_sigma("private_gsd", sigma)
-    counts = train.marginals(noisy)
-    measured = [noisy_marginal(noise_rng, ledger, r, counts[r], sigma, l2=costs.l2, noise=noise) for r in noisy]
+    measured, sigma = measured_alike("private_gsd", train, cliques, n, costs, ledger, rng=noise_rng, noise=noise)
 
     residuals = Residuals.of(sizes, measured, n)
+    noisy = [one.clique for one in measured]
     found = nonnegative(residuals, noisy).residuals if noisy else residuals
     targets = {r: np.maximum(found.marginal(r), 0.0) for r in noisy}
     start = independent_rows([found.marginal((name,)) for name in domain.names], rows, rows_rng)

@@ -49,10 +49,9 @@ def bayesian_linear(
     Laplace noise, whose variances are sampled. 2. V is a closed form. 3. Moments are drawn anew until they are positive
     definite; the authors draw until the residual sum is positive, and take the nearest such matrix. 4. `shifted` moves
     theta and S together, without which the chains hardly move where the noise is larger than the sampling error of S.
-    5. The priors,
-    in units w of the largest absolute values: theta ~ N(0, sigma^2 diag(w)^-2 / `prior_rows`), sigma^2 ~ inverse gamma
-    (1, `prior_rows` ||Y||^2), Sigma ~ inverse Wishart(d + 2, diag(w)^2 / 3), and the mean ~ N(0, Sigma). 6. Without an
-    intercept the mean of the features is taken to be 0.
+    5. The priors, in units w of the largest absolute values: theta ~ N(0, sigma^2 diag(w)^-2 / `prior_rows`), sigma^2 ~
+    inverse gamma(1, `prior_rows` ||Y||^2), Sigma ~ inverse Wishart(d + 2, diag(w)^2 / 3), and the mean ~ N(0, Sigma).
+    6. Without an intercept the mean of the features is taken to be 0.
 
     `noise`: "aware", or "naive", which treats the noisy moments as exact, once they are made positive definite.
 

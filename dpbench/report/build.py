@@ -17,7 +17,7 @@ from dpbench.grid.records import Trial
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
-from dpbench.report.frames.results import Results, frame_of, several_versions
+from dpbench.report.frames.results import Results, choice_of_setting, frame_of, several_versions
 from dpbench.report.frames.series import ordered, shown
 from dpbench.report.kinds import draw_figure, is_table, make_table
 from dpbench.report.missing import not_run
@@ -117,8 +117,9 @@ def notes_below(
     notes: Sequence[str],
     absent: Sequence[str] = (),
 ) -> list[str]:
-    """The footnotes below a figure or table besides its own: the notes, the methods for which several
-    versions of the code have results, and the methods not run; `absent` are those that it should show.
+    """The footnotes below a figure or table besides its own: how settings were chosen, the notes, the methods for which
+    several versions of the code have results, and the methods not run; `absent` are those that it should show.
     """
     missing = [f"Methods not run: {'; '.join(absent)}"] if absent else []
-    return [*notes, *several_versions(chosen, labels, spec), *missing, *not_run(chosen, labels, spec)]
+    best = choice_of_setting(spec)
+    return [*best, *notes, *several_versions(chosen, labels, spec), *missing, *not_run(chosen, labels, spec)]

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.packages import __main__ as command
-from dpbench.audit.packages import cost_of, measured
+from benchmarks.packages.audit import cost_of, measured
 from dpbench.errors import UserError
 
 HERE = Path(command.__file__).parent

@@ -61,8 +61,13 @@ def test_a_mechanism_that_says_by_its_noise_that_there_is_no_estimate_passes(cap
 @pytest.mark.parametrize(
     ("mechanism", "settings", "message"),
     [
-        ("ssp", ["dataset.target=b"], "ok     a release of 300 made-up rows with the declaration of csv (replace)"),
+        ("ssp", ["dataset.target=b"], "ok     a release (made-up rows with the declaration of csv, replace)"),
         ("ssp", [], "(add_remove, skewed rows)': ssp needs a target"),
+        (
+            "tukey_em",
+            ["dataset.target=b"],
+            "there is no estimate (made-up rows with the declaration of csv",
+        ),
         ("mwem", ["mechanism.mwem.workload=1"], "549 MB, and the limit is 80 MB"),
     ],
 )

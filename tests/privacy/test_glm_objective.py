@@ -17,6 +17,7 @@ from scipy.stats import norm
 from dpbench.privacy.accounting import SOLVER_DELTA, gaussian_epsilon, glm_objective_epsilon, objective_epsilon, spent
 from dpbench.privacy.events import Gaussian, GlmObjectivePerturbation
 from dpbench.privacy.ledger import Ledger
+from tests.privacy.objective import delta_of, theta_of
 
 L, X = 1.5, 2.0  # bounds on |f' x| and |x|; f'' x^2 is at most beta = X^2
 TABLES = [[], [(X, 1.0, 1)], [(X, 1.0, 200)], [(X, 9.0, 50), (-X, 9.0, 50)], [(0.5, -1.0, 3), (X, 0.2, 30)]]
@@ -35,22 +36,12 @@ def log_density(theta, table, ridge, sigma):
     return norm.logpdf(b_of(theta, table, ridge), scale=sigma) + np.log(curvature)
 
 
-def theta_of(b, table, ridge):
-    """The theta of each b, by bisection: b(theta) falls."""
-    reach = (np.abs(b).max() + sum(L * count for _, _, count in table)) / ridge
-    low, high = np.full(b.shape, -reach), np.full(b.shape, reach)
-    for _ in range(50):
-        middle = (low + high) / 2
-        above = b_of(middle, table, ridge) > b
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return (low + high) / 2
-
-
 def true_delta(table, other, ridge, sigma, epsilon):
-    """E max(0, 1 - exp(epsilon - loss)), loss the log ratio of the densities at theta of the first table."""
-    theta = theta_of(Z * sigma, table, ridge)
+    """Of the first table compared with the other."""
+    reach = (np.abs(Z * sigma).max() + sum(L * count for _, _, count in table)) / ridge
+    theta = theta_of(Z * sigma, lambda theta: b_of(theta, table, ridge), reach, halvings=50)
     loss = log_density(theta, table, ridge, sigma) - log_density(theta, other, ridge, sigma)
-    return np.trapezoid(norm.pdf(Z) * np.maximum(1 - np.exp(epsilon - loss), 0), Z)
+    return delta_of(Z, loss, epsilon)
 
 
 def largest_delta(multiplier, offset, epsilon):

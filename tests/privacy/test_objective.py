@@ -18,6 +18,7 @@ from scipy.stats import norm
 from dpbench.privacy.accounting import SOLVER_DELTA, gaussian_epsilon, gaussian_mu, objective_epsilon, spent
 from dpbench.privacy.events import Gaussian, Laplace, ObjectivePerturbation
 from dpbench.privacy.ledger import Ledger
+from tests.privacy.objective import delta_of, theta_of
 
 L = 2.0  # the largest |u|: the bound on the gradient of one record; its Hessian is at most L^2 / 4
 TABLES = [[], [(L, 1)], [(L, 200)], [(-L, 200)], [(-L, 20_000)], [(L, 50), (-L, 50)], [(0.3 * L, 20)]]
@@ -36,23 +37,13 @@ def log_density(theta, table, ridge, sigma):
     return norm.logpdf(b_of(theta, table, ridge), scale=sigma) + np.log(slope)
 
 
-def theta_of(b, table, ridge):
-    """The theta of each b, by bisection: b(theta) falls."""
-    reach = (np.abs(b).max() + sum(abs(u) * count for u, count in table)) / ridge
-    low, high = np.full(b.shape, -reach), np.full(b.shape, reach)
-    for _ in range(80):
-        middle = (low + high) / 2
-        above = b_of(middle, table, ridge) > b
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
-    return (low + high) / 2
-
-
 def true_delta(table, other, ridge, sigma, epsilon):
-    """E max(0, 1 - exp(epsilon - loss)), loss the log ratio of the densities at theta of the first table."""
-    theta = theta_of(Z * sigma, table, ridge)
+    """Of the first table compared with the other."""
+    reach = (np.abs(Z * sigma).max() + sum(abs(u) * count for u, count in table)) / ridge
+    theta = theta_of(Z * sigma, lambda theta: b_of(theta, table, ridge), reach, halvings=80)
     loss = log_density(theta, table, ridge, sigma) - log_density(theta, other, ridge, sigma)
     assert np.trapezoid(norm.pdf(Z) * np.exp(-loss), Z) == pytest.approx(1, abs=1e-3)  # the other density, whole
-    return np.trapezoid(norm.pdf(Z) * np.maximum(1 - np.exp(epsilon - loss), 0), Z)
+    return delta_of(Z, loss, epsilon)
 
 
 def largest_delta(multiplier, offset, epsilon):

@@ -12,7 +12,7 @@ from dpbench.config.specs import Statement
 from dpbench.files import write_file
 from dpbench.report.claims.statements import AHEAD, LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
 from dpbench.report.footnotes import as_text
-from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
+from dpbench.report.frames.results import Results, choice_of_setting, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
 
 
@@ -36,7 +36,7 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}))
         compares = [labels.get(statement[role], statement[role]) for role in ("method", "baseline")]
         versions = several_versions(chosen, labels, {**spec, "show": compares})
-        sentences = [_rule(paper, statement, metric), *notes_on(chosen), *versions]
+        sentences = [_rule(paper, statement, metric), *choice_of_setting(spec), *notes_on(chosen), *versions]
         parts = [f"## {place}. {markdown(claim)}", markdown(as_text(sentences))]
         titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
         symbol = str(spec.get("symbol", "ε"))

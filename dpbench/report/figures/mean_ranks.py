@@ -26,7 +26,7 @@ RANKED = (
 NEMENYI = f"methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % (Demšar 2006)"
 CAPTION = f"{RANKED}. Where bars do not overlap, {NEMENYI}: bars are half its critical difference to each side"
 DELTAS = "A data set counts once for each of its δ"
-ROW, AROUND = 0.16, 0.8  # inches: of a series, whose name takes a line, and of what is above and below a panel
+ROW, AROUND = 0.16, 0.4  # inches: of a series, whose name takes a line, and of what is above and below a panel
 
 
 def mean_ranks(
@@ -44,9 +44,7 @@ def mean_ranks(
     marked = mark_series(rows, known)
     drawn = [ranks_of(here).assign(epsilon=epsilon) for epsilon, here in marked.groupby("epsilon")]
     with style():
-        figure, grid = empty_figure(max(len(drawn), 1))
-        lines = math.ceil(len(grid) / 3)  # of panels
-        figure.set_figheight(max(figure.get_figheight(), lines * (ROW * max(map(len, drawn), default=0) + AROUND)))
+        figure, grid = empty_figure(max(len(drawn), 1), ROW * max(map(len, drawn), default=0) + AROUND)
         for axes, points in zip(grid, drawn, strict=False):
             _draw_panel(axes, points, known)
         set_titles(figure, grid, [f"ε = {points['epsilon'].iloc[0]:g}" for points in drawn] or [""], spec)

@@ -191,12 +191,14 @@ def without_line(look: LineStyle) -> LineStyle:
     return found
 
 
-def empty_figure(count: int) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels, at most three in a row, and space for the legend on the right."""
+def empty_figure(count: int, least: float = 0.0) -> tuple[Figure, list[Axes]]:
+    """A figure with `count` panels, at most three in a row, each at least `least` inches high, and space for the legend
+    on the right.
+    """
     columns = 2 if count == 4 else min(count, 3)
     lines = math.ceil(count / columns)
     shrink = 1.0 if columns == 1 else 0.75
-    size = (PANEL[0] * columns * shrink + LEGEND_WIDTH, PANEL[1] * lines * shrink + 0.4)
+    size = (PANEL[0] * columns * shrink + LEGEND_WIDTH, max(PANEL[1] * shrink, least) * lines + 0.4)
     figure = Figure(figsize=size, layout="constrained")
     Canvas(figure)
     grid = [figure.add_subplot(lines, columns, place + 1) for place in range(count)]

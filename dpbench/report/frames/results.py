@@ -80,6 +80,12 @@ def merged_notes(of: Mapping[str, Sequence[str] | None]) -> list[str]:
     return [*([f"Experiments not run: {', '.join(missing)}"] if missing else []), *found]
 
 
+def choice_of_setting(spec: Spec) -> list[str]:
+    """The sentence on a choice by the scores that are shown; none where each setting is a series."""
+    choice = "Of each method's settings the best mean is shown, chosen by these scores, outside the budget"
+    return [choice] if spec.get("best_setting") else []
+
+
 def several_versions(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec) -> list[str]:
     """The sentence on methods for which several versions of the mechanism's code made the trials on a data set that a
     figure or table shows; none if there are none. An empty `spec` shows all trials.

@@ -190,13 +190,15 @@ def placed(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
 
 def best_settings(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows of this metric without those of other settings than the best: for each method and `x` of a panel, that
-    with the best mean. They are one series a method.
+    with the best mean, among those with the most values. They are one series a method.
 
     The choice reads the scores that are shown, which depend on the private rows: no budget covers it.
     """
-    rows = frame[frame["metric"] == metric]
+    rows = metric_rows(frame, metric)
     cell = ["panel", "mechanism", "calibration", "model", "x"]
-    means = rows.groupby([*cell, "variant"])["value"].mean().dropna().groupby(cell)
+    found = rows.groupby([*cell, "variant"])["value"].agg(["mean", "count"])
+    most = found.groupby(cell)["count"].transform("max")
+    means = found.loc[(found["count"] == most) & (most > 0), "mean"].groupby(cell)
     best = means.idxmax() if (rows["direction"] == "higher").any() else means.idxmin()
     chosen = pd.MultiIndex.from_frame(rows[[*cell, "variant"]]).isin(best)
     return rows[chosen].assign(variant="")
