@@ -17,33 +17,49 @@ import time
 from collections import defaultdict
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
+Kind = tuple[Any, ...]
 KEPT = Path(__file__).parents[1] / "results" / "audit"
 
 
 def main(patterns: list[str]) -> int:
     """Run the commands of the records whose mechanism matches one of the patterns."""
     head = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
-    wanted = defaultdict(list)  # the records that each command is for; it may make others, too
-    for path in sorted(KEPT.glob("*.json")):
-        record = json.loads(path.read_text())
+    wanted: dict[str, dict[Kind, Path]] = defaultdict(dict)  # the records that each command is for
+    for path, record in read(KEPT):
         if record["commit"] != head and any(fnmatch(record["mechanism"], pattern) for pattern in patterns or ["*"]):
-            wanted[record["command"]].append(path.name)
+            wanted[record["command"]][kind_of(record)] = path
     lost = 0
-    for command, names in wanted.items():
+    for command, old in wanted.items():
         began = time.monotonic()
         with tempfile.TemporaryDirectory() as folder:
             line = [sys.executable, "-m", *shlex.split(command), "--store", f"results={folder}"]
             done = subprocess.run(line, check=False, capture_output=True, text=True)
-            made = [name for name in names if (Path(folder) / "audit" / name).exists()]
-            for name in made:
-                shutil.copy(Path(folder) / "audit" / name, KEPT / name)
-        missing = sorted({*names} - {*made})
+            made = {kind_of(record): path for path, record in read(Path(folder) / "audit")}
+            for kind in old.keys() & made.keys():  # a command may make others, too; the estimate may be another one
+                old[kind].unlink()
+                shutil.copy(made[kind], KEPT / made[kind].name)
+        missing = [path.name for kind, path in old.items() if kind not in made]
         lost += len(missing)
-        print(f"{time.monotonic() - began:6.0f} s, {len(made)} of {len(names)} records: {command}", flush=True)
+        print(
+            f"{time.monotonic() - began:6.0f} s, {len(old) - len(missing)} of {len(old)} records: {command}", flush=True
+        )
         if missing:
             print(f"not made: {', '.join(missing)}\n{done.stderr[-1000:]}", flush=True)
     return 1 if lost else 0
+
+
+def read(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
+    """The records in a folder."""
+    return [(path, json.loads(path.read_text())) for path in sorted(folder.glob("*.json"))]
+
+
+def kind_of(record: dict[str, Any]) -> Kind:
+    """What was audited, and with which canaries."""
+    return tuple(
+        record.get(name, "") for name in ("mechanism", "calibration", "relation", "epsilon", "delta", "canaries")
+    )
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ class Spec(AnySpec, total=False):
     setting: str
     values: list[Any]
     less: str
+    level: float
     beside: dict[str, str]
     ranks: list[Ranks]
     ratios: list[list[str]]

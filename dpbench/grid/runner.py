@@ -13,6 +13,7 @@ from dpbench.grid.claims import Claims
 from dpbench.grid.own_checks import check_own
 from dpbench.grid.plan import Plan, ReleaseItem
 from dpbench.grid.provenance import provenance
+from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED, Context, Outcome, Result, check_data, run_batch
 
@@ -110,12 +111,20 @@ Kind = tuple[int, str, int]
 class Batches:
     """The releases to run, in batches of one kind: as many as take little time, once it is known what one takes.
 
-    Larger budgets come first: adaptive mechanisms run longer with them, and a long job at the end leaves workers idle.
-    Those that another runner is at work on come last, again and again until they are stored or it is gone.
+    All that is run on one data set and on as many splits as a process keeps comes together: what is computed of a split
+    once serves every mechanism. Among these larger budgets come first: adaptive mechanisms run longer with them, and a
+    long job at the end leaves workers idle. Those that another runner is at work on come last, again and again until
+    they are stored or it is gone.
     """
 
     def __init__(self, items: Iterable[ReleaseItem]) -> None:
-        self._waiting = deque(sorted(items, key=lambda item: -item.key.budget.epsilon))
+        places: dict[tuple[int, str], int] = {}
+
+        def turn(item: ReleaseItem) -> tuple[int, int, float]:
+            place = places.setdefault((item.setting, canonical(item.key.split)), len(places))
+            return place, item.key.repetition // BATCH, -item.key.budget.epsilon
+
+        self._waiting = deque(sorted(items, key=turn))
         self._taken: list[ReleaseItem] = []
         self._seconds: dict[Kind, float] = {}
 

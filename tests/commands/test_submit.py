@@ -96,7 +96,7 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     assert main([*line, "--experiment", "arena_lite_regression"]) == 0
     assert main(["verify", str(copy.parent)]) == 0
     assert "stranger_s_moments.jsonl.xz (recomputed): 2 trials, all well" in capsys.readouterr().out
-    paper, name = paper_of("regression"), "regression_2026"
+    paper, name = paper_of("arena"), "arena_regression"
     cells = [one for one in exports_of(paper, ROOT / "results")[name] if one.key.release.dataset["name"] == "abalone"]
     (board,) = boards_of(paper, {name: cells})
     submitted, datasets = submissions_in(copy.parent), {"abalone": compose(["dataset=abalone"]).dataset}
@@ -104,7 +104,7 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     site = Site(stranger.folder / "pages")
     Pages(board, datasets, ()).write(site, entries)
     write_submissions(site, submitted, entries)
-    page = (site.folder / "boards" / "regression-ranks.md").read_text()
+    page = (site.folder / "boards" / "arena-regression_ranks.md").read_text()
     assert page.count("Stranger&#39;s moments</a> <em>recomputed</em>") == 2  # among the ranks, and the numbers
     assert page.count("Elsewhere</a> <em>self-reported, not run here</em>") == 2
     own, elsewhere = (

@@ -91,8 +91,9 @@ def test_cheap_releases_of_one_kind_come_in_batches_and_those_of_others_come_aga
 
     cheap = BATCH_SECONDS / 100
     assert [*taken(cheap)] == [
-        *[(1, "exact", False), (BATCH, "exact", True), (BATCH, "exact", True), (3, "exact", True)],
-        *[(1, "adassp", False), (BATCH, "adassp", True), (BATCH, "adassp", True), (3, "adassp", True)],
+        *[(1, "exact", False), (BATCH - 1, "exact", True), (1, "adassp", False), (BATCH - 1, "adassp", True)],
+        *[(BATCH, "exact", True), (BATCH, "adassp", True)],
+        *[(4, "exact", True), (4, "adassp", True)],
     ]
     assert not batches.again()
     items = make_plan(compose(bench.settings(*settings, "mechanism=[exact]"))).releases
@@ -101,6 +102,19 @@ def test_cheap_releases_of_one_kind_come_in_batches_and_those_of_others_come_aga
     assert batches.again()
     assert [*taken(cheap)] == [(1, "exact", False), (1, "exact", True)]
     assert not batches.again()
+
+
+def test_a_split_serves_every_mechanism_and_budget_before_others_take_its_place(bench):
+    settings = ["mechanism=[adassp,exact,ssp]", "epsilon=[0.5,2]", "repetitions=20"]
+    plan = make_plan(compose(bench.settings(*settings, "sweep={sample.test_rows: [0.2, 0.4]}")))
+    made, kept = list[tuple[str, int]](), list[tuple[str, int]]()  # a process keeps the splits used last
+    for _, items, _ in Batches(plan.releases):
+        for item in items:
+            one = str(item.key.split), item.key.repetition
+            if one not in kept:
+                made.append(one)
+            kept = [*(other for other in kept if other != one), one][-BATCH:]
+    assert len(made) == len({*made}) == 2 * 20
 
 
 ERRATIC = """

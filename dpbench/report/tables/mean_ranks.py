@@ -10,20 +10,22 @@ import pandas as pd
 
 from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
-from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, counted, friedman_sentence, ranks_of
-from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, SAMPLES, counted, friedman_sentence, ranks_of
+from dpbench.report.footnotes import listed, sweep_footnotes
 from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
 from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import number
 
-COLUMNS = ("mean rank", "best", "second")  # of each epsilon
+COLUMNS = ("mean rank", "best", "first")  # of each epsilon
 CRITICAL = "critical difference"
 TIDY = [
-    "epsilon", "series", "mean_rank", "critical_difference", "best", "second", "datasets", "friedman_p",
+    "epsilon", "series", "mean_rank", "critical_difference", "best", "second", "first", "first_without_one", "datasets",
+    "friedman_p",
 ]  # fmt: skip
 CAPTION = (
-    f"{RANKED}. best and second: the number of data sets on which the method has this rank; ties share it. "
+    f"{RANKED}. best: the number of data sets on which the method is; ties share it. first: the part of {SAMPLES:,} "
+    "bootstrap samples of the data sets in which it has the least mean rank. "
     f"Where mean ranks differ by more than the critical difference, {NEMENYI}"
 )
 
@@ -51,11 +53,19 @@ def mean_ranks_table(
     if ranked:
         reach = (ranks["critical_difference"].iloc[0] for ranks in ranked)
         lines.append([CRITICAL, *(text for value in reach for text in (_text(value), "", ""))])
-    below = [CAPTION, *map(friedman_sentence, ranked)]
+    below = [CAPTION, *map(friedman_sentence, ranked), *map(_without_one, ranked)]
     below += [DELTAS] if (rows.groupby("dataset")["delta"].nunique() > 1).any() else []
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if ranked else []
     header = ["", *(f"{column}, ε = {number(epsilon)}" for epsilon, _ in parts for column in COLUMNS)]
     return TextTable(header, lines, below, found[TIDY], _trials(parts, order))
+
+
+def _without_one(ranks: pd.DataFrame) -> str:
+    """Which methods are first without a data set, and how many data sets that is true of."""
+    own = ranks[ranks["first_without_one"] > 0].sort_values("first_without_one", ascending=False, kind="stable")
+    names = [f"{series} ({count})" for series, count in zip(own["series"], own["first_without_one"], strict=True)]
+    where = f"ε = {number(ranks['epsilon'].iloc[0])}"
+    return f"{where}: leaving out one data set at a time, first is {listed(names)}" if names else ""
 
 
 def _trials(parts: Sequence[tuple[float, pd.DataFrame]], order: Sequence[int]) -> dict[tuple[int, int], list[str]]:
@@ -72,7 +82,7 @@ def _texts(ranks: Mapping[Any, Any] | None) -> list[str]:
     """The cells of a series at an epsilon."""
     if ranks is None or not ranks["datasets"]:
         return [NOT_RUN if ranks is None else "no data set", "", ""]
-    return [_text(ranks["mean_rank"]), str(ranks["best"]), str(ranks["second"])]
+    return [_text(ranks["mean_rank"]), str(ranks["best"]), f"{100 * ranks['first']:.0f} %"]
 
 
 def _text(value: float) -> str:

@@ -13,5 +13,5 @@ ROOT = Path(__file__).parents[3]
 def made(tmp_path_factory):
     """The folder with mkdocs.yml, and the pages below it."""
     folder = tmp_path_factory.mktemp("site")
-    write_site(ROOT, folder, ["regression"])
+    write_site(ROOT, folder, ["arena"])
     return folder

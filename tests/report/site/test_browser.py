@@ -6,7 +6,7 @@ import sys
 import pytest
 
 pytestmark = pytest.mark.browser
-BOARD, PLACE = "boards/regression-ranks.html", "boards/regression-ranks/abalone.html"
+BOARD, PLACE = "boards/arena-regression_ranks.html", "boards/arena-regression_ranks/abalone.html"
 ALL = "[aria-label='All numbers']"
 
 

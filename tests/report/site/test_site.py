@@ -23,8 +23,8 @@ from dpbench.report.text import mean_and_error
 from ..made_up import make_trial
 from .conftest import ROOT
 
-EXPORT = ROOT / "results" / "regression" / "exports" / "regression_2026.jsonl.xz"
-BOARD = "boards/regression-ranks.md"
+EXPORT = ROOT / "results" / "arena" / "exports" / "arena_regression.jsonl.xz"
+BOARD = "boards/arena-regression_ranks.md"
 SPEC = {"name": "ranks", "kind": "mean_ranks", "metric": "mse", "title": "One: ranks", "experiments": ["one"]}
 
 
@@ -74,7 +74,7 @@ def test_all_numbers_of_a_leaderboard_are_those_of_the_export(made, trials):
 
 
 def test_mean_ranks_are_those_of_the_committed_table(made):
-    ranks = pd.read_csv(ROOT / "results/regression/tables/ranks_table.csv").set_index(["series", "epsilon"])
+    ranks = pd.read_csv(ROOT / "results/arena/tables/regression_ranks_table.csv").set_index(["series", "epsilon"])
     page = (made / "pages" / BOARD).read_text()
     epsilons = sorted(ranks.index.unique("epsilon"))
     found = {}
@@ -87,7 +87,7 @@ def test_mean_ranks_are_those_of_the_committed_table(made):
 
 
 def test_a_permalink_has_the_trials_of_its_number_and_the_line_that_runs_them(made, trials):
-    page = (made / "pages" / "boards/regression-ranks/abalone.md").read_text()
+    page = (made / "pages" / "boards/arena-regression_ranks/abalone.md").read_text()
     part = page.partition('id="adassp-linear_statistics-tight-1"')[2].partition("</details>")[0]
     line = shlex.split(html.unescape(re.search("<code>(.*?)</code>", part)[1]))
     listed = re.findall(r'<li value="(\d+)"><code>(\w+)</code> (\S+)</li>', part)

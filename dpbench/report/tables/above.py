@@ -1,0 +1,60 @@
+"""On how many data sets a method is better than the trivial answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+from scipy.special import stdtrit
+
+from dpbench.config.specs import PublishedTable, Spec
+from dpbench.contracts import TextTable
+from dpbench.report.claims.statements import LEVEL
+from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.series import declared_titles, mark_series, series_of
+from dpbench.report.tables.cells import NOT_RUN
+from dpbench.report.tables.runs import trials_at
+from dpbench.report.text import number
+
+TIDY = ["epsilon", "series", "above", "below", "datasets", "without_value", "runs"]
+CELL = ["epsilon", "series_order"]
+
+
+def above_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
+    """On how many data sets the mean of `spec["metric"]` is above `spec["level"]`, and on how many below it, by the
+    95 % interval of the mean (Student's t): a row for each private series, that above on most on top, a column for each
+    epsilon.
+
+    The level is the trivial answer's score, such as 0 of `gain_kept`. A run without a value counts as the trivial
+    answer. A paper publishes no such counts: `published` is not read.
+    """
+    level, rows = float(spec["level"]), frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
+    known, titles = series_of(rows, labels), declared_titles(spec)
+    valued = has_value(rows)
+    marked = mark_series(rows, known).assign(without=~valued, value=rows["value"].where(valued, level) - level)
+    means = marked.groupby([*CELL, "dataset"]).agg(
+        mean=("value", "mean"), se=("value", "sem"), runs=("value", "size"), without=("without", "sum")
+    )
+    reach = means["se"] * stdtrit((means["runs"] - 1).clip(lower=1), (1 + LEVEL) / 2)
+    means = means.assign(above=means["mean"] > reach, below=means["mean"] < -reach, datasets=1)
+    found = means.groupby(CELL)[["above", "below", "datasets", "without", "runs"]].sum()
+    order = list(found["above"].groupby("series_order").sum().sort_values(ascending=False, kind="stable").index)
+    epsilons = sorted(rows["epsilon"].unique())
+    cells = dict(zip(found.index, found.to_dict("records"), strict=True))
+    lines = [[known[place].label, *(_text(cells.get((epsilon, place))) for epsilon in epsilons)] for place in order]
+    below = [
+        f"Cells: the number of data sets on which the mean of {spec['metric']} is above {number(level)}, by its "
+        f"{100 * LEVEL:.0f} % interval (Student's t), the number on which it is below, and of how many. A run without "
+        "a value counts as the trivial answer",
+        *(sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []),
+    ]
+    tidy = found.reset_index().rename(columns={"without": "without_value"})
+    tidy = tidy.assign(series=[known[place].label for place in tidy["series_order"]])[TIDY]
+    trials = trials_at(marked, ["series_order"], "epsilon", [(place,) for place in order], [None, *epsilons])
+    return TextTable(["", *(f"ε = {number(epsilon)}" for epsilon in epsilons)], lines, below, tidy, trials)
+
+
+def _text(cell: Mapping[str, int] | None) -> str:
+    return NOT_RUN if cell is None else f"{cell['above']} above, {cell['below']} below, of {cell['datasets']}"
