@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpbench.data.domain import Attribute, Clique, Domain, Floats
 from dpbench.data.table import Table
@@ -245,20 +245,48 @@ class Design:
 
     def encode(self, table: Table) -> tuple[Floats, Floats]:
         """X (n, p) and y (n,) of the rows of a table over this domain."""
-        blocks = [self._encoded(name, table) for name in self.features]
-        if self.intercept:
-            blocks.append(np.ones((len(table), 1)))
-        return np.hstack(blocks), self._encoded(self.target, table)[:, 0]
+        X, start = np.zeros((len(table), len(self.columns))), 0
+        begins = np.arange(len(table)) * X.shape[1]  # of each row, in the numbers one after the other
+        for name in self.features:
+            matrix = self.matrices[name]
+            stop = start + len(matrix)
+            if self._is_exact(name, table):
+                X[:, start:stop] = self._exact(name, table).T
+            elif len(matrix) == 1:
+                X[:, start] = matrix[0][table.column(name)]
+            elif len(matrix):
+                (places, entries), codes = self._entries[name], table.column(name)
+                X.reshape(-1)[begins + (start + places)[codes]] = entries[codes]
+            start = stop
+        X[:, start:] = 1.0  # of the intercept
+        return X, self.targets(table)
 
-    def _encoded(self, name: str, table: Table) -> Floats:
-        """One attribute of the rows (n, p_j)."""
-        if self.exact and name in table.numbers:
-            numbers = scalar(self.domain[name], table.numbers[name], scaled=self.scaled)
-            if not self.domain[name].missing:
-                return numbers.T
-            return np.vstack([np.nan_to_num(numbers), np.isnan(numbers)]).T
-        encoded: Floats = self.matrices[name].T[table.column(name)]
-        return encoded
+    def targets(self, table: Table) -> Floats:
+        """y (n,) of the rows alone."""
+        name = self.target
+        exact = self._is_exact(name, table)
+        y: Floats = self._exact(name, table)[0] if exact else self.matrices[name][0][table.column(name)]
+        return y
+
+    def _is_exact(self, name: str, table: Table) -> bool:
+        """Whether the attribute's numbers are taken as they are, not those of its bins."""
+        return self.exact and name in table.numbers
+
+    def _exact(self, name: str, table: Table) -> Floats:
+        """The numbers of one attribute (p_j, n)."""
+        numbers = scalar(self.domain[name], table.numbers[name], scaled=self.scaled)
+        if not self.domain[name].missing:
+            return numbers
+        return np.vstack([np.nan_to_num(numbers), np.isnan(numbers)])
+
+    @cached_property
+    def _entries(self) -> dict[str, tuple[NDArray[np.intp], Floats]]:
+        """Feature attribute of several features -> the place of the only non-zero entry of each level (m_j,), and that
+        entry (m_j,).
+        """
+        several = {name: self.matrices[name] for name in self.features if len(self.matrices[name]) > 1}
+        places = {name: np.abs(matrix).argmax(axis=0) for name, matrix in several.items()}
+        return {name: (place, several[name][place, np.arange(len(place))]) for name, place in places.items()}
 
     def moments(self, marginals: Mapping[Clique, Floats]) -> tuple[Floats, Floats]:
         """X'X (p, p) and X'y (p,) from pairwise marginals (DD-SSP, Proposition 3.2 and Algorithm 1).

@@ -73,7 +73,7 @@ class Reference:
     @cached_property
     def target_mean(self) -> float:
         """The mean of the target of the rows that the mechanism used."""
-        return float(self.design.encode(self.split.seen)[1].mean())
+        return float(self.design.targets(self.split.seen).mean())
 
     @cached_property
     def likelihood(self) -> Floats:
