@@ -11,7 +11,7 @@ import yaml
 from dpbench.cli import main
 from dpbench.config import compose, paper_of
 from dpbench.grid.log_file import sealed, unsealed
-from dpbench.report.site.boards import boards_of, exports_of
+from dpbench.report.site.boards import board_of, exports_of
 from dpbench.report.site.leaderboards import Pages
 from dpbench.report.site.rendering import Site
 from dpbench.report.site.submitted import entries_of, write_submissions
@@ -98,7 +98,7 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     assert "stranger_s_moments.jsonl.xz (recomputed): 2 trials, all well" in capsys.readouterr().out
     paper, name = paper_of("arena"), "arena_regression"
     cells = [one for one in exports_of(paper, ROOT / "results")[name] if one.key.release.dataset["name"] == "abalone"]
-    (board,) = boards_of(paper, {name: cells})
+    board = board_of(paper, next(spec for spec in paper.report["figures"] if spec["name"] == "regression_ranks"), cells)
     submitted, datasets = submissions_in(copy.parent), {"abalone": compose(["dataset=abalone"]).dataset}
     entries = [one for each in submitted for one in entries_of(board, each, datasets, ())]
     site = Site(stranger.folder / "pages")

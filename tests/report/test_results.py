@@ -79,7 +79,7 @@ def test_the_manifest_of_a_paper_lists_what_its_export_holds(name, tmp_path):
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_committed_figure_is_one_that_the_paper_declares(name):
     declared = {str(spec["name"]) for spec in paper_of(name).report["figures"] if not is_table(spec)}
-    assert {path.stem for path in (RESULTS / name / "figures").iterdir()} <= declared
+    assert {path.stem for path in (RESULTS / name / "figures").glob("*")} <= declared
 
 
 def test_a_clone_without_history_is_small_and_has_the_figures_that_its_pages_show():
