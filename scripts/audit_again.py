@@ -20,15 +20,18 @@ from pathlib import Path
 from typing import Any
 
 Kind = tuple[Any, ...]
-KEPT = Path(__file__).parents[1] / "results" / "audit"
+ROOT = Path(__file__).parents[1]
+KEPT = ROOT / "results" / "audit"
 
 
 def main(patterns: list[str]) -> int:
     """Run the commands of the records whose mechanism matches one of the patterns."""
-    head = subprocess.run(["git", "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True, text=True)
     wanted: dict[str, dict[Kind, Path]] = defaultdict(dict)  # the records that each command is for
     for path, record in read(KEPT):
-        if record["commit"] != head and any(fnmatch(record["mechanism"], pattern) for pattern in patterns or ["*"]):
+        if record["commit"] != head.stdout.strip() and any(
+            fnmatch(record["mechanism"], pattern) for pattern in patterns or ["*"]
+        ):
             wanted[record["command"]][kind_of(record)] = path
     lost = 0
     for command, old in wanted.items():

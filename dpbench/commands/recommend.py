@@ -307,9 +307,7 @@ def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_
     yield f"ε = {number(epsilon)}. {what}: {listed(places)}."
     if outside := beyond(evidence.errors, known.sizes, own, epsilon):
         yield f"Extrapolated: {'; '.join(outside)}."
-    runs = cells.groupby("series")[["without", "runs"]].sum()
-    some = runs.index[runs["without"] < runs["runs"]]  # the others are as good as the trivial answer, but none
-    usable, lines, refused = ranked(near[near.columns.intersection(some)]), dict[str, str](), dict[str, list[str]]()
+    usable, lines, refused = ranked(near), dict[str, str](), dict[str, list[str]]()
     for name in ranked(evidence.errors) if by_all else usable:
         if name in usable and len(lines) < SHOWN:
             try:

@@ -101,7 +101,7 @@ def evidence_of(cells: pd.DataFrame, metric: str, labels: Mapping[str, str], lev
     A cell has the mean `error` and its standard error `se`, the number of `runs` and of those `without` a value, median
     `seconds` and `mb`, and for intervals of a `level` the mean `coverage`, and whether it is `below` the level by
     `ERRORS` standard errors. A run without a value counts as the trivial answer. If there is no such answer, the run is
-    left out, and a cell in which half of the runs or more are has no error.
+    left out, and a cell in which half of the runs or more are has no error; nor has one without any value.
 
     Raises `UserError` if the metric cannot rank methods: it has no better direction, or an error is below zero, which
     has no multiples.
@@ -124,7 +124,7 @@ def evidence_of(cells: pd.DataFrame, metric: str, labels: Mapping[str, str], lev
     squares += rows["valued"] * (rows["error"] - error).fillna(0) ** 2
     squares += (found - rows["valued"]) * (answers - error).fillna(0) ** 2
     se = np.sqrt(squares / ((found - 1) * found).where(found > 1))
-    rows = rows.assign(error=error.where(2 * found > rows["runs"]), se=se)
+    rows = rows.assign(error=error.where((rows["valued"] > 0) & (2 * found > rows["runs"])), se=se)
     places = [*PLACE, "series"]
     private = rows[np.isfinite(rows["epsilon"])].set_index(places).sort_index()
     private = private[["error", "se", "runs", "without", "seconds", "mb"]]

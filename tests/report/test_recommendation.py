@@ -67,6 +67,17 @@ def test_a_run_without_a_value_counts_as_the_trivial_answer():
     assert evidence.beaten.loc["b"].tolist() == [False]
 
 
+def test_a_method_without_any_value_has_no_error_though_there_is_a_trivial_answer():
+    rows = [
+        ("a", "one", 1.0, NAN, "higher", "failed"),
+        ("b", "one", 1.0, 0.6, "higher", "done"),
+        ("b", "one", 1.0, NAN, "higher", "failed"),
+        *((name, "exact", INF, 0.8, "higher", "done") for name in "ab"),
+    ]
+    errors = evidence_of(cells(*rows, metric="r2"), "r2", {}).errors["one / x"]
+    assert math.isnan(errors["a", 1.0]) and errors["b", 1.0] == pytest.approx(0.7)
+
+
 def test_a_method_beats_the_trivial_answer_by_two_standard_errors_or_not_at_all():
     def beaten(*values):
         return evidence_of(
