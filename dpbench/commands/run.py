@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -17,7 +17,7 @@ from dpbench.config import Experiment, compose, composed
 from dpbench.errors import UserError
 from dpbench.grid.own_checks import NOT_CHECKED, unchecked
 from dpbench.grid.plan import Plan, ReleaseItem, all_stays, make_plan, read_plan
-from dpbench.grid.records import Trial
+from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.releases import find_release
 from dpbench.grid.runner import Options, Summary, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
@@ -46,7 +46,7 @@ class Ran:
     def statuses(self) -> Counter[str]:
         """How many trials are stored with each status."""
         stored = self.store.trials.entries
-        own = (str(stored[identity].status) for identity in self.plan.trial_ids if identity in stored)
+        own = (str(entry.status) for entry in map(stored.get, self.plan.trial_ids) if entry is not None)
         return Counter([*own, *(trial.status for trial in self.accepted.values())])
 
 
@@ -65,14 +65,15 @@ def run(arguments: argparse.Namespace) -> int:
     plan, store, accepted = done.plan, done.store, done.accepted
     if done.table:
         print(done.table)
-    stored, count = store.trials.entries, done.statuses.total()
+    statuses = done.statuses
+    count = statuses.total()
     print(f"{count} of {len(plan.trial_ids)} trials are stored in {store.folder}; {done.ran} ran now")
     for note, names in _unchecked(plan, store).items():
         print(f"{', '.join(names)}: {note}")
     if accepted:
         print(f"{len(accepted)} of them are by other versions of the code (--other-code)")
-    others = plan.keys(lambda identity: identity in stored and stored[identity].status != "done")
-    code = _outcome([*store.read_trials(others), *accepted.values()], len(plan.trial_ids) - count, plan)
+    others = [*store.read_trials(_not_done(plan, store)), *accepted.values()] if statuses.keys() - {"done"} else []
+    code = _outcome(others, len(plan.trial_ids) - count, plan)
     return min(code, 1) if arguments.plan else code
 
 
@@ -112,6 +113,12 @@ def run_missing(arguments: argparse.Namespace) -> Ran:
     return Ran(plan, store, accepted, ran, table)
 
 
+def _not_done(plan: Plan, store: Store) -> Iterator[TrialKey]:
+    """The keys of the stored trials that are not done."""
+    stored = store.trials.entries
+    return plan.keys(lambda identity: identity in stored and stored[identity].status != "done")
+
+
 def _unchecked(plan: Plan, store: Store) -> dict[str, list[str]]:
     """The notes on own mechanisms that were not checked, each with the names of those."""
     found: dict[str, dict[str, None]] = {}
@@ -137,7 +144,7 @@ def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment
     standing = Standing(plan, left, store, predicted)
     with Board(standing, sys.stderr) if live else Lines(standing, sys.stderr) as progress:
         if local:
-            return run_plan(plan, store, options, progress.show).ran
+            return run_plan(plan, store, options, progress.show, left).ran
         return _on_dask(plan, left, predicted(), store, options, progress.show, experiment).ran
 
 

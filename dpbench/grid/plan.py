@@ -100,7 +100,7 @@ class Repeated:
 
     def without(self, trials: Collection[str]) -> Iterator[Repeated]:
         """What is left without the trials of these ids, in parts that have the same trials."""
-        out = [*zip(*([identity in trials for identity in ids] for ids in self.trial_ids), strict=True)]
+        out = [*zip(*(map(trials.__contains__, ids) for ids in self.trial_ids), strict=True)]
         some = (place for place, gone in enumerate(out) if not all(gone))
         for gone, places in groupby(some, key=out.__getitem__):
             left = tuple(trial for trial, without in zip(self.item.trials, gone, strict=True) if not without)

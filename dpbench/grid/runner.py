@@ -56,13 +56,20 @@ def missing(plan: Plan, store: Store, *, force: bool = False, retry_failed: bool
     return list(plan.without(entries).releases)
 
 
-def run(plan: Plan, store: Store, options: Options, progress: Callable[[Summary], None]) -> Summary:
+def run(
+    plan: Plan,
+    store: Store,
+    options: Options,
+    progress: Callable[[Summary], None],
+    left: Sequence[ReleaseItem] | None = None,
+) -> Summary:
     """Run what is missing of the plan, together with whoever else runs it; `progress` is called after each batch.
+    `left`: what `missing` found, if it was asked.
 
     Results are on the disk, and claims withdrawn, a second after they are written, and when the run ends.
     Raises `StoreError` if the results cannot be written, `UserError` if the data cannot be used.
     """
-    items = missing(plan, store, force=options.force, retry_failed=options.retry_failed)
+    items = missing(plan, store, force=options.force, retry_failed=options.retry_failed) if left is None else left
     waiting = sum(len(item.trials) for item in items)
     summary = Summary(planned=len(plan.trial_ids), stored=len(plan.trial_ids) - waiting)
     if not items:

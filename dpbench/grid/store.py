@@ -12,7 +12,7 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -165,19 +165,20 @@ class Store:
         asked = {key.id: key for key in keys}
         return filter(None, (self._trial(record, asked[record["id"]]) for record in self.trials.records(asked)))
 
-    def read_scores(self, key: TrialKey, ids: Iterable[str]) -> dict[str, Scored]:
-        """What those of these trials that are stored scored by the store's `metric`; `key` is theirs but for the
-        repetition. Those that are done and have such a score are not read for it. A trial that cannot be read is left
-        out, as by `read_trials`.
+    def read_scores(self, key: TrialKey, ids: Sequence[str]) -> list[Scored | None]:
+        """What each of these trials scored by the store's `metric`; `key` is theirs but for the repetition. Those that
+        are done and have such a score are not read for it. None: it is not stored, or cannot be read, as by
+        `read_trials`.
         """
         entries = self.trials.scan()
-        known = {identity: entries[identity].scored for identity in ids if identity in entries}
-        found = {identity: scored for identity, scored in known.items() if scored is not None}
-        for record in self.trials.records([identity for identity in known if identity not in found]):
+        known = [entries.get(identity) for identity in ids]
+        found = [None if entry is None else entry.scored for entry in known]
+        rest = {ids[place]: place for place, entry in enumerate(known) if entry is not None and entry.scored is None}
+        for record in self.trials.records(rest):
             if (trial := self._trial(record, key)) is not None:
                 spent_epsilon = math.nan if trial.spent is None else trial.spent.epsilon
                 score = next((score_to_dict(score) for score in trial.scores if score.name == self.metric), None)
-                found[trial.id] = Scored(trial.status, spent_epsilon, score)
+                found[rest[trial.id]] = Scored(trial.status, spent_epsilon, score)
         return found
 
     def all_trials(self, prefix: str = "", but: Container[str] = ()) -> Iterator[Trial]:

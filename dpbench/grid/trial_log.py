@@ -183,9 +183,16 @@ class Log:
 
     def shared(self, identities: Iterable[str]) -> Iterator[Json]:
         """What the records of these ids that are stored share with others, once; one that shares nothing, itself."""
-        entries = {identity: self.entries[identity].shared for identity in identities if identity in self.entries}
-        yield from {id(shared): shared for shared in entries.values() if shared is not None}.values()
-        yield from self.records(identity for identity, shared in entries.items() if shared is None)
+        known, alone = dict[int, Json](), list[str]()
+        for identity in identities:
+            if (entry := self.entries.get(identity)) is None:
+                continue
+            if entry.shared is None:
+                alone.append(identity)
+            else:
+                known[id(entry.shared)] = entry.shared
+        yield from known.values()
+        yield from self.records(alone)
 
     def _files(self) -> dict[str, int]:
         """The size of each file that can be read; of the others, why not."""

@@ -110,9 +110,9 @@ def stored_by_setting(plan: Plan, store: Store) -> list[OneSetting]:
     for group in plan.groups:
         for key, ids in zip(group.item.trials, group.trial_ids, strict=True):
             found = store.read_scores(key, ids)
-            scored = [found[identity] for identity in ids if identity in found]
+            scored = [one for one in found if one is not None]
             fields: dict[str, Sequence[Any]] = {
-                "repetition": [n for n, identity in zip(group.repetitions, ids, strict=True) if identity in found],
+                "repetition": [n for n, one in zip(group.repetitions, found, strict=True) if one is not None],
                 "status": [one.status for one in scored],
                 "spent_epsilon": [one.spent_epsilon for one in scored],
             }

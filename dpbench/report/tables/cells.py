@@ -206,8 +206,8 @@ def _cell(row: Mapping[Any, Any]) -> str:
 
 def _heading(rows: pd.DataFrame, metric: str) -> str:
     """The metric with its unit and its better direction: `mse (scaled target², lower is better)`."""
-    about = [powers(unit) for unit in sorted(set(rows["unit"]) - {""})]
-    about += [f"{direction} is better" for direction in sorted(set(rows["direction"]) - {"none", ""})]
+    about = [powers(unit) for unit in sorted(set(rows["unit"].unique()) - {""})]
+    about += [f"{direction} is better" for direction in sorted(set(rows["direction"].unique()) - {"none", ""})]
     return f"{metric} ({', '.join(about)})" if about else metric
 
 
