@@ -18,36 +18,38 @@ from dpbench.report.tables.cells import NOT_RUN
 from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import number
 
-TIDY = ["epsilon", "series", "above", "below", "datasets", "without_value", "runs"]
+TIDY = ["epsilon", "series", "better", "worse", "datasets", "without_value", "runs"]
 CELL = ["epsilon", "series_order"]
 
 
-def above_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
-    """On how many data sets the mean of `spec["metric"]` is above `spec["level"]`, and on how many below it, by the
-    95 % interval of the mean (Student's t): a row for each private series, that above on most on top, a column for each
-    epsilon.
+def better_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
+    """On how many data sets the mean of `spec["metric"]` is better than `spec["level"]`, and on how many worse, by the
+    95 % interval of the mean (Student's t): a row for each private series, that better on most on top, a column for
+    each epsilon.
 
-    The level is the trivial answer's score, such as 0 of `gain_kept`. A run without a value counts as the trivial
-    answer. A paper publishes no such counts: `published` is not read.
+    The level is the trivial answer's score, such as 0 of `gain_kept`, or 1 where `spec["relative"]` divides by that
+    answer's score on the same split. A run without a value counts as the trivial answer. A paper publishes no such
+    counts: `published` is not read.
     """
     level, rows = float(spec["level"]), frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
     known, titles = series_of(rows, labels), declared_titles(spec)
-    valued = has_value(rows)
-    marked = mark_series(rows, known).assign(without=~valued, value=rows["value"].where(valued, level) - level)
+    valued, sign = has_value(rows), -1.0 if (rows["direction"] == "lower").any() else 1.0
+    marked = mark_series(rows, known).assign(without=~valued, value=sign * (rows["value"].where(valued, level) - level))
     means = marked.groupby([*CELL, "dataset"]).agg(
         mean=("value", "mean"), se=("value", "sem"), runs=("value", "size"), without=("without", "sum")
     )
     reach = means["se"] * stdtrit((means["runs"] - 1).clip(lower=1), (1 + LEVEL) / 2)
-    means = means.assign(above=means["mean"] > reach, below=means["mean"] < -reach, datasets=1)
-    found = means.groupby(CELL)[["above", "below", "datasets", "without", "runs"]].sum()
-    order = list(found["above"].groupby("series_order").sum().sort_values(ascending=False, kind="stable").index)
+    means = means.assign(better=means["mean"] > reach, worse=means["mean"] < -reach, datasets=1)
+    found = means.groupby(CELL)[["better", "worse", "datasets", "without", "runs"]].sum()
+    order = list(found["better"].groupby("series_order").sum().sort_values(ascending=False, kind="stable").index)
     epsilons = sorted(rows["epsilon"].unique())
     cells = dict(zip(found.index, found.to_dict("records"), strict=True))
     lines = [[known[place].label, *(_text(cells.get((epsilon, place))) for epsilon in epsilons)] for place in order]
+    about = ", divided by that of the trivial answer on the same split," if spec.get("relative") else ""
     below = [
-        f"Cells: the number of data sets on which the mean of {spec['metric']} is above {number(level)}, by its "
-        f"{100 * LEVEL:.0f} % interval (Student's t), the number on which it is below, and of how many. A run without "
-        "a value counts as the trivial answer",
+        f"Cells: the number of data sets on which the mean of {spec['metric']}{about} is better than {number(level)}, "
+        f"by its {100 * LEVEL:.0f} % interval (Student's t), the number on which it is worse, and of how many. A run "
+        "without a value counts as the trivial answer",
         *(sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []),
     ]
     tidy = found.reset_index().rename(columns={"without": "without_value"})
@@ -57,4 +59,4 @@ def above_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, publ
 
 
 def _text(cell: Mapping[str, int] | None) -> str:
-    return NOT_RUN if cell is None else f"{cell['above']} above, {cell['below']} below, of {cell['datasets']}"
+    return NOT_RUN if cell is None else f"{cell['better']} better, {cell['worse']} worse, of {cell['datasets']}"
