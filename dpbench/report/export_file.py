@@ -12,7 +12,9 @@ Records are stored by column, and a value that all of them share once.
 from __future__ import annotations
 
 import json
+import logging
 import lzma
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -29,6 +31,7 @@ from dpbench.grid.records import ReleaseKey, Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
 from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledgers
 
+log = logging.getLogger(__name__)
 PLAIN = (str, int, float, bool, type(None))
 NAME, FOLDER, SUFFIX = "trials.jsonl.xz", "exports", ".jsonl.xz"
 FORMAT, WITH_IDENTITIES = 3, (1, 2)  # in those before, each trial has its identities too
@@ -290,7 +293,7 @@ def write_export(
 
 def add_to_export(trials: Sequence[Trial], folder: Path, ledger_of: LedgerOf = no_ledgers, name: str = NAME) -> Path:
     """Write the trials into the export `name` of `folder`, in place of those with the same settings; the others stay,
-    as do the export's ledgers of releases that are not available.
+    as do the export's ledgers of releases that are not available. Private trials with no ledger are named in a warning.
     """
     path, new, questions = folder / name, set(), dict[object, str]()
     for trial in trials:
@@ -308,6 +311,14 @@ def add_to_export(trials: Sequence[Trial], folder: Path, ledger_of: LedgerOf = n
         events = ledger_of(trial)
         return known.get(trial.release_id) if events is None else events
 
+    known_of = dict[str, bool]()  # by setting: whether one of its releases has a ledger
+    for trial in trials:
+        if trial.status == "done" and math.isfinite(trial.key.release.budget.epsilon):
+            question = questions[trial.key.setting]
+            known_of[question] = known_of.get(question) or ledger(trial) is not None
+    if count := len(known_of) - sum(known_of.values()):
+        text = "%s has no privacy ledger for %d of %d settings: their releases are not in the results folder; if these"
+        log.warning(f"{text} were copied, copy the folder releases/ too", path, count, len(known_of))
     return write_export([*Exported(kept), *trials], folder, ledger, name)
 
 

@@ -1,5 +1,6 @@
 import json
 import lzma
+import math
 from dataclasses import replace
 from itertools import pairwise
 
@@ -291,3 +292,16 @@ def test_a_trial_that_two_experiments_computed_on_other_processors_is_a_row_once
     assert tidy_frame([trial, again]).equals(tidy_frame([trial]))
     with pytest.raises(UserError, match="stored twice with different scores"):
         tidy_frame([trial, replace(again, experiment=trial.experiment)])
+
+
+def test_trials_whose_releases_were_not_copied_are_named(tmp_path, caplog):
+    trials = [
+        *(make_trial("ssp", repetition=k) for k in range(3)),
+        make_trial("adassp"),
+        make_trial("exact", epsilon=math.inf),
+    ]
+    add_to_export(trials, tmp_path, lambda trial: NOISE if trial.release_id == trials[1].release_id else None)
+    assert "no privacy ledger for 1 of 2 settings" in caplog.text and "copy the folder releases/ too" in caplog.text
+    caplog.clear()
+    add_to_export(trials, tmp_path, lambda trial: NOISE)
+    assert not caplog.text
