@@ -36,6 +36,20 @@ def row_marginals_error(evaluation: Evaluation, *, degree: int = 4, max_cells: i
     return Score("row_marginals_error", float(distances.mean()), "", "lower")
 
 
+def selected_marginals_error(evaluation: Evaluation) -> Score:
+    """Mean over the selected marginals r of ||h_r / n - h'_r / n'||_1 (excess risk, section 5.5 and Figure 2).
+
+    As in `row_marginals_error`. Selected are the marginals of two attributes or more that the mechanism measured, each
+    once: single attributes are measured without selection. Raises `UserError` if there is none.
+    """
+    real, rows = evaluation.reference.split.seen, evaluation.release[SyntheticRows].table
+    selected = {clique: None for clique, _ in evaluation.release[Marginals].noise if len(clique) > 1}
+    if not selected:
+        raise UserError("selected_marginals_error: no marginal of two attributes or more was measured")
+    distances = [np.abs(real.marginal(r) / len(real) - rows.marginal(r) / len(rows)).sum() for r in selected]
+    return Score("selected_marginals_error", float(np.mean(distances)), "", "lower")
+
+
 def _errors(evaluation: Evaluation) -> list[float]:
     released = evaluation.release[Marginals].tables
     true = evaluation.reference.marginals(list(released))

@@ -1,6 +1,7 @@
 """Errors of released marginals by hand."""
 
 import math
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -91,3 +92,19 @@ def test_errors_of_marginals_are_parts_of_the_rows_that_the_mechanism_saw(small_
     for protocol in ("split", "authors"):
         reference = Reference(Split(train, test, protocol=protocol), Design(train.domain, "grade"))
         assert queries.workload_error_mean(Evaluation(Fit(np.zeros(1)), release, reference)).value == pytest.approx(1)
+
+
+def test_selected_marginals_are_those_of_several_attributes_that_were_measured_each_once(small_table):
+    train, released = small_table.take(np.arange(2000)), small_table.take(np.arange(1500, 2900))
+    a, b, c = train.domain.names[:3]
+    measured = [(a,), (b,), (a, b), (b, c), (a, b)]
+    made = of_rows(train, released)
+
+    def error(cliques):
+        parts = (*made.release.parts, Marginals({}, tuple((clique, 1.0) for clique in cliques)))
+        return queries.selected_marginals_error(replace(made, release=replace(made.release, parts=parts))).value
+
+    one, other = (np.abs(train.marginal(r) / 2000 - released.marginal(r) / 1400).sum() for r in [(a, b), (b, c)])
+    assert error(measured) == pytest.approx((one + other) / 2)
+    with pytest.raises(UserError, match="no marginal of two attributes or more was measured"):
+        error([(a,), (b,)])
