@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -35,13 +36,22 @@ def distinguish(real: Table, other: Table, rng: np.random.Generator) -> Values:
     probability = _logistic(features, made, features)
     found: Values = {("pmse", ()): float(np.mean((probability - made.mean()) ** 2))}
     train = _half(codes, rng)
-    test, signs = ~train, np.where(made[~train] == 1, 1.0, -1.0)
-    usable = all(0 < made[rows].sum() < rows.sum() for rows in (train, test))
-    scores = _logistic(features[train], made[train], features[test]) if usable else np.zeros(len(signs))
-    found["auc_logistic", ()] = auc_of(scores, signs) if usable else float("nan")
-    scores = _trees(codes[train], made[train], codes[test]) if usable else scores
-    found["auc_trees", ()] = auc_of(scores, signs) if usable else float("nan")
+    found["auc_logistic", ()] = _auc(_logistic, features, made, train)
+    found["auc_trees", ()] = _auc(_trees, codes, made, train)
     return found
+
+
+def auc_of_trees(real: Table, other: Table, rng: np.random.Generator) -> float:
+    """`distinguish`'s `auc_trees` alone."""
+    codes = np.concatenate([real.codes, other.codes])
+    return _auc(_trees, codes, np.repeat([0, 1], [len(real), len(other)]), _half(codes, rng))
+
+
+def _auc(classifier: Callable[..., Floats], X: Any, made: NDArray[np.int64], train: NDArray[np.bool_]) -> float:
+    test = ~train
+    if not all(0 < made[rows].sum() < rows.sum() for rows in (train, test)):
+        return float("nan")
+    return auc_of(classifier(X[train], made[train], X[test]), np.where(made[test] == 1, 1.0, -1.0))
 
 
 def _half(codes: Codes, rng: np.random.Generator) -> NDArray[np.bool_]:

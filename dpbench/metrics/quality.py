@@ -63,19 +63,24 @@ def efficacy(train: Table, test: Table, design: Design, rng: np.random.Generator
     performance.linear_model and performance.xgb.
     """
     linear = partial(logistic_lbfgs, iterations=STEPS) if design.binary or design.several else linear_rows
-    codes = replace(design, categorical="ordinal")  # for trees: a few splits make up for the order of levels
-    models: dict[str, tuple[Callable[..., Fit], Design]]
-    models = {"efficacy_linear": (linear, design), "efficacy_trees": (partial(xgboost, trees=TREES), codes)}
-    found: Values = {}
-    for name, (model, features) in models.items():
-        X, y = features.encode(test)
-        try:
-            predicted = model(_released(train), design=features, rng=rng).predict(X)
-        except NoEstimateError:
-            found[name, ()] = math.nan
-            continue
-        found[name, ()] = _performance(predicted, y, design)
-    return found
+    return {
+        ("efficacy_linear", ()): _efficacy(linear, design, train, test, rng),
+        ("efficacy_trees", ()): efficacy_of_trees(train, test, design, rng),
+    }
+
+
+def efficacy_of_trees(train: Table, test: Table, design: Design, rng: np.random.Generator) -> float:
+    """`efficacy` of boosted trees alone, on codes: a few splits make up for the order of levels."""
+    return _efficacy(partial(xgboost, trees=TREES), replace(design, categorical="ordinal"), train, test, rng)
+
+
+def _efficacy(model: Callable[..., Fit], design: Design, train: Table, test: Table, rng: np.random.Generator) -> float:
+    X, y = design.encode(test)
+    try:
+        predicted = model(_released(train), design=design, rng=rng).predict(X)
+    except NoEstimateError:
+        return math.nan
+    return _performance(predicted, y, design)
 
 
 def _performance(predicted: Floats, y: Floats, design: Design) -> float:
