@@ -10,7 +10,7 @@ from dpbench.report.outcomes import write_shipped
 ROOT = Path(__file__).parents[1]
 
 if __name__ == "__main__":
-    for name in sorted({arena for arenas, _ in NEEDS.values() for arena in arenas}):
+    for name in sorted({arena for arenas in NEEDS.values() for arena in arenas}):
         arena = compose([f"experiment={name}", f"results={ROOT / 'results'}"])
         export = ROOT / "results" / "arena" / FOLDER / f"{name}{SUFFIX}"
         print(write_shipped(outcomes_of_trials(arena, None), export, ROOT / "conf" / "outcomes"))

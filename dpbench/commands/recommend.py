@@ -47,21 +47,18 @@ from dpbench.report.recommendation import (
 )
 from dpbench.report.text import aligned, number, span
 
-NEEDS = {  # the arenas that answer it, and the model, if one alone does
-    "coefficients": (("arena_regression",), ""),
-    "intervals": (("arena_intervals", "arena_intervals_marginals"), ""),
-    "rows": (("arena_regression",), "linear_rows"),
-    "queries": (("arena_queries",), ""),
-    "classifier": (("arena_classification",), ""),
+NEEDS = {  # the arenas that answer it
+    "coefficients": ("arena_regression",),
+    "intervals": ("arena_intervals", "arena_intervals_marginals"),
+    "rows": ("arena_rows",),
+    "queries": ("arena_queries",),
+    "classifier": ("arena_classification",),
 }
-ROWS_OF_CLASSES = (("arena_classification",), "logistic_rows")
-ROWS_ALONE = (("arena_queries",), "")  # of a table without a target
-JUDGED = "Without a target, rows are judged by the marginals of three attributes that their distribution has"
 SHOWN = 3  # methods
 DECLARED = ("mechanism=exact", "epsilon=1")  # of a table its declaration is asked for, whatever is done with it
 KEPT = ("dataset", "design", "delta", "relation", "limits", "noise")  # of the settings, in the commands
 SOME_TABLE = ("dataset=csv", "dataset.path=FILE.csv", "dataset.domain=FILE.yaml", "dataset.target=NAME")
-TRIVIAL = {"r2": "the mean", "auc": "a constant score"}
+TRIVIAL = {"r2": "the mean", "auc": "a constant score", "two_way": "independent attributes"}
 
 
 @dataclass(frozen=True)
@@ -81,14 +78,13 @@ class Own:
 
 @dataclass(frozen=True)
 class Asked:
-    """The arenas as they were run, of whose methods those with `model` count ("": all), and the table.
+    """The arenas as they were run, and the table.
 
     `need`: "" where an arena is named in its place.
     """
 
     need: str
     arenas: Sequence[Experiment]
-    model: str
     own: Own
 
 
@@ -127,7 +123,6 @@ def recommend(arguments: argparse.Namespace) -> int:
     known = _known(asked, pd.concat([one.cells for one in found], ignore_index=True))
     sentences = [f"{asked.own.name or 'A table'}: {_size_text(asked.own.size)}"]
     sentences += [asked.own.read] if asked.own.read else []
-    sentences += [JUDGED] if (asked.need, asked.arenas[0].name) == ("rows", *ROWS_ALONE[0]) else []
     sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}"]
     sentences += merged_notes({one.arena: one.notes if len(one.cells) else None for one in found})
     print(as_text(sentences))
@@ -160,8 +155,7 @@ def outcomes_of_trials(arena: Experiment, config_dir: Path | None) -> Outcomes:
 def _known(asked: Asked, cells: pd.DataFrame) -> Known:
     arena = asked.arenas[0]
     private = cells["epsilon"] < math.inf
-    wanted = (cells["model"] == asked.model) | (not asked.model) | ~private
-    cells = cells[(cells["dataset"] != asked.own.name) & wanted]
+    cells = cells[cells["dataset"] != asked.own.name]
     if not private[cells.index].any():
         raise UserError(
             f"{arena.results} holds no trials of {arena.name} on other tables; dpbench run experiment={arena.name} "
@@ -193,18 +187,15 @@ def _asked(arguments: argparse.Namespace) -> Asked:
     if experiment and need:
         raise UserError(f"--need {need} names the arena: leave {experiment[0]} out")
     if any(item.startswith("dataset=") for item in overrides):
-        own, need, binary = _table(arguments, rest, bool(experiment))
+        own, need = _table(arguments, rest, bool(experiment))
     else:
-        own, binary = Own("", _given(arguments, rest), ()), False
+        own = Own("", _given(arguments, rest), ())
         need = "" if experiment else need or "coefficients"
-    names, model = NEEDS.get(need, ((), ""))
-    if need == "rows" and binary is not False:
-        names, model = ROWS_OF_CLASSES if binary else ROWS_ALONE
-    lines = [[f"experiment={name}", *where] for name in names] or [[*experiment, *where]]
+    lines = [[f"experiment={name}", *where] for name in NEEDS.get(need, ())] or [[*experiment, *where]]
     arenas = [compose(line, config_dir) for line in lines]
     delta = [item for item in rest if item.startswith("delta=")]
     epsilons = compose([*budget, *delta], config_dir).epsilons if budget else arenas[0].epsilons
-    return Asked(need, arenas, model, replace(own, epsilons=epsilons))
+    return Asked(need, arenas, replace(own, epsilons=epsilons))
 
 
 def _given(arguments: argparse.Namespace, settings: Sequence[str]) -> Size:
@@ -228,9 +219,9 @@ def _checked(size: Size) -> Size:
     return size
 
 
-def _table(arguments: argparse.Namespace, settings: Sequence[str], named: bool) -> tuple[Own, str, bool | None]:
-    """The table of these settings, what is needed of it, "" where an arena is `named`, and whether its target has two
-    levels: None if it has no target. All but the number of rows is in its declaration.
+def _table(arguments: argparse.Namespace, settings: Sequence[str], named: bool) -> tuple[Own, str]:
+    """The table of these settings, and what is needed of it, "" where an arena is `named`. All but the number of rows
+    is in its declaration.
     """
     if arguments.columns is not None or arguments.coefficients is not None:
         raise UserError("the declaration of a table has its columns: of one that is named give --rows alone")
@@ -246,7 +237,7 @@ def _table(arguments: argparse.Namespace, settings: Sequence[str], named: bool) 
     kept = [item for item in settings if item.lstrip("+~").partition("=")[0].partition(".")[0] in KEPT]
     rows, read = _public_rows(table, arguments.rows)
     own = Own(table.dataset.name, _checked(_size(table, rows)), (), kept, table.budget.relation, read)
-    return own, need or "", binary
+    return own, need or ""
 
 
 def _public_rows(table: Single, given: int | None) -> tuple[int, str]:
@@ -385,8 +376,6 @@ def _command(asked: Asked, method: Series, epsilon: float, config_dir: Path | No
         return shlex.join(["dpbench", "run", f"experiment={arena.name}", *own.settings, *parts, *folder])
     if own.relation not in part.relations:
         raise UserError(f"private under {' and '.join(part.relations)} alone, and not under relation={own.relation}")
-    if asked.need == "rows" and "rows" not in part.offers:
-        raise UserError("no rows are released")
     parts = [f"mechanism={method.mechanism}"]
     if asked.need != "rows":
         parts.append(f"model={method.model}")
