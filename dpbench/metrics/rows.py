@@ -30,9 +30,8 @@ def _total_variation(evaluation: Evaluation, degree: int) -> float:
 
 
 def auc_trees(evaluation: Evaluation) -> Score:
-    """How well boosted trees tell the released rows from those that the mechanism used: an area of 1/2 is not at all.
-
-    See `distinguish`. NaN where one side of the rows is of one table only.
+    """The area under the ROC curve of boosted trees that distinguish the released rows from those that the mechanism
+    used: 1/2 where they cannot. See `distinguish`; NaN where one side of the rows is of one table only.
     """
     real, made = evaluation.reference.split.seen, _rows(evaluation)
     return Score("auc_trees", auc_of_trees(real, made, np.random.default_rng(SEED)), "", "lower")

@@ -311,14 +311,19 @@ def add_to_export(trials: Sequence[Trial], folder: Path, ledger_of: LedgerOf = n
         events = ledger_of(trial)
         return known.get(trial.release_id) if events is None else events
 
-    known_of = dict[str, bool]()  # by setting: whether one of its releases has a ledger
+    has_ledger = dict[str, bool]()  # by setting: whether one of its releases has one
     for trial in trials:
         if trial.status == "done" and math.isfinite(trial.key.release.budget.epsilon):
             question = questions[trial.key.setting]
-            known_of[question] = known_of.get(question) or ledger(trial) is not None
-    if count := len(known_of) - sum(known_of.values()):
-        text = "%s has no privacy ledger for %d of %d settings: their releases are not in the results folder; if these"
-        log.warning(f"{text} were copied, copy the folder releases/ too", path, count, len(known_of))
+            has_ledger[question] = has_ledger.get(question) or ledger(trial) is not None
+    if count := len(has_ledger) - sum(has_ledger.values()):
+        log.warning(
+            "%s has no privacy ledger for %d of %d settings: their releases are not in the results folder. If results "
+            "were copied, copy the folder releases/ too",
+            path,
+            count,
+            len(has_ledger),
+        )
     return write_export([*Exported(kept), *trials], folder, ledger, name)
 
 

@@ -20,7 +20,7 @@ from dpbench.releases import Release, SyntheticRows
 
 @pytest.fixture
 def tables(small_table):
-    return small_table.take(np.arange(1500)), small_table.take(np.arange(1500, 1900)), small_table
+    return small_table.take(np.arange(1500)), small_table.take(np.arange(1500, 1900))
 
 
 def evaluation(train, test, made, target="grade", protocol="split"):
@@ -40,7 +40,7 @@ def noisy(table, share, rng):
 
 
 def test_the_scores_are_those_of_evaluate(tables):
-    train, test, _ = tables
+    train, test = tables
     made = noisy(train, 0.5, np.random.default_rng(0))
     own, design = evaluation(train, test, made), Design(train.domain, "grade", classes=True)
     near = similarity(train, made, (), train.domain.names)
@@ -53,7 +53,7 @@ def test_the_scores_are_those_of_evaluate(tables):
 
 
 def test_rows_that_keep_more_of_the_real_ones_score_better(tables):
-    train, test, _ = tables
+    train, test = tables
     near, far = (evaluation(train, test, noisy(train, share, np.random.default_rng(1))) for share in (0.1, 1.0))
     for metric in (rows.two_way, rows.three_way, rows.auc_trees, rows.efficacy_trees, rows.findings):
         better, worse = metric(near), metric(far)
@@ -62,14 +62,14 @@ def test_rows_that_keep_more_of_the_real_ones_score_better(tables):
 
 
 def test_distances_are_from_the_rows_that_the_mechanism_saw(tables):
-    train, test, _ = tables
+    train, test = tables
     both = type(train)(train.domain, np.concatenate([train.codes, test.codes]))
     assert rows.two_way(evaluation(train, test, both, protocol="authors")).value == 0
     assert rows.two_way(evaluation(train, test, both)).value > 0
 
 
 def test_a_target_of_several_levels_has_an_accuracy_and_no_findings(tables):
-    train, test, _ = tables
+    train, test = tables
     own = evaluation(train, test, train, target="grade")
     several = Evaluation(
         own.fit, own.release, Reference(own.reference.split, Design(train.domain, "work", classes=True))
