@@ -5,7 +5,7 @@ A kind of figure or table of the user's own may have further keys, which its con
 
 from __future__ import annotations
 
-from typing import Any, Required, TypedDict
+from typing import Any, NotRequired, Required, TypedDict
 
 
 class DesignSettings(TypedDict, total=False):
@@ -142,12 +142,17 @@ class PublishedTable(TypedDict, total=False):
 
 
 class PublishedFact(TypedDict):
-    """A setting of a paper; `ours`: its place in an experiment."""
+    """A setting of a paper; `ours`: its place in an experiment; `only`: the experiments that it concerns.
+
+    With `grid` the values are those that the paper tried.
+    """
 
     what: str
     value: Any
     ours: str
     where: str
+    grid: NotRequired[bool]
+    only: NotRequired[list[str]]
 
 
 class PublishedDataset(TypedDict):

@@ -64,20 +64,24 @@ def protocol_table(facts: Iterable[PublishedFact], experiments: Sequence[Experim
     """A row per published fact and value of ours: the experiments that have it, and whether it is the paper's.
 
     A fact names the place of our value in an experiment: a field such as `sample.train_rows`, or a parameter such as
-    `mechanism.aim.iterations`, of the experiments that have this mechanism.
+    `mechanism.aim.iterations`, of the experiments that have this mechanism, with all values of a sweep. Where the paper
+    tried a grid of values, some of these are "in the grid".
     """
     rows = []
     for fact in facts:
         ours: dict[str, list[str]] = {}
+        published = _text(fact["value"])
         for experiment in experiments:
-            value = _ours(experiment, str(fact["ours"]))
-            if value is not None:
+            if experiment.name not in fact.get("only", [experiment.name]):
+                continue
+            if (value := _ours(experiment, fact["ours"])) is not None:
                 ours.setdefault(_text(value), []).append(experiment.name)
         for value, names in ours.items():
-            verdict = EQUAL if value == _text(fact["value"]) else "differs"
+            inside = fact.get("grid", False) and set(value.split(", ")) <= set(published.split(", "))
+            verdict = EQUAL if value == published else "in the grid" if inside else "differs"
             everywhere = len(names) == sum(map(len, ours.values()))
             where = "every experiment" if everywhere and len(names) > 1 else ", ".join(names)
-            rows.append([str(fact["what"]), str(fact["where"]), _text(fact["value"]), value, where, verdict])
+            rows.append([fact["what"], fact["where"], published, value, where, verdict])
     return pd.DataFrame(rows, columns=["fact", "where published", "paper", "ours", "experiments", "verdict"])
 
 
@@ -86,7 +90,9 @@ def _ours(experiment: Experiment, place: str) -> Any:
         case ["epsilon"]:
             return list(experiment.epsilons)
         case ["mechanism", name, parameter]:
-            return next((part.parameters[parameter] for part in experiment.mechanisms if part.name == name), None)
+            parts = (part for one in experiment.grids for part in one.mechanisms if part.name == name)
+            values = {value for part in parts if (value := part.parameters[parameter]) is not None}
+            return sorted(values) or None
         case ["sample" | "limits" as group, field]:
             return getattr(getattr(experiment, group), field)
         case _:

@@ -75,6 +75,30 @@ def test_the_protocol_is_read_from_the_configurations(experiment):
     ]
 
 
+@pytest.mark.parametrize(
+    ("sweep", "ours", "verdict"),
+    [
+        ([], "80", "in the grid"),
+        ([40, 80, 160], "40, 80, 160", "equal"),
+        ([160, 40], "40, 160", "in the grid"),
+        ([30, 80], "30, 80", "differs"),
+    ],
+)
+def test_the_values_of_a_sweep_are_compared_with_the_grid_of_the_paper(experiment, sweep, ours, verdict):
+    fact = {"what": "model size", "value": [40, 80, 160], "grid": True, "ours": "mechanism.aim.max_model_mb"}
+    points = tuple(replace(experiment, mechanisms=(sized(experiment, one),)) for one in sweep)
+    swept, where = replace(experiment, points=points), {"where": "Table 1"}
+    (row,) = protocol_table([fact | where], [swept]).to_dict("records")
+    assert (row["ours"], row["verdict"]) == (ours, verdict)
+    assert protocol_table([fact | where | {"only": ["another"]}], [swept]).empty
+
+
+def sized(experiment, size):
+    """AIM of the experiment, with another size."""
+    (aim,) = (part for part in experiment.mechanisms if part.name == "aim")
+    return replace(aim, parameters={**aim.parameters, "max_model_mb": size})
+
+
 def timed(seconds, epsilon=0.1, repetition=0, model="linear_marginals"):
     trial = make_trial("aim", model, epsilon, repetition, parameters={"max_model_mb": 80, "rounds": None})
     return replace(trial, runtime=Runtime(release_seconds=seconds))
