@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,7 +14,6 @@ from dpbench.files import Json
 from dpbench.inference import Counts, Measurement, candidate_mb
 from dpbench.mechanisms.fitting import (
     Costs,
-    check_answers,
     check_counts,
     check_model,
     check_settings,
@@ -22,11 +22,12 @@ from dpbench.mechanisms.fitting import (
     noisy_marginal,
     table_mb,
 )
+from dpbench.mechanisms.query_release import release_of_model
 from dpbench.mechanisms.workload import Workload, cliques_of, closure
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism
-from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
+from dpbench.releases import Release
 
 
 def jam(
@@ -36,11 +37,10 @@ def jam(
     *,
     public: Table | None,
     workload: Workload = 3,
-    answers: bool = True,
     max_model_mb: float = 80,
     iterations: int = 1000,
     tolerance: float | None = None,
-    rounds: int = 30,
+    rounds: int | None = None,
     rows: int | None = None,
     alpha: float = 0.8,
     engine: str = "native",
@@ -66,8 +66,10 @@ def jam(
     **Departures** 1. A measurement weighs 1/sigma^2, with the sigma of its round, and a public one as a private one of
     that round; in the code all weigh alike. 2. The limit of a round on the model, the part of the budget that is spent,
     never falls, and is at least max_model_mb / T. 3. A marginal that does not fit in one round may in a later one.
+    4. A noisy marginal is shifted to sum to n; in the code the model has this total.
 
-    `rounds`: T. The other parameters are those of `aim`, and so is what the release holds.
+    `rounds`: T (None: 30). The other parameters are those of `aim`. The release holds the distribution, its marginals
+    of pairs, and rows drawn from it.
     """
     domain, sizes, n = train.domain, train.domain.sizes, len(train)
     if public is None or not len(public):
@@ -77,13 +79,13 @@ def jam(
     check_part("jam: alpha", alpha)
     fitting = engine_of(engine, iterations=iterations, tolerance=tolerance)
     costs, ledger = Costs.of("jam", budget, calibration), Ledger()
-    rho, rho_used, limit = costs.total, 0.0, max_model_mb / rounds
+    T = 30 if rounds is None else rounds
+    rho, rho_used, limit = costs.total, 0.0, max_model_mb / T
     costs.open_filter(ledger)
-    check_sigma("jam", costs.sigma(alpha * rho, rounds))
+    check_sigma("jam", costs.sigma(alpha * rho, T))
     candidates = [r for r in closure(cliques) if table_mb(sizes, r) <= max_model_mb]
     least = float(candidate_mb(sizes, [], candidates).min()) if candidates else math.inf
-    check_model("jam", f"the smallest model of a marginal, in the first of {rounds} rounds,", least, limit)
-    check_answers("jam", sizes, cliques if answers else [])
+    check_model("jam", f"the smallest model of a marginal, in the first of {T} rounds,", least, limit)
     check_counts("jam", sizes, candidates, n)
     noise_rng, rows_rng = rng.spawn(2)
 
@@ -93,8 +95,8 @@ def jam(
     counts = Counts(sizes, train.codes, candidates)
     model, measured = fitting.estimate(sizes, []), list[Measurement]()
     trace: list[Json] = []
-    for t in range(rounds):
-        share = (rho - rho_used) / (rounds - t)
+    for t in range(T):
+        share = (rho - rho_used) / (T - t)
         epsilon, sigma = costs.epsilon((1 - alpha) * share), costs.sigma(alpha * share)
         limit = max(limit, rho_used / rho * max_model_mb)
         mb = candidate_mb(sizes, [m.clique for m in measured], candidates)
@@ -114,19 +116,13 @@ def jam(
         if is_public:
             measured.append(Measurement(r, scale * public.marginal(r), sigma))
         else:
-            measured.append(noisy_marginal(noise_rng, ledger, r, train.marginal(r), sigma, l2=costs.l2, noise=noise))
+            noisy = noisy_marginal(noise_rng, ledger, r, train.marginal(r), sigma, l2=costs.l2, noise=noise)
+            measured.append(replace(noisy, values=noisy.values + (n - noisy.values.sum()) / noisy.values.size))
             rho_used += costs.of_measurements(sigma)
-        model = (fitting.estimate if t == rounds - 1 else fitting.update)(sizes, measured, model)
+        model = (fitting.estimate if t == T - 1 else fitting.update)(sizes, measured, model)
         size = {"model_mb": model.size_mb, "iterations": model.iterations}
         trace.append({"clique": list(r), "public": is_public, "sigma": sigma, "epsilon": epsilon} | size)
 
-    distribution = Distribution(model)
     diagnostics = {"rho": rho, "rounds": trace, "total": model.total, "model_mb": model.size_mb, "engine": engine}
-    private = tuple((m.clique, m.sigma) for m, one in zip(measured, trace, strict=True) if not one["public"])
-    parts = (
-        Marginals(model.answer(cliques) if answers else {}, private),
-        SyntheticRows(distribution.sample(domain, rows or n, rows_rng)),
-        distribution,
-    )
     unpaid = (f"marginals of {len(public)} public rows, which no budget protects",)
-    return Release(domain, budget, ledger, parts, diagnostics, nonprivate_inputs=unpaid)
+    return release_of_model(domain, budget, ledger, model, rows_rng, rows, diagnostics, unpaid)

@@ -26,7 +26,7 @@ WITHOUT_HISTOGRAM = (  # as in conf/
     "gem, gem_small, rap, rap_softmax, dualquery, fem, aim, aim_grem, aim_mixture, mst, mwem_pgm, gaussian_marginals, "
     "residual_planner, residual_planner_mixture"
 )
-ON_PUBLIC_ROWS = "pmw_pub, pep_pub, gem_pub"  # these keep none either
+ON_PUBLIC_ROWS = "pmw_pub, pep_pub, gem_pub, jam"  # these keep none either
 
 
 def check_histogram(method: str, domain: Domain, max_model_mb: float) -> None:
