@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dpbench.data.domain import Attribute, Domain
+from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.mechanisms.tab_pe import drawn, highest, tab_pe, varied, votes
+from dpbench.mechanisms.tab_pe import EXACT, coordinates, drawn, highest, tab_pe, varied, votes
 from dpbench.privacy.accounting import gaussian_mu, spent
 from dpbench.privacy.budget import Budget
 from dpbench.releases import SyntheticRows
@@ -74,6 +75,17 @@ def test_a_vote_goes_to_the_first_of_the_nearest_whatever_the_other_records():
     assert together.tolist() == np.bincount(nearest, weights=weights, minlength=100).tolist()
 
 
+def test_distances_are_exact_in_single_precision_whatever_the_domain():
+    numbers = [Attribute.binned(f"x{j}", 0, 1, 50).with_missing() for j in range(300)]
+    domain = Domain((*numbers, Attribute.categorical("y", "abc")))
+    ends = np.random.default_rng(0).choice([0, 7, 49, 50], (20, 300))
+    points = coordinates(domain, np.column_stack([ends, np.arange(20) % 3]))
+    whole = points.astype(np.int64)
+    assert (points @ points.T).astype(np.int64).tolist() == (whole @ whole.T).tolist()
+    most = 2 * np.abs(whole) @ np.abs(whole).T + (whole**2).sum(axis=1)
+    assert most.max() <= EXACT
+
+
 def test_rows_are_drawn_by_their_votes_or_those_with_most_are_kept():
     rng = np.random.default_rng(0)
     noisy, copies = np.array([-5.0, 30.0, 10.0, 60.0]), np.array([2, 1, 4, 3])
@@ -104,6 +116,17 @@ def test_rows_have_the_pairs_where_there_is_budget_and_nearly_so_where_there_is_
         return max(np.abs(rows.marginal(r) / len(rows) - table.marginal(r) / len(table)).sum() for r in pairs)
 
     assert worst(1e4) < 0.03 < worst(1.0) < worst(0.05) < 1.0
+
+
+@pytest.mark.parametrize("label", [None, "y"])
+def test_rows_have_a_parity_of_three_attributes_which_no_three_way_marginal_shows(label):
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 8, (20_000, 5))
+    numbers = (Attribute.binned(name, 0, 1, 8) for name in "abcde")
+    domain = Domain((*numbers, Attribute.categorical("y", ["even", "odd"])))
+    table = Table(domain, np.column_stack([X, (X[:, :3] > 3).sum(axis=1) % 2]))
+    codes = made(table, label=label, iterations=20)[SyntheticRows].table.codes
+    assert ((codes[:, :3] > 3).sum(axis=1) % 2 == codes[:, 5]).mean() > 0.75
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
