@@ -20,7 +20,7 @@ from dpbench.releases import Release, SyntheticRows
 RATES, POWER = (0.5, 0.01), 0.2  # of variation: the first and the last, and how fast it falls (authors' code)
 DRAWN = 4  # iterations that draw rows by their votes, before others keep those with most (authors' code)
 VARIATIONS = 3  # of each row that is kept (authors' code)
-DEVIATIONS = 1.5  # of the noise, in the mean votes of a row: as in the authors' two largest examples
+DEVIATIONS = 1.5  # of the noise, in the mean votes of a row: about those of the authors' two largest examples
 FEWEST, MOST = 150, 5000  # rows of the authors' smallest and largest examples
 EXACT = 2**24  # whole numbers up to here are exact in single precision
 AT_ONCE = 2**20  # distances in memory: they fit a processor's cache
@@ -138,20 +138,17 @@ def votes(domain: Domain, records: Codes, weights: Codes, candidates: Codes, pla
 def coordinates(domain: Domain, rows: Codes) -> NDArray[np.float32]:
     """Points whose squared distances are those of the rows, in units in which they are whole numbers up to `EXACT`.
 
-    A number is in [-3 u / 2, 3 u / 2], and a level, or that a number is missing, is one-hot: u in its place. So an
-    attribute adds 6.5 u^2 at most to a sum of products and 3.25 u^2 to one of squares.
+    A number is in [-3 u / 2, 3 u / 2], and a level is one-hot: u in its place. A missing number is 0, the middle, and
+    has a u in a place of its own. So an attribute adds 4.5 u^2 at most to 2 x'z, and 2.25 u^2 to z'z.
     """
-    unit = max(math.isqrt(EXACT // (10 * len(domain.names))), 1)
+    unit = max(math.isqrt(EXACT // (7 * len(domain.names))), 1)
     columns = []
     for attribute, codes in zip(domain.attributes, rows.T, strict=True):
         if attribute.bounds is not None:
             lower, upper = attribute.bounds
             numbers = np.rint(3 * unit * ((np.array(attribute.values) - lower) / (upper - lower) - 0.5))
             columns.append(np.append(numbers, 0.0)[codes][:, None])
-            if attribute.missing:
-                columns.append(unit * ((codes == len(numbers))[:, None] == np.arange(2)))
-        else:
-            columns.append(unit * (codes[:, None] == np.arange(attribute.size)))
+        columns.append(unit * (codes[:, None] == np.arange(len(attribute.values), attribute.size)))
     return np.concatenate(columns, axis=1, dtype=np.float32)
 
 
