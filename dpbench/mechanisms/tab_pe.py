@@ -104,7 +104,7 @@ def tab_pe(
 
 def distinct(rows: Codes, rng: np.random.Generator) -> tuple[Codes, Codes]:
     """The different rows in random order, so that no level comes first where distances are equal, and their copies."""
-    found, copies = np.unique(rng.permutation(rows), axis=0, return_counts=True)
+    found, copies = np.unique(rows, axis=0, return_counts=True)
     order = rng.permutation(len(found))
     return found[order], copies[order]
 
