@@ -16,7 +16,7 @@ from dpbench.grid.guard import processes
 from dpbench.grid.template import IMPORTED, start_worker, wait
 
 OWN = """
-import os, signal
+import atexit, os, signal, threading, time
 import numpy as np
 from dpbench.data.encode import Design
 from dpbench.mechanisms.ssp import ssp
@@ -24,6 +24,15 @@ from dpbench.mechanisms.ssp import ssp
 def numbers(train, budget, rng, *, design: Design):
     with open(os.environ["NUMBERS"], "a") as file:
         file.write(f"{np.random.random()}\\n")
+    return ssp(train, budget, rng, design=design)
+
+def leaving(train, budget, rng, *, design: Design):
+    def say(what):
+        with open(os.environ["NUMBERS"], "a") as file:
+            file.write(what)
+
+    atexit.register(say, "exit ")
+    threading.Thread(target=lambda: (time.sleep(0.1), say("thread "))).start()
     return ssp(train, budget, rng, design=design)
 
 def fatal(train, budget, rng, *, design: Design):
@@ -60,7 +69,7 @@ def run(bench, monkeypatch):
     folder = bench.folder / "own"
     (folder / "mechanism").mkdir(parents=True)
     (folder / "own_mechanisms.py").write_text(OWN)
-    for name in ("numbers", "fatal"):
+    for name in ("numbers", "fatal", "leaving"):
         text = f"{name}: {{_target_: own_mechanisms.{name}, _offers_: [statistics]}}\n"
         (folder / "mechanism" / f"{name}.yaml").write_text(text)
     monkeypatch.syspath_prepend(str(folder))
@@ -95,6 +104,13 @@ def test_a_run_goes_on_without_its_template(run, bench):
     assert run("fatal") == 0
     assert [trial["status"] for trial in bench.trials().values()] == ["done"] * 4
     assert run("fatal", "--force") == 0, "with another one"
+
+
+def test_a_worker_that_leaves_waits_for_its_threads_and_does_what_was_registered(run, bench, monkeypatch):
+    file = bench.folder / "file"
+    monkeypatch.setenv("NUMBERS", str(file))
+    assert run("leaving", "repetitions=1") == 0
+    assert file.read_text() == "thread exit "
 
 
 def test_it_imports_nothing_whose_threads_a_fork_would_cut_off():
