@@ -32,7 +32,7 @@ from dpbench.grid.limits import SETUP_SECONDS
 from dpbench.resources import PACKAGE, THREADS, with_threads
 
 PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop())"
-IMPORTED = ("pandas", "scipy.linalg", "scipy.special", "dpbench.grid.worker")
+IMPORTED = ("pandas", "scipy.linalg", "scipy.special", "yaml", "dpbench.grid.worker", "dpbench.mechanisms.fitting")
 ATTEMPTS = 2  # to have a worker forked, each by a template of its own
 LOOK_SECONDS = 0.002  # between two looks at whether a process has ended
 CLOSE_SECONDS = 5.0
@@ -206,7 +206,8 @@ _FORKED: list[_Template] = []  # the template of `fork_here`, until it is asked 
 def _key() -> Key:
     """What a template and its workers have in common: the threads of numerical libraries, and the package's code."""
     environment = with_threads()
-    changed = max(os.stat(path).st_mtime_ns for path in PACKAGE.rglob("*.py"))
+    files = (os.path.join(folder, name) for folder, _, names in os.walk(PACKAGE) for name in names)
+    changed = max(os.stat(file).st_mtime_ns for file in files if file.endswith(".py"))
     return tuple(environment[name] for name in THREADS), changed
 
 
