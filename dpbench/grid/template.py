@@ -206,8 +206,8 @@ _FORKED: list[_Template] = []  # the template of `fork_here`, until it is asked 
 def _key() -> Key:
     """What a template and its workers have in common: the threads of numerical libraries, and the package's code."""
     environment = with_threads()
-    files = (os.path.join(folder, name) for folder, _, names in os.walk(PACKAGE) for name in names)
-    changed = max(os.stat(file).st_mtime_ns for file in files if file.endswith(".py"))
+    found = ((folder, name) for folder, _, names in os.walk(PACKAGE) for name in names if name.endswith(".py"))
+    changed = max(os.stat(f"{folder}/{name}").st_mtime_ns for folder, name in found)
     return tuple(environment[name] for name in THREADS), changed
 
 
