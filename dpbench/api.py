@@ -368,7 +368,7 @@ def _arguments(settings: Settings, config_dir: Path | None, **options: Any) -> a
     for item in given:
         if "=" not in item and item[:1] != "~" and not Path(item).is_dir():
             raise UserError(hint(item, ["run", *given], config_dir))
-    return argparse.Namespace(overrides=given, config_dir=config_dir, plan=None, shard=None, **options)
+    return argparse.Namespace(overrides=given, config_dir=config_dir, plan=None, shard=None, alone=False, **options)
 
 
 def _meant(

@@ -93,6 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         open_streams()
     arguments = _parse(sys.argv[1:] if argv is None else argv)
+    arguments.alone = argv is None  # whether this process does nothing else
     try:
         _set_threads()
         if arguments.config_dir is not None:

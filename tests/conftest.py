@@ -23,11 +23,13 @@ hypothesis.settings.register_profile("untimed", deadline=None)  # a busy machine
 hypothesis.settings.load_profile("untimed")
 
 
+gc.set_threshold(100_000, 20, 100)  # to look for garbage in what was imported took a tenth of the CPU time
+
+
 def pytest_collection_finish() -> None:
-    """What was imported stays: to look for garbage in it again and again took a tenth of the CPU time."""
+    """What was imported stays."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(100_000, 20, 100)
 
 
 @pytest.hookimpl(wrapper=True)

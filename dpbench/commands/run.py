@@ -23,9 +23,11 @@ from dpbench.grid.runner import Options, Summary, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
 from dpbench.grid.slurm import last_tasks, submit, write_array
 from dpbench.grid.store import Store, of_other_code
+from dpbench.grid.template import fork_here
 from dpbench.grid.trial import FINISHED
-from dpbench.targets import is_shipped
+from dpbench.targets import is_shipped, own_folder
 
+FORKED_TRIALS = 1000  # at most in a plan of which workers are forked: its memory would count as theirs
 BESIDE_PLAN = {"results", "jobs", "executor", "shards", "report"}  # settings that a frozen plan does not hold
 
 
@@ -102,7 +104,7 @@ def run_missing(arguments: argparse.Namespace) -> Ran:
     rest, ran = plan.without(accepted) if accepted else plan, 0
     for _ in range(2):
         try:
-            ran += _run_rest(rest, store, options, experiment)
+            ran += _run_rest(rest, store, options, experiment, alone=arguments.alone)
         except BaseException as error:
             stored = store.trials.scan()
             _note_missing(error, sum(identity not in stored for identity in plan.trial_ids) - len(accepted), plan)
@@ -132,11 +134,16 @@ def _unchecked(plan: Plan, store: Store) -> dict[str, list[str]]:
     return {note: sorted(names) for note, names in sorted(found.items())}
 
 
-def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment) -> int:
-    """Run what is missing of the plan, here or on Dask, and show the progress; the number of trials that ran."""
+def _run_rest(plan: Plan, store: Store, options: Options, experiment: Experiment, *, alone: bool) -> int:
+    """Run what is missing of the plan, here or on Dask, and show the progress; the number of trials that ran.
+
+    `alone`: this process does nothing else. Of a plan that is large a fork would hold too much.
+    """
     live, local = sys.stderr.isatty(), experiment.executor == "local"
     asked = {"force": options.force, "retry_failed": options.retry_failed}
     left = missing(plan, store, **asked)
+    if left and local and alone and len(plan.trial_ids) <= FORKED_TRIALS and own_folder() is None:
+        fork_here()
 
     def predicted() -> list[float]:
         return durations(experiment, plan, store, experiment.config_dir).predicted(left)

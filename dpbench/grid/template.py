@@ -3,12 +3,16 @@
 A fresh interpreter takes more than a second of CPU time until it can read rows. The template reads no rows, runs no
 plug-in and imports nothing whose threads a fork would cut off (jax, torch), so a worker that is forked of it is what a
 fresh one with the same imports is. Where processes cannot be forked safely, outside Linux, each worker is a fresh one.
+
+The template is a fresh interpreter, which works in any process, or, for a command line, a fork of that (`fork_here`).
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
+import io
 import json
 import os
 import signal
@@ -17,17 +21,18 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 import weakref
 from contextlib import suppress
 from functools import lru_cache
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 from dpbench.grid.channel import Message, Printed, memory
 from dpbench.grid.limits import SETUP_SECONDS
 from dpbench.resources import PACKAGE, THREADS, with_threads
 
 PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop())"
-IMPORTED = ("pandas", "scipy.linalg", "scipy.optimize", "scipy.special", "dpbench.grid.worker")
+IMPORTED = ("pandas", "scipy.linalg", "scipy.special", "yaml", "dpbench.grid.worker", "dpbench.mechanisms.fitting")
 ATTEMPTS = 2  # to have a worker forked, each by a template of its own
 LOOK_SECONDS = 0.002  # between two looks at whether a process has ended
 CLOSE_SECONDS = 5.0
@@ -42,6 +47,17 @@ class Process(Protocol):
 
     def poll(self) -> int | None:
         """The exit code, None while it runs."""
+
+
+def fork_here() -> None:
+    """Have the first template be a fork of this process, so that what both import is imported once.
+
+    For a process that has read no rows, run no plug-in, and does nothing else. Where another thread runs, which a fork
+    would cut off, the template is a fresh interpreter.
+    """
+    if sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1:
+        _import_all()
+        _FORKED.append(_Template(forked=True))
 
 
 def wait(process: Process, seconds: float = float("inf")) -> int | None:
@@ -97,14 +113,30 @@ def _interpreter(module: str, *descriptors: int, output: int) -> subprocess.Pope
 class _Template:
     """A template, which ends with this process, or once nobody has it any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, forked: bool = False) -> None:
         self._lock = threading.Lock()
         self._socket, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket.settimeout(SETUP_SECONDS)
         self.printed = Printed(memory())
         with there:
-            process = _interpreter(__name__, there.fileno(), output=self.printed.fileno())
+            process = self._fork(there) if forked else self._start(there)
         weakref.finalize(self, _end, self._socket, process)
+
+    def _start(self, there: socket.socket) -> Process:
+        return _interpreter(__name__, there.fileno(), output=self.printed.fileno())
+
+    def _fork(self, there: socket.socket) -> Process:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+        if pid := os.fork():
+            return _Child(pid)
+        try:
+            self._socket.close()
+            _part(self.printed.fileno(), there.fileno())
+            main(there.detach())
+        except BaseException:
+            traceback.print_exc()
+            _exit(1)
 
     def ask(self, text: bytes, *descriptors: int) -> bytes | None:
         """Its answer; None if it is gone, or does not answer and is given up."""
@@ -117,27 +149,72 @@ class _Template:
                 return None
 
 
-def _end(end: socket.socket, process: subprocess.Popen[bytes]) -> None:
+class _Child:
+    """A fork of this process."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """The exit code, None while it runs."""
+        if self._code is None and (status := os.waitpid(self.pid, os.WNOHANG))[0]:
+            self._code = os.waitstatus_to_exitcode(status[1])
+        return self._code
+
+
+def _part(output: int, kept: int) -> None:
+    """Have a process that was just forked be as a fresh one is: in a session of its own, with no file of its parent's.
+
+    `kept`: the number of the one file that it has besides its standard streams.
+    """
+    os.setsid()
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    for descriptor, file in enumerate((nothing, output, output)):
+        os.dup2(file, descriptor)
+    for number in map(int, os.listdir("/proc/self/fd")):
+        if number > 2 and number != kept:
+            with suppress(OSError):  # that of the list itself
+                os.close(number)
+    sys.stdin = io.TextIOWrapper(io.FileIO(0, closefd=False))
+    sys.stdout = io.TextIOWrapper(io.FileIO(1, "w", closefd=False), write_through=True)
+    sys.stderr = io.TextIOWrapper(io.FileIO(2, "w", closefd=False), errors="backslashreplace", write_through=True)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
+
+
+def _exit(code: int) -> NoReturn:
+    """End a fork: what was registered is done, and nothing that it shares is taken down, which takes a tenth of a
+    second of CPU time, or is its parent's.
+    """
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    finally:
+        os._exit(code)
+
+
+def _end(end: socket.socket, process: Process) -> None:
     """Have a template end, so that the CPU time of its workers counts as that of this process's children."""
     end.close()
-    with suppress(subprocess.TimeoutExpired):  # it ends by itself, if later
-        process.wait(CLOSE_SECONDS)
+    wait(process, CLOSE_SECONDS)  # it ends by itself, if later
 
 
 _LOCK = threading.Lock()
+_FORKED: list[_Template] = []  # the template of `fork_here`, until it is asked for
 
 
 def _key() -> Key:
     """What a template and its workers have in common: the threads of numerical libraries, and the package's code."""
     environment = with_threads()
-    changed = max(os.stat(path).st_mtime_ns for path in PACKAGE.rglob("*.py"))
+    found = ((folder, name) for folder, _, names in os.walk(PACKAGE) for name in names if name.endswith(".py"))
+    changed = max(os.stat(f"{folder}/{name}").st_mtime_ns for folder, name in found)
     return tuple(environment[name] for name in THREADS), changed
 
 
 @lru_cache(maxsize=1)
 def _template(key: Key) -> _Template:
     """The template of this process, another one for another key."""
-    return _Template()
+    return _FORKED.pop() if _FORKED else _Template()
 
 
 class _Forked:
@@ -160,11 +237,10 @@ class _Forked:
             return self._code
 
 
-def main(control: int) -> None:
+def main(control: int) -> NoReturn:
     """Fork a worker, or give the exit code of one, at each message on this socket, until the other end hangs up."""
     end = socket.socket(fileno=control)
-    for name in IMPORTED:
-        importlib.import_module(name)
+    _import_all()
     gc.collect()
     gc.freeze()  # what was imported stays shared
     while True:
@@ -180,7 +256,13 @@ def main(control: int) -> None:
             end.send(str(pid).encode())
         else:
             end.close()
-            return _work(*descriptors)
+            _work(*descriptors)
+            _exit(0)
+
+
+def _import_all() -> None:
+    for name in IMPORTED:
+        importlib.import_module(name)
 
 
 def _work(channel: int, page: int, output: int) -> None:

@@ -61,7 +61,7 @@ def test_writing_into_the_rows_is_an_error_and_changes_no_other_trial(what, alon
     (own / "mechanism" / "vandal.yaml").write_text(
         f"vandal:\n  _target_: vandal_{what}.vandal\n  _offers_: [statistics]\n"
     )
-    assert run(tmp_path, "mechanism=[vandal,exact]", "--config-dir", str(own)) == 1
+    assert run(tmp_path, "mechanism=[vandal,exact]", "--config-dir", str(own), "--unchecked") == 1
     together = scores(tmp_path / "results")
     assert len(alone) == 2 and len(together) == 4
     assert {key: together[key] for key in alone} == alone

@@ -146,6 +146,7 @@ def test_a_trial_that_ends_its_process_takes_no_other_of_its_batch_with_it(bench
     line = [
         "--config-dir",
         str(own),
+        "--unchecked",
         "mechanism=[erratic]",
         "dataset.public=true",
         "repetitions=10",

@@ -16,7 +16,7 @@ from dpbench.grid.guard import processes
 from dpbench.grid.template import IMPORTED, start_worker, wait
 
 OWN = """
-import os, signal
+import atexit, os, signal, threading, time
 import numpy as np
 from dpbench.data.encode import Design
 from dpbench.mechanisms.ssp import ssp
@@ -26,9 +26,40 @@ def numbers(train, budget, rng, *, design: Design):
         file.write(f"{np.random.random()}\\n")
     return ssp(train, budget, rng, design=design)
 
+def leaving(train, budget, rng, *, design: Design):
+    def say(what):
+        with open(os.environ["NUMBERS"], "a") as file:
+            file.write(what)
+
+    atexit.register(say, "exit ")
+    threading.Thread(target=lambda: (time.sleep(0.1), say("thread "))).start()
+    return ssp(train, budget, rng, design=design)
+
 def fatal(train, budget, rng, *, design: Design):
     os.kill(os.getppid(), signal.SIGKILL)
     return ssp(train, budget, rng, design=design)
+"""
+
+
+FORK = """
+import os, sys, threading, time
+from dpbench.grid import template
+from dpbench.grid.guard import processes
+
+if len(sys.argv) > 1:
+    threading.Thread(target=threading.Event().wait, daemon=True).start()
+left_open = os.open(os.devnull, os.O_RDONLY)
+os.set_inheritable(left_open, True)
+sys.stdout.write("said once, ")
+template.fork_here()
+below = [pid for pid, process in processes().items() if process.parent == os.getpid()]
+for pid in below:
+    files = f"/proc/{pid}/fd"
+    while len(names := sorted(os.listdir(files), key=int)) > 4:
+        time.sleep(0.01)
+    links = [os.readlink(f"{files}/{name}").split(":")[0] for name in names]
+    print(os.getsid(pid) == pid, links)
+print(len(below), "below")
 """
 
 
@@ -38,7 +69,7 @@ def run(bench, monkeypatch):
     folder = bench.folder / "own"
     (folder / "mechanism").mkdir(parents=True)
     (folder / "own_mechanisms.py").write_text(OWN)
-    for name in ("numbers", "fatal"):
+    for name in ("numbers", "fatal", "leaving"):
         text = f"{name}: {{_target_: own_mechanisms.{name}, _offers_: [statistics]}}\n"
         (folder / "mechanism" / f"{name}.yaml").write_text(text)
     monkeypatch.syspath_prepend(str(folder))
@@ -75,9 +106,38 @@ def test_a_run_goes_on_without_its_template(run, bench):
     assert run("fatal", "--force") == 0, "with another one"
 
 
+def test_a_worker_that_leaves_waits_for_its_threads_and_does_what_was_registered(run, bench, monkeypatch):
+    file = bench.folder / "file"
+    monkeypatch.setenv("NUMBERS", str(file))
+    assert run("leaving", "repetitions=1") == 0
+    assert file.read_text() == "thread exit "
+
+
 def test_it_imports_nothing_whose_threads_a_fork_would_cut_off():
     code = f"import {', '.join(IMPORTED)}, sys; print([n for n in ('jax', 'torch', 'numba') if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_fork_has_nothing_open_of_its_parents_and_says_nothing_of_what_that_was_saying():
+    done = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True, timeout=60)
+    files = ["/dev/null", "/memfd", "/memfd", "socket"]
+    assert done.stdout == f"said once, True {files}\n1 below\n"
+    assert not done.stderr
+
+
+def test_a_process_with_another_thread_is_not_forked():
+    done = subprocess.run([sys.executable, "-c", FORK, "thread"], capture_output=True, text=True, check=True)
+    assert done.stdout == "said once, 0 below\n"
+
+
+def test_a_command_line_whose_workers_are_forked_of_it_stores_what_others_do(bench):
+    assert bench.run() == 0
+    expected = bench.trials()
+    line = [sys.executable, "-m", "dpbench", "run", *bench.settings("jobs=2", f"results={bench.folder}/forked")]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert "of 6 trials are stored" in done.stdout
+    bench.results = bench.folder / "forked"
+    assert bench.trials() == expected
 
 
 def test_several_threads_ask_for_one_exit_code(own_files):
