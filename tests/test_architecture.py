@@ -20,7 +20,7 @@ LAYERS = [
     "commands",
     "papers",  # comes in by configs alone
 ]
-ANYWHERE = {"errors", "files", "later", "resources", "targets", "__version__"}
+ANYWHERE = {"errors", "files", "resources", "targets", "__version__"}
 BELOW_GRID = {"config", "contracts"}  # what the grid runs, and what it may be; grid, report and commands may read it
 
 

@@ -32,7 +32,10 @@ from dpbench.grid.limits import SETUP_SECONDS
 from dpbench.resources import PACKAGE, THREADS, with_threads
 
 PATH = "import json, sys; sys.path[:] = json.loads(sys.argv.pop())"
-IMPORTED = ("pandas", "scipy.linalg", "scipy.special", "yaml", "dpbench.grid.worker", "dpbench.mechanisms.fitting")
+IMPORTED = (
+    *("pandas", "scipy.linalg", "scipy.optimize", "scipy.special", "yaml"),
+    *("dpbench.grid.worker", "dpbench.mechanisms.fitting"),
+)
 ATTEMPTS = 2  # to have a worker forked, each by a template of its own
 LOOK_SECONDS = 0.002  # between two looks at whether a process has ended
 CLOSE_SECONDS = 5.0

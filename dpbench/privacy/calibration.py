@@ -16,7 +16,6 @@ from dpbench.privacy.events import Gaussian, Laplace
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import LARGEST_EPSILON, LEAST_MULTIPLIER, MOST_EVENTS, composed_delta
 from dpbench.privacy.renyi import RandomSearch, random_search_epsilon, random_search_orders
-from dpbench.privacy.root_finding import brent
 
 Plan = tuple[float, int]  # the sampling rate of a run of DP-SGD and the number of its steps
 PRECISION = 1e-4  # relative, of a multiplier; it is rounded up
@@ -151,6 +150,8 @@ def _central_limit(mu: float, rate: float, count: int) -> float:
 
 def _least(excess: Callable[[float], float], guess: float, target: str) -> float:
     """The least multiplier at which a falling `excess` is at most 0, up to `PRECISION`, on the safe side."""
+    from scipy.optimize import brentq
+
     low = high = max(guess, LEAST_MULTIPLIER)
     while excess(high) > 0:
         low, high = high, 1.2 * high
@@ -162,7 +163,7 @@ def _least(excess: Callable[[float], float], guess: float, target: str) -> float
         if low == LEAST_MULTIPLIER:
             return low
         low, high = max(low / 1.2, LEAST_MULTIPLIER), low
-    root = math.exp(brent(lambda x: excess(math.exp(x)), math.log(low), math.log(high), xtol=PRECISION))
+    root = math.exp(brentq(lambda x: excess(math.exp(x)), math.log(low), math.log(high), xtol=PRECISION))
     while excess(root) > 0:
         root *= 1 + PRECISION
-    return root
+    return float(root)
