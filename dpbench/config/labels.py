@@ -9,7 +9,6 @@ from dpbench.config.schema import Part
 from dpbench.errors import UserError
 from dpbench.targets import own_folder
 
-PARTS = ("mechanism", "model")  # of a method
 Style = tuple[str, str]  # the name of a colour, and a marker
 
 
@@ -21,17 +20,7 @@ def labels() -> dict[str, str]:
     both, unless the method was named by this very model; a model of the user's has its own name where it has none.
     Non-private references come first, then the alphabet.
     """
-    own = own_folder()
-    return _labels() if own and any((own / group).is_dir() for group in PARTS) else dict(_shipped_labels())
-
-
-@cache
-def _shipped_labels() -> dict[str, str]:
-    return _labels()
-
-
-def _labels() -> dict[str, str]:
-    mechanisms, models = (_parts(group).values() for group in PARTS)
+    mechanisms, models = _parts("mechanism").values(), _parts("model").values()
     found = [(one.private, _label(one, model), f"{one.name}/{model.name}") for one in mechanisms for model in models]
     return {method: label for _, label, method in sorted(found)}
 

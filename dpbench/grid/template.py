@@ -160,9 +160,14 @@ class _Child:
         self._code: int | None = None
 
     def poll(self) -> int | None:
-        """The exit code, None while it runs."""
-        if self._code is None and (status := os.waitpid(self.pid, os.WNOHANG))[0]:
-            self._code = os.waitstatus_to_exitcode(status[1])
+        """The exit code, None while it runs; 0 if it is not known, where SIGCHLD is ignored, as `subprocess` has it."""
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self.pid, os.WNOHANG)
+            except ChildProcessError:
+                self._code = 0
+            else:
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
         return self._code
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from dpbench.data.domain import Clique, Codes, Floats
 from dpbench.data.table import Countable, Table
 from dpbench.errors import UserError, check_known
-from dpbench.inference import MOST_SIGMA, Engine, JunctionTree, Measurement
+from dpbench.inference import MOST_SIGMA, Engine, JunctionTree, Measurement, candidate_mb
 from dpbench.inference.mbi_engine import Mbi
 from dpbench.inference.mixture import ProductMixture
 from dpbench.privacy.accounting import check_calibration, gaussian_mu, zcdp_rho
@@ -202,6 +202,17 @@ def check_model(mechanism: str, what: str, mb: float, max_model_mb: float) -> No
 def table_mb(sizes: Mapping[str, int], clique: Clique) -> float:
     """Size in MB of the clique's marginal."""
     return math.prod(sizes[name] for name in clique) * 8 / 2**20
+
+
+def within(
+    sizes: Mapping[str, int], measured: Sequence[Clique], candidates: Sequence[Clique], limit: float
+) -> list[Clique]:
+    """The candidates with which the junction tree of the marginals that were measured has at most `limit` MB.
+
+    Those measured already are among them, where it has not more without another one.
+    """
+    mb = candidate_mb(sizes, measured, candidates)
+    return [r for r, one in zip(candidates, mb, strict=True) if one <= limit]
 
 
 def check_answers(mechanism: str, sizes: Mapping[str, int], cliques: Sequence[Clique]) -> None:

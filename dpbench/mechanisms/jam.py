@@ -21,6 +21,7 @@ from dpbench.mechanisms.fitting import (
     engine_of,
     noisy_marginal,
     table_mb,
+    within,
 )
 from dpbench.mechanisms.query_release import release_of_model
 from dpbench.mechanisms.workload import Workload, cliques_of, closure
@@ -99,8 +100,7 @@ def jam(
         share = (rho - rho_used) / (T - t)
         epsilon, sigma = costs.epsilon((1 - alpha) * share), costs.sigma(alpha * share)
         limit = max(limit, rho_used / rho * max_model_mb)
-        mb = candidate_mb(sizes, [m.clique for m in measured], candidates)
-        allowed = [r for r, one in zip(candidates, mb, strict=True) if one <= limit]
+        allowed = within(sizes, [m.clique for m in measured], candidates, limit)
         error = model.distances(counts, allowed) if measured else dict.fromkeys(allowed, 0.0)
         choices: list[tuple[Clique, bool]] = [(r, False) for r in allowed]
         choices += [(r, True) for r in allowed if r in public_error]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from dpbench.data.domain import Clique
@@ -20,6 +18,7 @@ from dpbench.mechanisms.fitting import (
     engine_of,
     noisy_marginal,
     table_mb,
+    within,
 )
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
@@ -89,7 +88,7 @@ def mwem_pgm(
     model = fitting.estimate(sizes, measured)
     trace: list[dict[str, object]] = []
     for t in range(1, T + 1):
-        allowed = _allowed(sizes, [m.clique for m in measured], candidates, max_model_mb * t / T)
+        allowed = within(sizes, [m.clique for m in measured], candidates, max_model_mb * t / T)
         scores = [distance - counts.size(r) for r, distance in model.distances(counts, allowed).items()]
         pick = exponential_mechanism(
             noise_rng, ledger, scores, sensitivity=costs.l1, epsilon=epsilon, label="selection", noise=noise
@@ -108,11 +107,3 @@ def mwem_pgm(
         distribution,
     )
     return Release(domain, budget, ledger, parts, diagnostics)
-
-
-def _allowed(
-    sizes: dict[str, int], measured: Sequence[Clique], candidates: Sequence[Clique], limit: float
-) -> list[Clique]:
-    """The candidates that keep the model within the limit; those measured already are among them in every round."""
-    mb = candidate_mb(sizes, measured, candidates)
-    return [r for r, one in zip(candidates, mb, strict=True) if one <= limit]

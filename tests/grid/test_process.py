@@ -349,7 +349,7 @@ def alive(pid):
         return False
 
 
-@pytest.mark.filterwarnings("ignore:1 tasks which were")  # of joblib, which is told to drop it
+@pytest.mark.filterwarnings("ignore:1 tasks which were")  # of joblib, whose run ends early
 def test_fail_fast_does_not_wait_for_what_is_under_way(bench, capsys):
     own = plugins(bench.folder / "own")
     settings = ["mechanism=[hangs,key]", "epsilon=1", "repetitions=1", "jobs=2", "--fail-fast", "--unchecked"]

@@ -140,6 +140,12 @@ def test_a_command_line_whose_workers_are_forked_of_it_stores_what_others_do(ben
     assert bench.trials() == expected
 
 
+def test_a_fork_ends_well_where_exit_codes_of_children_are_not_kept():
+    code = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from dpbench.grid.template import fork_here"
+    done = subprocess.run([sys.executable, "-c", f"{code}; fork_here()"], capture_output=True, text=True, check=True)
+    assert not done.stdout + done.stderr
+
+
 def test_several_threads_ask_for_one_exit_code(own_files):
     """All of them while the template is held up, so that it has not answered the first when the others ask."""
     process, other = start_worker(*own_files), start_worker(*own_files)

@@ -14,7 +14,7 @@ from types import MappingProxyType
 
 import pandas as pd
 from matplotlib.figure import Figure
-from PIL import Image, WebPImagePlugin  # noqa: F401  # else PIL imports all its formats to find this one
+from PIL import Image
 
 from dpbench.config import Paper
 from dpbench.config.specs import Report, Spec
