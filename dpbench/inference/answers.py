@@ -8,6 +8,8 @@ separator; a matrix product carries them over the next clique, or turns them int
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -24,13 +26,13 @@ class Tables:
     """Marginals over attributes that lie in one maximal clique, each summed once from a small table."""
 
     def __init__(self, oracle: Oracle) -> None:
-        self.oracle = oracle
+        self.tree, self.shape, self.oracle = oracle.tree, oracle.shape, oracle
         self._known: dict[int, Array] = {}
 
     def inside(self, mask: int) -> Array:
         """Marginal over `mask`, axes ascending."""
         if mask not in self._known:
-            tree, shape = self.oracle.tree, self.oracle.shape
+            tree, shape = self.tree, self.shape
             fit = [m for m in self._known if mask & ~m == 0]
             homes = [k for k, c in enumerate(tree.cliques) if mask & ~c == 0]
             if fit:
@@ -43,6 +45,24 @@ class Tables:
             np.putmask(known, known < NO_ROWS, 0.0)
             self._known[mask] = known
         return self._known[mask]
+
+    def at(self, i: int, level: int) -> "Level":
+        """The same, of one level of attribute i alone."""
+        return Level(self, i, level)
+
+
+class Level(Tables):
+    """Tables of one level of attribute i: its axis has the length 1."""
+
+    def __init__(self, tables: Tables, i: int, level: int) -> None:
+        super().__init__(tables.oracle)
+        self.shape = tuple(1 if j == i else size for j, size in enumerate(tables.shape))
+        self._tables, self._i, self._level = tables, i, level
+
+    def inside(self, mask: int) -> Array:
+        """The part of the table that has this level."""
+        table = self._tables.inside(mask)
+        return table.take([self._level], bits(mask).index(self._i)) if mask >> self._i & 1 else table
 
 
 def product(rows: Array, separator: int, step: Array, target: int, shape: tuple[int, ...]) -> Array:
@@ -110,7 +130,7 @@ def parts(oracle: Oracle) -> list[int]:
 
 @dataclass(frozen=True)
 class Bundle:
-    """Laws that cross a separator together: p(s = v | separator) = (parts[s] @ distributions)[v, cell].
+    """Distributions that cross a separator together: p(s = v | separator) = (parts[s] @ distributions)[v, cell].
 
     **Shapes**: distributions (m, cells of the separator); parts[s] (size of s, m).
     """
@@ -120,7 +140,7 @@ class Bundle:
 
 
 class Travel:
-    """Laws of a group of attributes given each separator on the way to their targets."""
+    """Distributions of a group of attributes given each separator on the way to their targets."""
 
     def __init__(self, tables: Tables, wanted: dict[int, list[int]]) -> None:
         self.tables, self.wanted = tables, wanted
@@ -218,8 +238,15 @@ def table_of(oracle: Oracle, mask: int, total: float) -> Array:
 
 
 def _gathered(tables: Tables, root: int, mask: int) -> Array:
-    """The marginal over `mask` within the part of `root`: conditional tables travel from the leaves to the root."""
-    tree = tables.oracle.tree
+    """The marginal over `mask` within the part of `root`: conditional tables travel from the leaves to the root.
+
+    Where they would be too large, those of one level of an attribute at a time.
+    """
+    tree = tables.tree
+    i = max(bits(mask), key=lambda i: tables.shape[i])
+    if tables.shape[i] > 1 and _widest(tables, root, mask) > MOST_CELLS:
+        levels = [_gathered(tables.at(i, level), root, mask) for level in range(tables.shape[i])]
+        return np.concatenate(levels, axis=bits(mask).index(i))
     inbox: dict[int, list[tuple[int, Array]]] = {}
     for k in tree.order:
         scope = tree.cliques[k]
@@ -237,9 +264,25 @@ def _gathered(tables: Tables, root: int, mask: int) -> Array:
     raise AssertionError("every part has its root in the order")
 
 
+def _widest(tables: Tables, root: int, mask: int) -> int:
+    """Cells of the largest table that `_gathered` makes on its way to the root."""
+    tree, widest = tables.tree, 1
+    inbox: dict[int, list[int]] = {}
+    for k in tree.order:
+        if k == root:
+            break
+        known = inbox.get(k, [])
+        here = mask & (tree.cliques[k] | reduce(or_, known, 0))
+        if here & ~tree.separators[k]:
+            inbox.setdefault(tree.parents[k], []).append(here)
+            made = here | (tree.cliques[k] if len(known) > 1 else tree.separators[k])
+            widest = max(widest, cells(made, tables.shape))
+    return widest
+
+
 def _joined(tables: Tables, k: int, inbox: Sequence[tuple[int, Array]], kept: int) -> Array:
     """Clique k's marginal times the conditional tables of `inbox`, summed onto `kept`."""
-    clique = tables.oracle.tree.cliques[k]
+    clique = tables.tree.cliques[k]
     needed, every = kept & clique, kept
     for names, _ in inbox:
         needed |= names & clique
