@@ -5,7 +5,7 @@ set -euo pipefail
 simulated="binagg_figure1_d1 binagg_figure1_d5 binagg_figure1_d10 binagg_figure2"
 simulated="$simulated binagg_table1 binagg_table1_authors binagg_table1_coarse"
 real="binagg_table2 binagg_table2_authors binagg_table2_unchecked binagg_table3 binagg_table3_mu"
-real="$real binagg_theta binagg_theta_coarse binagg_ratio"
+real="$real binagg_theta binagg_theta_all binagg_theta_coarse binagg_ratio"
 beyond="binagg_intervals binagg_inference_d1 binagg_inference_d5 binagg_inference_d10 binagg_all_methods"
 for experiment in $simulated $real $beyond; do
   dpbench run "experiment=$experiment" "$@"
