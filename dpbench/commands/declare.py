@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 
     from dpbench.data.csv_format import CsvFormat
 
+log = logging.getLogger(__name__)
+NUMBER = re.compile(r"(?!(?:19|20)\d\d$)[+-]?\d+(?:[.,]\d+)?")  # a year may well be a name
 SHARES = {"kinds of": 0.2, "values of": 0.8}  # of mu^2: kinds have more rows each
 HEAD = """\
 # What {file} may contain, by a private release of it: epsilon = {epsilon} and delta = {delta}, between tables
@@ -73,6 +77,13 @@ def _read(node: dict[str, Any], path: str) -> tuple[pd.DataFrame, CsvFormat]:
     frame, style = read_frame(Dataset.of({**node, "path": path}))
     check_total(frame, f"{path}: ")
     check_stray(frame, style, f"{path}: ")
+    if numbers := [name for name in frame.columns if NUMBER.fullmatch(name)]:
+        log.warning(
+            "%s: %s for names of columns. If the line of names is missing, and this is a row, put one above it: no "
+            "budget protects names",
+            path,
+            f"the number{'s' * (len(numbers) > 1)} {' and '.join(numbers[:2])}{' and more' * (len(numbers) > 2)}",
+        )
     return frame.drop(columns=[name for name in node["drop"] if name in frame.columns]), style
 
 

@@ -87,6 +87,20 @@ def test_a_file_that_is_not_what_it_seems_is_named_so(tmp_path, capsys, text, sa
     assert main(["data", "declare", "my.csv"]) == 2 and said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        ("26,east,18271", "my.csv: the numbers 26 and 18271 for names of columns. If the line of names is missing"),
+        ("age,region,1.5", "my.csv: the number 1.5 for names of columns"),
+        ("2019,2020,a1", ""),
+    ],
+)
+def test_a_row_in_place_of_names_is_noticed(tmp_path, capsys, caplog, first, said):
+    (tmp_path / "my.csv").write_text(first + "\n30,west,20000\n")
+    declared(capsys)
+    assert said in caplog.text and bool(said) == bool(caplog.text)
+
+
 def test_numbers_as_people_write_them_are_named_with_the_setting_that_reads_them(tmp_path, capsys):
     (tmp_path / "my.csv").write_text('income\n"35,810"\n"880"\n')
     assert "or read them as numbers with dataset.thousands=comma" in declared(capsys)
