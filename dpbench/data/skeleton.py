@@ -33,8 +33,8 @@ BINS, MOST_LEVELS, MOST_VALUES, MOST_DECIMALS = 32, 50, 20, 4  # of what is take
 HEAD = """\
 # What {file} may contain. Of it only the names of the columns and their types were read: whole numbers, numbers, dates,
 # text, and how they are written. Fill in bounds, days and levels from what is known of the field, not from the rows;
-# with missing: true, as in {{levels: [a, b], missing: true}}, values may be missing. `dpbench data check` then holds
-# the table against this file.
+# with missing: true, as in {{levels: [a, b], missing: true}}, values may be missing. `dpbench data check` then compares
+# the table with this file.
 """
 PUBLIC = """\
 # What {file} may contain. Bounds, days and levels are those of {public}, a table that may be looked at; of {file} only
