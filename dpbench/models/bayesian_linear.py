@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from dpbench.data.domain import Codes, Floats
 from dpbench.data.encode import Design
@@ -72,8 +73,8 @@ def bayesian_linear(
             theta, sigma2 = model.coefficients(rng, S)
             if noise == "aware":
                 theta, S = model.shifted(rng, theta, sigma2, S, noisy, variances)
-                mean, covariance = model.row(theta, sigma2, *model.features(rng, S))
-                S = model.moments(rng, mean, covariance, noisy, variances, S)
+                mean, root = model.row(theta, sigma2, *model.features(rng, S))
+                S = model.moments(rng, mean, root, noisy, variances, S)
             if step >= 0:
                 found[chain, step] = theta
     return posterior_fit(found, level=level, notes={"noise": noise})
@@ -119,6 +120,12 @@ class _Model:
         free = (i != self.random) | (j != self.random) if self.design.intercept else np.ones(len(i), dtype=bool)
         return i[free], j[free]
 
+    @cached_property
+    def pairs(self) -> tuple[Codes, Codes, Codes]:
+        """Of any two free moments (k, k): where the firsts, the seconds, and the first with the second meet in M."""
+        (i, j), q = self.entries, len(self.design.columns) + 1
+        return i[:, None] * q + i, j[:, None] * q + j, i[:, None] * q + j
+
     def positive(self, S: Floats) -> Floats:
         """S with eigenvalues of at least n `LEAST`, in units of the widths."""
         unit = np.outer(self.widths, self.widths)
@@ -158,48 +165,52 @@ class _Model:
         return moved, S
 
     def features(self, rng: np.random.Generator, S: Floats) -> tuple[Floats, Floats]:
-        """The mean (d,) and the covariance (d, d) of the features given S: normal and inverse Wishart."""
+        """The mean (d,) and a root (d, d) of the covariance of the features given S: normal and inverse Wishart."""
         d, rows = self.random, 1 + self.n
         scale, centre = S[:d, :d] + np.diag(self.widths[:d] ** 2 / 3), np.zeros(d)
         if self.design.intercept:
             centre = S[:d, d] / rows
             scale = scale - rows * np.outer(centre, centre)
         bartlett = np.tril(rng.normal(size=(d, d)), -1) + np.diag(np.sqrt(rng.chisquare(d + 2 + self.n - np.arange(d))))
-        half = np.linalg.solve(bartlett, np.linalg.cholesky(scale).T)
-        Sigma = half.T @ half
+        root = np.linalg.solve(bartlett, np.linalg.cholesky(scale).T).T
         if self.design.intercept:
-            centre = centre + np.linalg.cholesky(Sigma) @ rng.normal(size=d) / np.sqrt(rows)
-        return centre, Sigma
+            centre = centre + root @ rng.normal(size=d) / np.sqrt(rows)
+        return centre, root
 
-    def row(self, theta: Floats, sigma2: float, mean: Floats, Sigma: Floats) -> tuple[Floats, Floats]:
-        """The mean (q,) and the covariance (q, q) of (x, y)."""
+    def row(self, theta: Floats, sigma2: float, mean: Floats, root: Floats) -> tuple[Floats, Floats]:
+        """The mean (q,) and a root (q, d + 1) of the covariance of (x, y)."""
         d, q = self.random, len(theta) + 1
-        x, C = np.ones(q - 1), np.zeros((q, q))
-        x[:d], C[:d, :d] = mean, Sigma
-        C[-1, :-1] = C[:-1, -1] = C[:-1, :-1] @ theta
-        C[-1, -1] = theta @ C[:-1, -1] + sigma2
-        return np.append(x, x @ theta), C
+        x, whole = np.ones(q - 1), np.zeros((q, d + 1))
+        x[:d], whole[:d, :d] = mean, root
+        whole[-1] = np.append(theta[:d] @ root, np.sqrt(sigma2))
+        return np.append(x, x @ theta), whole
 
     def moments(
-        self, rng: np.random.Generator, mean: Floats, C: Floats, noisy: Floats, variances: Floats, S: Floats
+        self, rng: np.random.Generator, mean: Floats, root: Floats, noisy: Floats, variances: Floats, S: Floats
     ) -> Floats:
         """S given the distribution of a row and the noisy moments; the S before if none is positive definite.
 
-        A draw s of N(n M, n V), moved by n V (n V + noise)^-1 towards what was released less a draw of the noise.
+        A draw s of N(n M, n V), moved by n V (n V + noise)^-1 towards what was released less a draw of the noise. With
+        C = root root', V is the covariance of root A root' + m u' + u m', for u of N(0, C) and a symmetric A whose
+        entries have the variance 1, and 2 on the diagonal.
         """
-        at, M = self.entries, C + np.outer(mean, mean)
-        i, j = at
-        products = mean[i] * mean[j]
-        V = self.n * (M[np.ix_(i, i)] * M[np.ix_(j, j)] + M[np.ix_(i, j)] * M[np.ix_(j, i)])
-        V -= 2 * self.n * np.outer(products, products)
-        V[np.diag_indices(len(i))] *= 1 + JITTER
-        root, noise = np.linalg.cholesky(V), variances[at]
-        total = V + np.diag(noise)
+        M, noise = root @ root.T + np.outer(mean, mean), variances[self.entries]
+        firsts, seconds, crossed = (M.take(places) for places in self.pairs)
+        products = np.outer(mean, mean)[self.entries]
+        total = firsts * seconds
+        total += crossed * crossed.T
+        total -= np.outer(2 * products, products)
+        total *= self.n
+        total[np.diag_indices(len(noise))] = total.diagonal() * (1 + JITTER) + noise
+        factor = cho_factor(total.T, overwrite_a=True, check_finite=False)
         for _ in range(TRIES):
-            s = self.n * M[at] + root @ rng.normal(size=len(i))
-            s = s + V @ np.linalg.solve(total, noisy[at] - s - np.sqrt(noise) * rng.normal(size=len(i)))
+            A, u = rng.normal(size=(root.shape[1],) * 2), root @ rng.normal(size=root.shape[1])
+            sums = root @ (A + A.T) @ root.T / np.sqrt(2) + np.outer(mean, u) + np.outer(u, mean)
+            s = (self.n * M + np.sqrt(self.n) * sums)[self.entries]
+            target = noisy[self.entries] - np.sqrt(noise) * rng.normal(size=len(noise))
             drawn = noisy.copy()
-            drawn[i, j] = drawn[j, i] = s
+            drawn[self.entries] = target - noise * cho_solve(factor, target - s, check_finite=False)
+            drawn.T[self.entries] = drawn[self.entries]
             if np.linalg.eigvalsh(drawn)[0] > 0:
                 return drawn
         return S

@@ -81,15 +81,15 @@ def test_it_covers():
     assert abs(np.mean(shares) - 0.95) < 4 * np.std(shares) / math.sqrt(len(shares))
 
 
-def rows_of(mean, C, rng, size):
-    return mean + rng.multivariate_normal(np.zeros(len(mean)), C, size, method="eigh")
+def rows_of(mean, root, rng, size):
+    return mean + rng.normal(size=(size, root.shape[1])) @ root.T
 
 
-def conditional(model, theta, sigma2, mu, Sigma, noisy, variances, draws):
-    """Draws of the free moments given the parameters."""
+def conditional(model, row, noisy, variances, draws):
+    """Draws of the free moments given the distribution of a row."""
     rng, found = np.random.default_rng(3), []
     for _ in range(draws):
-        found.append(model.moments(rng, *model.row(theta, sigma2, mu, Sigma), noisy, variances, None)[model.entries])
+        found.append(model.moments(rng, *row, noisy, variances, None)[model.entries])
     return np.array(found)
 
 
@@ -103,8 +103,9 @@ def test_moments_are_drawn_as_sums_over_rows_where_the_release_says_nothing(desi
     silent[p - 1, p - 1] = 0.0 if design.intercept else 1e12
     noisy = np.zeros((p + 1, p + 1))
     noisy[p - 1, p - 1] = n if design.intercept else 0.0
-    found = conditional(model, theta, 0.04, mu, Sigma, noisy, silent, 3000)
-    u = rows_of(*model.row(theta, 0.04, mu, Sigma), np.random.default_rng(4), 60_000)
+    row = model.row(theta, 0.04, mu, np.linalg.cholesky(Sigma))
+    found = conditional(model, row, noisy, silent, 3000)
+    u = rows_of(*row, np.random.default_rng(4), 60_000)
     i, j = model.entries
     products = u[:, i] * u[:, j]
     scale = np.sqrt(n * products.var(axis=0))
@@ -115,15 +116,15 @@ def test_moments_are_drawn_as_sums_over_rows_where_the_release_says_nothing(desi
 
 def test_a_shift_leaves_the_density_of_parameters_and_moments_as_it_was():
     model, rng = _Model(DESIGN, 500, 1e-9), np.random.default_rng(5)
-    u = rows_of(np.array([0.2, -0.1, 1.0, 0.1]), np.diag([0.09, 0.05, 0.0, 0.04]), rng, 500)
+    u = rows_of(np.array([0.2, -0.1, 1.0, 0.1]), np.diag([0.3, 0.05**0.5, 0.0, 0.2]), rng, 500)
     S, mu, Sigma = u.T @ u, np.array([0.15, -0.1]), np.diag([0.08, 0.06])
     variances = np.full((4, 4), 100.0)
     moved, other = model.shifted(rng, BETA, 0.04, S, S, variances)
     assert np.abs(moved - BETA).min() > 1e-4
 
     def log_density(theta, S):
-        mean, C = model.row(theta, 0.04, mu, Sigma)
-        M, (i, j) = C + np.outer(mean, mean), model.entries
+        mean, root = model.row(theta, 0.04, mu, np.sqrt(Sigma))
+        M, (i, j) = root @ root.T + np.outer(mean, mean), model.entries
         V = M[np.ix_(i, i)] * M[np.ix_(j, j)] + M[np.ix_(i, j)] * M[np.ix_(j, i)]
         V = 500 * (V - 2 * np.outer(mean[i] * mean[j], mean[i] * mean[j]))
         return multivariate_normal.logpdf(S[i, j], 500 * M[i, j], V)
@@ -134,13 +135,13 @@ def test_a_shift_leaves_the_density_of_parameters_and_moments_as_it_was():
 def test_features_have_their_posterior_mean_and_covariance():
     """Of 4,000 draws; n = 20, so that the prior's row counts."""
     model, rng = _Model(DESIGN, 20, 0.01), np.random.default_rng(6)
-    u = rows_of(np.array([0.2, -0.1, 1.0, 0.1]), np.diag([0.09, 0.05, 0.0, 0.04]), rng, 20)
+    u = rows_of(np.array([0.2, -0.1, 1.0, 0.1]), np.diag([0.3, 0.05**0.5, 0.0, 0.2]), rng, 20)
     S = u.T @ u
     draws = [model.features(rng, S) for _ in range(4000)]
     centre = S[:2, 2] / 21
     scale = S[:2, :2] + np.eye(2) / 3 - 21 * np.outer(centre, centre)
     assert np.mean([mean for mean, _ in draws], axis=0) == pytest.approx(centre, abs=0.01)
-    assert np.mean([Sigma for _, Sigma in draws], axis=0) == pytest.approx(scale / (24 - 2 - 1), abs=0.004)
+    assert np.mean([root @ root.T for _, root in draws], axis=0) == pytest.approx(scale / (24 - 2 - 1), abs=0.004)
 
 
 def test_few_rows_and_collinear_columns_have_a_posterior_or_the_status_unconverged():
