@@ -10,7 +10,7 @@ from torch import nn
 
 from dpbench.errors import UserError
 from dpbench.inference.mixture import DECAY1, DECAY2, OFFSET
-from dpbench.inference.product_queries import Laws
+from dpbench.inference.product_queries import Distributions
 
 LARGEST_SEED = 2**63
 Weights = Mapping[str, torch.Tensor]
@@ -53,7 +53,7 @@ class Generator:
         """Another z, from the standard normal distribution."""
         self.z = torch.from_numpy(self.rng.standard_normal(self.shape, dtype=np.float32)).to(self.device)
 
-    def logits(self) -> Laws:
+    def logits(self) -> Distributions:
         """G_theta(z)."""
         self.output = self.network(self.z)
         return np.ascontiguousarray(self.output.detach().cpu().numpy().T)
@@ -63,7 +63,7 @@ class Generator:
         self.steps = 0
         self.m, self.v = ([torch.zeros_like(weight) for weight in self.network.parameters()] for _ in range(2))
 
-    def step(self, slope: Laws, rate: float) -> None:
+    def step(self, slope: Distributions, rate: float) -> None:
         """A step of Adam (Kingma and Ba 2015, Algorithm 1), by the derivative (W, B) of the loss by the newest logits.
 
         PyTorch's own Adam loads its compiler, which takes seconds.

@@ -20,7 +20,7 @@ from .measurements import Array
 from .products import BLOCK
 from .query_workload import Places
 
-Laws = npt.NDArray[Any]
+Distributions = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -33,26 +33,26 @@ class ProductQueries:
     columns: Places
     levels: int
 
-    def entries(self, distributions: Laws) -> Laws:
+    def entries(self, distributions: Distributions) -> Distributions:
         """The entries (k, t, K) whose products the answers are, 1 for none."""
-        entries: Laws = np.concatenate([distributions, np.ones_like(distributions[:1])])[self.columns.T]
+        entries: Distributions = np.concatenate([distributions, np.ones_like(distributions[:1])])[self.columns.T]
         return entries
 
-    def answers(self, entries: Laws) -> Array:
+    def answers(self, entries: Distributions) -> Array:
         """The mean of the products over the components (t,)."""
         return np.asarray(np.prod(entries, axis=0).mean(axis=1), dtype=float)
 
-    def slope(self, entries: Laws, slopes: Array) -> Laws:
+    def slope(self, entries: Distributions, slopes: Array) -> Distributions:
         """The derivative by the distributions (W, K) of what has the derivatives `slopes` (t,) by the answers."""
         weights = (slopes / entries.shape[2]).astype(entries.dtype)[:, None]
         others = np.empty_like(entries)
         for j, other in enumerate(others):
             rest = [entry for i, entry in enumerate(entries) if i != j]
             np.multiply(reduce(np.multiply, rest) if rest else 1, weights, out=other)
-        found: Laws = self._places @ others.reshape(-1, entries.shape[2])
+        found: Distributions = self._places @ others.reshape(-1, entries.shape[2])
         return found[:-1]
 
-    def slope_at(self, distributions: Laws, slopes: Array) -> Laws:
+    def slope_at(self, distributions: Distributions, slopes: Array) -> Distributions:
         """`slope` by entries of these distributions, some queries at a time where all have over `BLOCK` entries."""
         most = max(BLOCK // (self.columns.shape[1] * distributions.shape[1]), 1)
         found = np.zeros_like(distributions)
@@ -71,7 +71,7 @@ class ProductQueries:
         return sparse.csr_array((ones, (levels, np.arange(levels.size))), (self.levels + 1, levels.size))
 
 
-def softmax(logits: Laws, sizes: Sequence[int]) -> Laws:
+def softmax(logits: Distributions, sizes: Sequence[int]) -> Distributions:
     """The distributions of the logits: those of one attribute in one component sum to 1."""
     distributions = np.empty_like(logits)
     for levels in _attributes(sizes):
@@ -82,9 +82,9 @@ def softmax(logits: Laws, sizes: Sequence[int]) -> Laws:
     return distributions
 
 
-def softmax_slope(distributions: Laws, slope: Laws, sizes: Sequence[int]) -> Laws:
+def softmax_slope(distributions: Distributions, slope: Distributions, sizes: Sequence[int]) -> Distributions:
     """The derivative by the logits of what has the derivative `slope` by the distributions."""
-    found: Laws = distributions * slope
+    found: Distributions = distributions * slope
     for levels in _attributes(sizes):
         found[levels] -= distributions[levels] * found[levels].sum(axis=0)
     return found

@@ -20,7 +20,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, check_known, check_positive
-from dpbench.inference.product_queries import Laws, ProductQueries, softmax, softmax_slope
+from dpbench.inference.product_queries import Distributions, ProductQueries, softmax, softmax_slope
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, Places, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
@@ -129,7 +129,7 @@ def trained_release(
 class Trained:
     """The generator after some rounds: its logits (W, B), the moving averages, and the steps that it took."""
 
-    logits: Laws
+    logits: Distributions
     rounds: int = 0
     steps: int = 0
     largest: float | None = None
@@ -167,7 +167,7 @@ class Gem:
         columns, a = self.queries.columns(asked.queries), np.clip(asked.answers, 0, 1)
         measured = self.asked(columns)
 
-        def errors(distributions: Laws) -> Floats:
+        def errors(distributions: Distributions) -> Floats:
             return a - measured.answers(measured.entries(distributions))
 
         largest = float(np.abs(errors(self.distributions(D.logits))).max())
@@ -179,8 +179,8 @@ class Gem:
         return Trained(logits, D.rounds + 1, D.steps + steps, largest, average)
 
     def lowered(
-        self, logits: Laws, columns: Places, errors: Callable[[Laws], Floats], gamma: float
-    ) -> tuple[Laws, int]:
+        self, logits: Distributions, columns: Places, errors: Callable[[Distributions], Floats], gamma: float
+    ) -> tuple[Distributions, int]:
         """Algorithm 4: descend until no error of the queries at `columns` (t, k) is gamma, or for T_max steps.
 
         Raises `NoEstimateError` for a generator that diverges.
@@ -202,13 +202,13 @@ class Gem:
                 raise NoEstimateError("the generator diverged: its output is no number; lower rate")
         return logits, self.iterations
 
-    def output(self, D: Trained) -> Laws:
+    def output(self, D: Trained) -> Distributions:
         """The logits (W, B) of G_out."""
         if D.average is not None:
             self.generator.load(D.average)
         return self.generator.logits()
 
-    def distributions(self, logits: Laws) -> Laws:
+    def distributions(self, logits: Distributions) -> Distributions:
         """The probabilities (W, B)."""
         return softmax(logits, list(self.queries.sizes.values()))
 
@@ -223,7 +223,7 @@ def worst(c: Floats, gamma: float, most: int | None) -> Places:
     return J if most is None or len(J) <= most else J[np.argsort(np.abs(c[J]))[-most:]]
 
 
-def absolute_loss(measured: ProductQueries, distributions: Laws, c: Floats) -> tuple[float, Laws]:
+def absolute_loss(measured: ProductQueries, distributions: Distributions, c: Floats) -> tuple[float, Distributions]:
     """The mean of the |c_j| (Algorithm 4), c_j = a_j - q_j, and its derivative by the distributions (W, B)."""
     return float(np.abs(c).mean()), measured.slope_at(distributions, -np.sign(c) / len(c))
 

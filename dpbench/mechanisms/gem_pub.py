@@ -9,7 +9,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.inference.product_queries import Laws
+from dpbench.inference.product_queries import Distributions
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.gem import Gem, check_training, generator_of, trained_release
@@ -98,7 +98,7 @@ def pretrain(family: Gem, queries: QueryWorkload, answers: Floats, times: int) -
     """Lower the errors of the generator's answers to these queries (m,), without privacy."""
     columns, logits = queries.columns(np.arange(len(queries))), family.initial().logits
 
-    def errors(distributions: Laws) -> Floats:
+    def errors(distributions: Distributions) -> Floats:
         return answers - queries.of_products(distributions.T)
 
     for _ in range(times):

@@ -93,9 +93,9 @@ def napsu_mq(
     chain, information = posterior_draws(
         family, residuals, chain_rng, scale=scale, warmup=warmup, count=EVERY * tables, steps=leapfrogs
     )
-    laws = [family.distribution(theta) for theta in chain.draws[EVERY - 1 :: EVERY]]
-    drawn = drawn_tables(domain, laws, rows or total, rows_rng)
-    mean = np.mean(laws, axis=0).reshape(domain.shape(domain.names))
+    distributions = [family.distribution(theta) for theta in chain.draws[EVERY - 1 :: EVERY]]
+    drawn = drawn_tables(domain, distributions, rows or total, rows_rng)
+    mean = np.mean(distributions, axis=0).reshape(domain.shape(domain.names))
     model = HistogramModel(sizes, float(total), len(chain.draws), -float(chain.values.max()), mean)
     distribution = Distribution(model)
     parts = (
@@ -136,10 +136,10 @@ def posterior_draws(
     return chain, numbers
 
 
-def drawn_tables(domain: Domain, laws: Sequence[Floats], rows: int, rng: np.random.Generator) -> Table:
+def drawn_tables(domain: Domain, distributions: Sequence[Floats], rows: int, rng: np.random.Generator) -> Table:
     """Independent rows of each distribution (cells in any shape), so many of each, one table after the other."""
     every = np.arange(math.prod(domain.shape(domain.names)))
-    cells = np.concatenate([np.repeat(every, rng.multinomial(rows, p.ravel())) for p in laws])
+    cells = np.concatenate([np.repeat(every, rng.multinomial(rows, p.ravel())) for p in distributions])
     codes = np.stack(np.unravel_index(cells, domain.shape(domain.names)), axis=1)
     return Table(domain, codes.astype(np.int64, copy=False))
 

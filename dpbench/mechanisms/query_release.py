@@ -15,7 +15,7 @@ from dpbench.files import Json
 from dpbench.inference import Model
 from dpbench.inference.histogram import histogram_mb
 from dpbench.inference.mixture import MixtureModel
-from dpbench.inference.product_queries import Laws
+from dpbench.inference.product_queries import Distributions
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
@@ -44,7 +44,7 @@ def check_histogram(method: str, domain: Domain, max_model_mb: float) -> None:
         )
 
 
-def mixture_of(sizes: Mapping[str, int], logits: Laws, n: int, rounds: int) -> MixtureModel:
+def mixture_of(sizes: Mapping[str, int], logits: Distributions, n: int, rounds: int) -> MixtureModel:
     """The mixture of product distributions of these logits (W, K), times n.
 
     Raises `NoEstimateError` for logits that are no numbers.

@@ -11,7 +11,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_positive
 from dpbench.inference.mixture import adam
-from dpbench.inference.product_queries import Laws, ProductQueries
+from dpbench.inference.product_queries import Distributions, ProductQueries
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
@@ -95,25 +95,25 @@ class Rap:
     rng: np.random.Generator
     patience: int | None = None
 
-    def initial(self) -> Laws:
+    def initial(self) -> Distributions:
         """Entries (W, n') that are uniform between -1 and 1."""
         return self.rng.uniform(-1, 1, (sum(self.queries.sizes.values()), self.components)).astype(np.float32)
 
-    def answers(self, D: Laws) -> Floats:
+    def answers(self, D: Distributions) -> Floats:
         """The mean over the relaxed rows of the products of their entries."""
         return self.queries.of_products(D.T)
 
-    def update(self, D: Laws, asked: Asked) -> Laws:
+    def update(self, D: Distributions, asked: Asked) -> Distributions:
         """The best of Adam's steps from D, each followed by a projection onto [-1, 1]."""
         measured = ProductQueries(self.queries.columns(asked.queries), len(D))
 
-        def loss(D: Laws) -> tuple[float, Laws]:
+        def loss(D: Distributions) -> tuple[float, Distributions]:
             return squared_loss(measured, D, asked)
 
         return adam(loss, D, self.iterations, patience=self.patience, rate=self.rate, bound=1.0)[0]
 
 
-def squared_loss(measured: ProductQueries, distributions: Laws, asked: Asked) -> tuple[float, Laws]:
+def squared_loss(measured: ProductQueries, distributions: Distributions, asked: Asked) -> tuple[float, Distributions]:
     """L^RAP = sum_i (q_i(D) - a_i)^2, with a_i clipped to [0, 1], and its derivative by the distributions (W, n')."""
     entries = measured.entries(distributions)
     gaps = measured.answers(entries) - np.clip(asked.answers, 0, 1)

@@ -8,7 +8,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_positive
 from dpbench.inference.mixture import adam
-from dpbench.inference.product_queries import Laws, ProductQueries, softmax, softmax_slope
+from dpbench.inference.product_queries import Distributions, ProductQueries, softmax, softmax_slope
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
@@ -77,15 +77,15 @@ def rap_softmax(
 class RapSoftmax(Rap):
     """{softmax(M): M in R^(n' x d')}, and the squared error of all measurements; logits start as the entries of RAP."""
 
-    def answers(self, D: Laws) -> Floats:
+    def answers(self, D: Distributions) -> Floats:
         """The mean over the components."""
         return self.queries.of_products(softmax(D, self._sizes).T)
 
-    def update(self, D: Laws, asked: Asked) -> Laws:
+    def update(self, D: Distributions, asked: Asked) -> Distributions:
         """The best of Adam's steps from D."""
         measured = ProductQueries(self.queries.columns(asked.queries), len(D))
 
-        def loss(logits: Laws) -> tuple[float, Laws]:
+        def loss(logits: Distributions) -> tuple[float, Distributions]:
             distributions = softmax(logits, self._sizes)
             value, slope = squared_loss(measured, distributions, asked)
             return value, softmax_slope(distributions, slope, self._sizes)
