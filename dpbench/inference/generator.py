@@ -51,7 +51,11 @@ class Generator:
 
     def draw(self) -> None:
         """Another z, from the standard normal distribution."""
-        self.z = torch.from_numpy(self.rng.standard_normal(self.shape, dtype=np.float32)).to(self.device)
+        self.feed(self.rng.standard_normal(self.shape, dtype=np.float32))
+
+    def feed(self, z: Distributions) -> None:
+        """This z (B, latent)."""
+        self.z = torch.from_numpy(z).to(self.device)
 
     def logits(self) -> Distributions:
         """G_theta(z)."""

@@ -44,7 +44,7 @@ def check_histogram(method: str, domain: Domain, max_model_mb: float) -> None:
         )
 
 
-def mixture_of(sizes: Mapping[str, int], logits: Distributions, n: int, rounds: int) -> MixtureModel:
+def mixture_of(sizes: Mapping[str, int], logits: Distributions, n: float, rounds: int) -> MixtureModel:
     """The mixture of product distributions of these logits (W, K), times n.
 
     Raises `NoEstimateError` for logits that are no numbers.

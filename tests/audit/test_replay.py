@@ -114,7 +114,9 @@ def test_neither_does_anything_depend_on_the_support_or_on_few_rows(part, kind, 
 WITH_DISCRETE_NOISE = ["ssp_intervals", "adassp", "binagg", "binagg_centred", "mst", "mwem_pgm", "aim"]
 
 
-@pytest.mark.parametrize("name", [*WITH_DISCRETE_NOISE, "gaussian_marginals", "residual_planner", "aim_grem", "tab_pe"])
+@pytest.mark.parametrize(
+    "name", [*WITH_DISCRETE_NOISE, *("gaussian_marginals", "residual_planner", "aim_grem", "tab_pe", "margnet")]
+)
 def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
     part = PARTS[name]
     for relation in part.relations:
