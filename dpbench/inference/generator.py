@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from threading import Lock
 
 import numpy as np
 import torch
@@ -13,6 +14,7 @@ from dpbench.inference.mixture import DECAY1, DECAY2, OFFSET
 from dpbench.inference.product_queries import Distributions
 
 LARGEST_SEED = 2**63
+SEEDED = Lock()  # all threads share the random numbers of PyTorch, of which first weights are made
 Weights = Mapping[str, torch.Tensor]
 
 
@@ -42,7 +44,7 @@ class Generator:
         if device == "cuda" and not torch.cuda.is_available():
             raise UserError("device=cuda: PyTorch finds no such device here; set device=cpu")
         self.rng, self.device, self.shape = rng, device, (batch, latent)
-        with torch.random.fork_rng(devices=[]):
+        with SEEDED, torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(LARGEST_SEED)))
             widths = np.cumsum([latent, *hidden]).tolist()
             blocks = [Block(width, size) for width, size in zip(widths, hidden, strict=False)]
