@@ -79,10 +79,10 @@ def _read(node: dict[str, Any], path: str) -> tuple[pd.DataFrame, CsvFormat]:
     check_stray(frame, style, f"{path}: ")
     if numbers := [name for name in frame.columns if NUMBER.fullmatch(name)]:
         log.warning(
-            "%s: %s for names of columns. If the line of names is missing, and this is a row, put one above it: no "
-            "budget protects names",
+            "%s: the first line gives numbers as names of columns: %s. If that line is a row, put a line of names "
+            "above it: no budget protects names",
             path,
-            f"the number{'s' * (len(numbers) > 1)} {' and '.join(numbers[:2])}{' and more' * (len(numbers) > 2)}",
+            ", ".join(numbers[:3]),
         )
     return frame.drop(columns=[name for name in node["drop"] if name in frame.columns]), style
 

@@ -46,10 +46,6 @@ class Tables:
             self._known[mask] = known
         return self._known[mask]
 
-    def at(self, i: int, level: int) -> "Level":
-        """The same, of one level of attribute i alone."""
-        return Level(self, i, level)
-
 
 class Level(Tables):
     """Tables of one level of attribute i: its axis has the length 1."""
@@ -245,7 +241,7 @@ def _gathered(tables: Tables, root: int, mask: int) -> Array:
     tree = tables.tree
     i = max(bits(mask), key=lambda i: tables.shape[i])
     if tables.shape[i] > 1 and _widest(tables, root, mask) > MOST_CELLS:
-        levels = [_gathered(tables.at(i, level), root, mask) for level in range(tables.shape[i])]
+        levels = [_gathered(Level(tables, i, level), root, mask) for level in range(tables.shape[i])]
         return np.concatenate(levels, axis=bits(mask).index(i))
     inbox: dict[int, list[tuple[int, Array]]] = {}
     for k in tree.order:

@@ -76,18 +76,18 @@ def margnet(
     **Departures** 1. The authors' code sets the noise of a last round by what is left, and ends before that round; here
     it is run, and is the one after which less than a round's part would be left, as in `aim`. 2. A training ends where
     its loss is what the noise of the measurements lets expect (`Loss.of_noise`), for speed; in the code it takes 200
-    steps whatever the loss is. That costs quality: with all 200 steps the mean distance of pairs was 24 % and 28 % less
-    on a table of four attributes (epsilon 0.3 and 1, 4 seeds), and 18 % less on Adult with rounds=24 (epsilon 1, one
-    seed). 3. Layers are normalised by their batch; in the code by a moving average
-    when marginals and rows are drawn. 4. The total is the inverse-variance mean of the one-way marginals. 5. The code
-    bins numbers and merges rare levels with a part of the budget, and counts levels in the private rows; here both are
+    steps whatever the loss is. That costs quality: in trial runs, not stored, the mean distance of pairs was 24 % and
+    28 % less with all 200 steps on a table of four attributes (epsilon 0.3 and 1, 4 seeds), and 18 % less on Adult with
+    rounds=24 (epsilon 1, one seed). 3. Layers are normalised by their batch; in the code by a moving average when
+    marginals and rows are drawn. 4. The total is the inverse-variance mean of the one-way marginals. 5. The code bins
+    numbers and merges rare levels with a part of the budget, and counts levels in the private rows; here both are
     declared. All but 1 and 5 only process what was measured.
 
     `workload`: marginals of one or two attributes, see `cliques_of`; the authors take all pairs. `rounds`: T, as in
     AIM 16 for each attribute (None). `components`: B. `hidden`, `rate`, `iterations`: the sizes of the hidden layers,
-    Adam's rate and the most steps of a training, as the authors set them for Adult; for Loan they take layers of
-    1024 and 1000 steps. `device`: cpu or cuda. `noise`: `continuous` or `discrete`, as in `aim`. `rows`: the number
-    of synthetic rows (None: the total).
+    Adam's rate and the most steps of a training, as the authors set them for Adult; for Loan they take layers of 1024
+    and 1000 steps. `device`: cpu or cuda. `noise`: `continuous` or `discrete`, as in `aim`. `rows`: the number of
+    synthetic rows (None: the total).
 
     Raises `UserError` for a parameter out of range, `NoEstimateError` for a generator that diverges.
     """
@@ -113,18 +113,20 @@ def margnet(
     rho_used = costs.of_measurements(sigma, len(sizes))
     check_start("margnet", len(sizes), sigma, rho_used, rho)
 
+    singles = [(name,) for name in sizes]
+    counts = train.marginals([*singles, *candidates])
+
     def measure(r: Clique) -> Measurement:
-        return noisy_marginal(noise_rng, ledger, r, train.marginal(r), sigma, l2=costs.l2, noise=noise)
+        return noisy_marginal(noise_rng, ledger, r, counts[r], sigma, l2=costs.l2, noise=noise)
 
     def trained(newest: float = 1) -> tuple[Distributions, int]:
         loss = Loss.of(sizes, measured, total, newest)
         return lowered(generator, list(sizes.values()), loss, iterations, rate)
 
-    measured = [measure((name,)) for name in sizes]
+    measured = [measure(r) for r in singles]
     total = fold(sizes, measured).total
-    places = places_of(sizes, candidates)
-    counts = {r: table.reshape(len(table), -1) for r, table in train.marginals(candidates).items()}
-    P, steps = trained()
+    places, tables = places_of(sizes, candidates), {r: counts[r].reshape(len(counts[r]), -1) for r in candidates}
+    answers = total * marginals(trained()[0])
     trace: list[Json] = []
     last = False
     while not last:
@@ -132,9 +134,8 @@ def margnet(
         if rho_left <= 2 * (costs.of_measurements(sigma) + costs.of_selection(epsilon)):
             epsilon, sigma, last = costs.epsilon((1 - alpha) * rho_left), costs.sigma(alpha * rho_left), True
         rho_used += costs.of_selection(epsilon) + costs.of_measurements(sigma)
-        before = total * marginals(P)
         noise_of = {r: math.sqrt(2 / math.pi) * sigma * counts[r].size for r in candidates}
-        scores = [float(np.abs(before[places[r]] - counts[r]).sum()) - noise_of[r] for r in candidates]
+        scores = [float(np.abs(answers[places[r]] - tables[r]).sum()) - noise_of[r] for r in candidates]
         pick = exponential_mechanism(
             noise_rng, ledger, scores, sensitivity=costs.l1, epsilon=epsilon, label="selection", noise=noise
         )
@@ -143,11 +144,12 @@ def margnet(
         measured.append(measure(r))
         P, steps = trained(newest=len(sizes))
         trace.append({"clique": list(r), "sigma": sigma, "epsilon": epsilon, "iterations": steps})
-        change = np.abs(total * marginals(P)[places[r]] - before[places[r]]).sum()
+        before, answers = answers, total * marginals(P)
+        change = np.abs(answers[places[r]] - before[places[r]]).sum()
         if change < noise_of[r] and not again:
             epsilon, sigma = costs.epsilon(2 * costs.of_selection(epsilon)), sigma / math.sqrt(2)
 
-    P, steps = trained()
+    trained()
     model = mixture_of(sizes, generator.logits(), total, len(trace))
     diagnostics = {"rho": rho, "rounds": trace, "total": total}
     return release_of_model(domain, budget, ledger, model, rows_rng, rows, diagnostics)

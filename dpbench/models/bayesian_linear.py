@@ -194,9 +194,9 @@ class _Model:
         C = root root', V is the covariance of root A root' + m u' + u m', for u of N(0, C) and a symmetric A whose
         entries have the variance 1, and 2 on the diagonal.
         """
-        M, noise = root @ root.T + np.outer(mean, mean), variances[self.entries]
+        squares, noise = np.outer(mean, mean), variances[self.entries]
+        M, products = root @ root.T + squares, squares[self.entries]
         firsts, seconds, crossed = (M.take(places) for places in self.pairs)
-        products = np.outer(mean, mean)[self.entries]
         total = firsts * seconds
         total += crossed * crossed.T
         total -= np.outer(2 * products, products)

@@ -90,8 +90,8 @@ def test_a_file_that_is_not_what_it_seems_is_named_so(tmp_path, capsys, text, sa
 @pytest.mark.parametrize(
     ("first", "said"),
     [
-        ("26,east,18271", "my.csv: the numbers 26 and 18271 for names of columns. If the line of names is missing"),
-        ("age,region,1.5", "my.csv: the number 1.5 for names of columns"),
+        ("26,east,18271", "my.csv: the first line gives numbers as names of columns: 26, 18271. If that line is"),
+        ("age,region,1.5", "names of columns: 1.5. If"),
         ("2019,2020,a1", ""),
     ],
 )
