@@ -1,4 +1,4 @@
-"""AIM on Adult: seconds, CPU seconds, peak memory and error of our engine and of mbi with its defaults, side by side.
+"""AIM on Adult: seconds, CPU seconds, peak memory and error of our engine, of a mixture and of mbi with its defaults.
 
     python -m benchmarks.aim_speed [--epsilons 0.05 0.5 2] [--limit 900] [--spread 5] [--only native]
 
@@ -153,7 +153,7 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=900.0, help="seconds after which a run of mbi is stopped")
     parser.add_argument("--seed", type=int, default=0, help="of the side by side rows")
     parser.add_argument("--spread", type=int, default=0, help="run ours with this many seeds at the largest epsilon")
-    parser.add_argument("--only", choices=["native", "mbi"], help="leave the other engine out")
+    parser.add_argument("--only", choices=["native", "mixture", "mbi"], help="leave the other engines out")
     parser.add_argument("--one", nargs=3, metavar=("ENGINE", "EPSILON", "SEED"), help="one run, its result as JSON")
     parser.add_argument("--profile", nargs=2, metavar=("EPSILON", "SEED"), help="the profile of one run of ours")
     given = parser.parse_args()
@@ -174,10 +174,12 @@ def main() -> None:
     print(HEADER, flush=True)
     missed = []
     for epsilon in sorted({*given.epsilons, *given.more}):
-        ours = native(epsilon, given.seed) if given.only != "mbi" else None
+        ours = native(epsilon, given.seed) if given.only in (None, "native") else None
         if ours and not ours["kept"]:
             missed.append((epsilon, given.seed))
-        if epsilon in given.epsilons and given.only != "native":
+        if epsilon in given.epsilons and given.only in (None, "mixture"):
+            row(epsilon, "mixture", given.seed, child(["--one", "mixture", str(epsilon), str(given.seed)], None), "")
+        if epsilon in given.epsilons and given.only in (None, "mbi"):
             theirs = child(["--one", "mbi", str(epsilon), str(given.seed)], given.limit)
             bound = "at least " if theirs["stopped"] else ""
             remarks = f"{bound}{theirs['cpu'] / ours['cpu']:.0f} times our CPU seconds" if ours else ""

@@ -1,35 +1,58 @@
-"""Product distributions side by side: their probabilities, the marginals of their mixture, and the derivatives.
+"""Product distributions: the marginals of their mixture, the derivatives, and where an attribute's levels are.
 
-**Shapes**: K components over attributes of W levels in all; `probabilities` (K, W) has the levels of an attribute in
-neighbouring columns, from `starts[j]` on. Of a clique's attributes only these columns are passed on, as a list.
+**Shapes**: K components over attributes of W levels in all; `probabilities` (W, K) has the levels of an attribute in
+neighbouring rows, from `starts[j]` on. Of a clique's attributes only these are passed on, as a list of (K, m).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from .measurements import Array
+from .measurements import Array, Clique
 
+Distributions = npt.NDArray[Any]  # they may be float32
 Places = npt.NDArray[np.intp]
 BLOCK = 2**24  # numbers in one temporary of the answers of a mixture: 128 MB
 
 
-def softmax(logits: Array, starts: Places) -> Array:
-    """Probabilities (K, W) of the logits (K, W): those of one attribute in one component sum to 1."""
-    widths = np.diff(starts, append=logits.shape[1])
-    shifted: Array = np.exp(logits - np.repeat(np.maximum.reduceat(logits, starts, axis=1), widths, axis=1))
-    shifted /= np.repeat(np.add.reduceat(shifted, starts, axis=1), widths, axis=1)
-    return shifted
+def levels_of(sizes: Mapping[str, int]) -> dict[str, slice]:
+    """The places of each attribute's levels.
+
+    >>> levels_of({"a": 2, "b": 3})
+    {'a': slice(0, 2, None), 'b': slice(2, 5, None)}
+    """
+    ends = accumulate(sizes.values(), initial=0)
+    return {name: slice(*pair) for name, pair in zip(sizes, pairwise(ends), strict=True)}
 
 
-def softmax_slope(probabilities: Array, slope: Array, starts: Places) -> Array:
-    """The derivative by the logits (K, W) of what has the derivative `slope` by the probabilities."""
-    widths = np.diff(starts, append=slope.shape[1])
-    weighted = probabilities * slope
-    mean: Array = np.repeat(np.add.reduceat(weighted, starts, axis=1), widths, axis=1)
-    return weighted - probabilities * mean
+def places_of(sizes: Mapping[str, int], cliques: Iterable[Clique]) -> dict[Clique, tuple[slice, slice]]:
+    """Where P P' / K has the marginals of one or two attributes; P (W + 1, K) has a row of ones below.
+
+    >>> places_of({"a": 2, "b": 3}, [("b",), ("a", "b")])
+    {('b',): (slice(2, 5, None), slice(5, 6, None)), ('a', 'b'): (slice(0, 2, None), slice(2, 5, None))}
+    """
+    levels, W = levels_of(sizes), sum(sizes.values())
+    return {r: (levels[r[0]], levels[r[1]] if len(r) == 2 else slice(W, W + 1)) for r in cliques}
+
+
+def softmax(logits: Distributions, starts: Places) -> Distributions:
+    """Probabilities (W, K) of the logits (W, K): those of one attribute in one component sum to 1."""
+    widths = np.diff(starts, append=len(logits))
+    probabilities: Distributions = logits - np.repeat(np.maximum.reduceat(logits, starts), widths, axis=0)
+    np.exp(probabilities, out=probabilities)
+    probabilities /= np.repeat(np.add.reduceat(probabilities, starts), widths, axis=0)
+    return probabilities
+
+
+def softmax_slope(probabilities: Distributions, slope: Distributions, starts: Places) -> Distributions:
+    """The derivative by the logits (W, K) of what has the derivative `slope` by the probabilities."""
+    found: Distributions = probabilities * slope
+    found -= probabilities * np.repeat(np.add.reduceat(found, starts), np.diff(starts, append=len(slope)), axis=0)
+    return found
 
 
 def table(parts: Sequence[Array]) -> Array:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ from dpbench.files import Json
 from dpbench.inference import Measurement
 from dpbench.inference.measurements import fold
 from dpbench.inference.product_queries import Distributions, softmax, softmax_slope
+from dpbench.inference.products import places_of
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_start, noisy_marginal
 from dpbench.mechanisms.gem import generator_of
@@ -36,8 +37,6 @@ from dpbench.releases import Release
 
 if TYPE_CHECKING:
     from dpbench.inference.generator import Generator
-
-Places = tuple[slice, slice]
 
 
 def margnet(
@@ -159,18 +158,6 @@ def random_levels(sizes: Mapping[str, int], components: int, rng: np.random.Gene
     """z: uniform rows, one-hot (B, W)."""
     columns = [np.eye(size, dtype=np.float32)[rng.integers(0, size, components)] for size in sizes.values()]
     return np.concatenate(columns, axis=1)
-
-
-def places_of(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> dict[Clique, Places]:
-    """Where P P' / B has the marginals of one or two attributes.
-
-    >>> places_of({"a": 2, "b": 3}, [("b",), ("a", "b")])
-    {('b',): (slice(2, 5, None), slice(5, 6, None)), ('a', 'b'): (slice(0, 2, None), slice(2, 5, None))}
-    """
-    ends = [*accumulate(sizes.values(), initial=0)]
-    levels = {name: slice(*pair) for name, pair in zip(sizes, pairwise(ends), strict=True)}
-    ones = slice(ends[-1], ends[-1] + 1)
-    return {r: (levels[r[0]], levels[r[1]] if len(r) == 2 else ones) for r in cliques}
 
 
 def marginals(P: Distributions) -> Distributions:

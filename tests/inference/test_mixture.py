@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-from dpbench.inference import InferenceError, JunctionTree, Measurement
+from dpbench.inference import InferenceError, JunctionTree, Measurement, mixture
 from dpbench.inference.measurements import fold
 from dpbench.inference.mixture import ProductMixture, adam, objective
 
@@ -29,18 +29,44 @@ def pairs(names):
     return [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
 
 
-def test_the_slope_is_that_of_the_loss():
-    """Central differences in 20 random directions, for cliques of none to four attributes."""
+@pytest.mark.parametrize("most", [0, mixture.MATRIX])
+def test_the_slope_is_that_of_the_loss(most, monkeypatch):
+    """Central differences in 20 random directions, for cliques of none to four attributes, pairs alone or together."""
+    monkeypatch.setattr(mixture, "MATRIX", most)
     rng = np.random.default_rng(0)
     sizes = {"a": 3, "b": 1, "c": 4, "d": 2}
     cliques = [(), ("c",), ("a", "c"), ("b", "d"), ("a", "b", "d"), ("a", "c", "d"), ("a", "b", "c", "d")]
     ms = [Measurement(c, rng.normal(10, 20, [sizes[n] for n in c]), float(rng.uniform(1, 9))) for c in cliques]
-    f, logits = objective(sizes, fold(sizes, ms)), rng.normal(size=(5, 10))
+    f, logits = objective(sizes, fold(sizes, ms)), rng.normal(size=(10, 5))
     _, slope = f(logits)
     for _ in range(20):
         step = 1e-5 * rng.normal(size=logits.shape)
         change = f(logits + step)[0] - f(logits - step)[0]
         assert change == pytest.approx(2 * float(np.vdot(slope, step)), rel=1e-5)
+
+
+def test_pairs_have_one_loss_alone_and_together(monkeypatch):
+    """Up to the rounding of float32, in which the weights and tables of pairs together are."""
+    rng = np.random.default_rng(3)
+    sizes = {"a": 3, "b": 1, "c": 4, "d": 2}
+    ms = [Measurement(c, rng.normal(10, 20, [sizes[n] for n in c]), float(rng.uniform(1, 9))) for c in pairs("abcd")]
+    ms += [Measurement((n,), rng.normal(10, 20, sizes[n]), 3.0) for n in sizes]
+    logits, found = rng.normal(size=(10, 5)), []
+    for most in (0, mixture.MATRIX):
+        monkeypatch.setattr(mixture, "MATRIX", most)
+        found.append(objective(sizes, fold(sizes, ms))(logits))
+    (alone, slope), (together, other) = found
+    assert together == pytest.approx(alone, rel=1e-5)
+    np.testing.assert_allclose(other, slope, rtol=1e-4, atol=1e-5 * np.abs(slope).max())
+
+
+@pytest.mark.parametrize("sigma", [1e-50, 1e-9, 1e50])
+def test_no_noise_is_too_small_or_too_large(sigma):
+    counts = np.array([[100.0, 300], [400, 200]])
+    model = ProductMixture().estimate({"a": 2, "b": 2}, [Measurement(("a", "b"), counts, sigma)])
+    answer = model.answer([("a", "b")])["a", "b"]
+    assert np.isfinite(model.loss)
+    np.testing.assert_allclose(answer, counts, atol=20 if sigma < 1 else 500)
 
 
 def test_the_loss_and_the_answers_are_those_of_the_mixture_by_definition():

@@ -10,15 +10,15 @@ STARTS = np.array([0, 3])
 
 
 def test_softmax_sums_to_one_within_each_attribute():
-    distribution = softmax(np.array([[1.0, 2, 3, 900, 900], [0, 0, 0, -5, 5]]), STARTS)
-    np.testing.assert_allclose(np.add.reduceat(distribution, STARTS, axis=1), 1.0)
-    np.testing.assert_allclose(distribution[0, 3:], 0.5)
-    np.testing.assert_allclose(distribution[0, :3], np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
+    distribution = softmax(np.array([[1.0, 2, 3, 900, 900], [0, 0, 0, -5, 5]]).T, STARTS)
+    np.testing.assert_allclose(np.add.reduceat(distribution, STARTS), 1.0)
+    np.testing.assert_allclose(distribution[3:, 0], 0.5)
+    np.testing.assert_allclose(distribution[:3, 0], np.exp([1, 2, 3]) / np.exp([1, 2, 3]).sum())
 
 
 def test_the_slope_of_softmax_is_that_of_differences():
     rng = np.random.default_rng(0)
-    logits, slope, step = rng.normal(size=(2, 5)), rng.normal(size=(2, 5)), 1e-6 * rng.normal(size=(2, 5))
+    logits, slope, step = rng.normal(size=(5, 2)), rng.normal(size=(5, 2)), 1e-6 * rng.normal(size=(5, 2))
     change = np.vdot(slope, softmax(logits + step, STARTS) - softmax(logits - step, STARTS))
     assert change == pytest.approx(2 * np.vdot(softmax_slope(softmax(logits, STARTS), slope, STARTS), step), rel=1e-5)
 

@@ -51,7 +51,7 @@ def test_rows_and_histograms_are_answered_as_the_queries_are_defined(name):
 def test_a_mixture_of_products_is_answered_as_its_own_histogram(name):
     workload = QueryWorkload(SIZES, WORKLOADS[name])
     logits = np.random.default_rng(1).normal(size=(7, 11))
-    distributions = softmax(logits, STARTS)
+    distributions = softmax(logits.T, STARTS).T
     parts = np.split(distributions, STARTS[1:], axis=1)
     table = np.einsum("ka,kb,kc,kd->abcd", *parts) / len(distributions)
     np.testing.assert_allclose(workload.of_products(distributions), workload.of_histogram(table), rtol=1e-12)
