@@ -142,6 +142,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         import argcomplete
 
         argcomplete.autocomplete(parser)  # ends the process
+    if not argv:
+        parser.exit(EXIT_USER, parser.format_help())
     arguments, rest = parser.parse_known_args(argv)
     if hasattr(arguments, "overrides"):  # settings may stand between the options
         given = [*arguments.overrides, *rest]

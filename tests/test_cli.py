@@ -35,6 +35,7 @@ def test_closed_output_ends_without_a_traceback():
         (["run", "--fast"], "unknown argument '--fast'; settings look like name=value (see dpbench run --help)"),
         (["compare", "A", "B", "paper=dd_ssp"], "unknown argument 'paper=dd_ssp'; this command takes no settings"),
         (["list", "cakes"], "invalid choice: 'cakes'"),
+        ([], "Run what is missing of a grid"),
     ],
 )
 def test_a_line_that_cannot_be_read_ends_with_2_and_says_why(capsys, line, said):

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dpbench.commands.report import notes_of, papers_of
-from dpbench.commands.run_settings import guard, recall
+from dpbench.commands.run_settings import check_asked, guard, recall
 from dpbench.commands.stored_trials import stored_trials
 from dpbench.config import compose, paper_of
 from dpbench.data.coding import decoded
@@ -34,6 +34,8 @@ def export(arguments: argparse.Namespace) -> int:
     """Write the trials of an experiment or a paper, a row for each score, or the rows of a release with its ledger."""
     if arguments.release:
         return _export_release(arguments)
+    if not arguments.overrides:
+        check_asked(arguments, "export")
     recall(arguments)
     papers, rest = papers_of(arguments.overrides)
     if len(papers) > 1:

@@ -83,14 +83,15 @@ def recall(arguments: argparse.Namespace, *, settings: bool = True) -> None:
     arguments.overrides = line
 
 
-def check_asked(arguments: argparse.Namespace) -> None:
-    """`UserError` for a line that names nothing to run: the defaults of all settings are a grid that nobody means."""
+def check_asked(arguments: argparse.Namespace, verb: str = "run") -> None:
+    """`UserError` for a line that names nothing: the defaults of all settings are a grid that nobody means."""
     names = {item.lstrip("+~").partition("=")[0].partition(".")[0] for item in arguments.overrides}
     if names <= ALONE:
         example = "dataset=adult_synth mechanism=[exact,adassp] epsilon=[0.1,1]"
         raise UserError(
-            "say what to run: an experiment, such as experiment=quickstart (dpbench list experiments has all), a grid "
-            f"of your own, such as {example}, or the folder of an earlier run; dpbench run --show gives the defaults"
+            f"say what to {verb}: an experiment, such as experiment=quickstart (dpbench list experiments has all), a "
+            f"grid of your own, such as {example}, or the "
+            "folder of an earlier run; dpbench run --show gives the defaults"
         )
 
 

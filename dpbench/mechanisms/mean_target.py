@@ -74,6 +74,6 @@ def without_features(design: Design, upper: float, lower: float, loss: str) -> F
 def sums_at_ends(train: Table, design: Design) -> tuple[float, float]:
     """The sums of (y - l) / (h - l) and of (h - y) / (h - l): for two classes the counts of the upper and the lower."""
     low, high = design.target_range
-    _, y = design.encode(train)
+    y = design.targets(train)
     parts = (y - low) / (high - low)
     return float(parts.sum()), float((1 - parts).sum())

@@ -86,11 +86,14 @@ def test_a_run_stores_its_trials_and_shows_the_table(bench, capsys):
     assert all(json.dumps(trial).count(str(bench.folder)) == 0 for trial in trials.values())
 
 
-@pytest.mark.parametrize("line", [["run"], ["run", "--dry-run"], ["run", "name=absent"], ["slurm", "--print"]])
+@pytest.mark.parametrize(
+    "line", [["run"], ["run", "--dry-run"], ["run", "name=absent"], ["slurm", "--print"], ["export"]]
+)
 def test_a_line_that_names_nothing_to_run_says_what_there_is(tmp_path, monkeypatch, capsys, line):
     monkeypatch.chdir(tmp_path)
     assert main(line) == 2
-    assert "say what to run: an experiment, such as experiment=quickstart" in capsys.readouterr().err
+    verb = "export" if line == ["export"] else "run"
+    assert f"say what to {verb}: an experiment, such as experiment=quickstart" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
