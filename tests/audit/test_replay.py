@@ -115,7 +115,8 @@ WITH_DISCRETE_NOISE = ["ssp_intervals", "adassp", "binagg", "binagg_centred", "m
 
 
 @pytest.mark.parametrize(
-    "name", [*WITH_DISCRETE_NOISE, *("gaussian_marginals", "residual_planner", "aim_grem", "tab_pe", "margnet")]
+    "name",
+    [*WITH_DISCRETE_NOISE, *("gaussian_marginals", "residual_planner", "aim_grem", "tab_pe", "margnet", "rap_pp")],
 )
 def test_discrete_noise_is_all_that_is_drawn_and_keeps_the_budget(name):
     part = PARTS[name]
