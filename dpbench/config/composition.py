@@ -37,7 +37,7 @@ def merged(overrides: Sequence[str], config_dir: Path | None = None, config_name
     from dpbench.config.hydra_merge import merge
 
     _check_settings(overrides)
-    searched = [_located(item, config_dir) for item in overrides]
+    searched = [found for item in overrides for found in _located(item, config_dir)]
     if config_dir is not None:
         if not config_dir.is_dir():
             raise UserError(f"--config-dir {shown(str(config_dir))}: no such folder")
@@ -171,18 +171,22 @@ def _check_dataset(node: Any) -> None:
             checked_type(f"dataset.{key}", node[key], kind)
 
 
-def _located(override: str, config_dir: Path | None) -> str:
-    """The setting as Hydra finds it: experiment=linreg_adult names the file linreg_adult.yaml in any folder, and a
-    sweep may be over settings that none was over before.
+def _located(override: str, config_dir: Path | None) -> list[str]:
+    """The setting as Hydra takes it: experiment=linreg_adult names the file linreg_adult.yaml in any folder, a sweep may
+    be over settings that none was over before, and numbers of repetitions replace all those that were set.
 
     >>> _located("experiment=linreg_adult", None), _located("sweep={seed:[0,1]}", None)
-    ('experiment=dd_ssp/linreg_adult', '+sweep={seed:[0,1]}')
+    (['experiment=dd_ssp/linreg_adult'], ['+sweep={seed:[0,1]}'])
+    >>> _located("repetitions={aim:2,others:1}", None)
+    ['repetitions=1', 'repetitions={aim:2,others:1}']
     """
     if re.match(r"sweep[.=]", override):
-        return f"+{override}"
+        return [f"+{override}"]
     key, _, name = override.partition("=")
+    if key == "repetitions" and name.startswith("{"):
+        return ["repetitions=1", override]  # one map would be merged with the other
     path = choices("experiment", config_dir).get(name) if key.lstrip("+") == "experiment" else None
-    return f"{key}={folder_of(path)}{name}" if path else override
+    return [f"{key}={folder_of(path)}{name}" if path else override]
 
 
 def quoted(text: str) -> str:

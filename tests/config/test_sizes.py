@@ -64,6 +64,8 @@ def test_a_mechanism_may_have_a_number_of_repetitions_of_its_own():
     assert make_plan(compose([*line, "repetitions={ssp: 2, others: 2}"])).trial_ids == (
         make_plan(compose([*line, "repetitions=2"])).trial_ids
     )
+    given = compose(["experiment=linreg_adult", "repetitions={aim: 3, others: 2}"])  # which has numbers of its own
+    assert (given.own_repetitions, given.repetitions) == ({"aim": 3}, 2)
     with pytest.raises(UserError, match=r"repetitions must be a number, or .*repetitions=\{aim: 20, others: 5\}"):
         compose([*line, "repetitions={ssp: 3}"])
     with pytest.raises(UserError, match="unknown mechanism in repetitions 'sp'; did you mean 'ssp'"):
