@@ -172,8 +172,8 @@ def _check_dataset(node: Any) -> None:
 
 
 def _located(override: str, config_dir: Path | None) -> list[str]:
-    """The setting as Hydra takes it: experiment=linreg_adult names the file linreg_adult.yaml in any folder, a sweep may
-    be over settings that none was over before, and numbers of repetitions replace all those that were set.
+    """The setting as Hydra takes it: experiment=linreg_adult names the file linreg_adult.yaml in any folder, a sweep
+    may be over settings that none was over before, and numbers of repetitions replace all those that were set.
 
     >>> _located("experiment=linreg_adult", None), _located("sweep={seed:[0,1]}", None)
     (['experiment=dd_ssp/linreg_adult'], ['+sweep={seed:[0,1]}'])
