@@ -43,8 +43,8 @@ RATE, WINDOW, TOLERANCE = 0.03, 50, 0.01
 # The tolerance of an update. AIM on Adult at epsilon = 1, three seeds: half the steps, and a mean error of 0.0447, not
 # 0.0480; at 1, two seeds, 0.0456 after a sixth fewer steps; with 35 steps a round 0.0472, with 20, one seed, 0.0486.
 ROUGH = 0.2
-MATRIX = 4000  # square levels that cost less in one matrix product than a pair by itself does: 20 microseconds
-LARGEST = 1e12  # of the unit of a derivative: the square of one in larger units might be too large for float32
+MATRIX = 4000  # p pairs over W levels take less time in one product of matrices where W^2 is below so many p
+LARGEST = 1e12  # unit of the derivative: in a larger one its square might be too large for float32
 
 
 @dataclass(frozen=True)

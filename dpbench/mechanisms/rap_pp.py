@@ -4,7 +4,7 @@
 | --- | --- |
 | P | distributions over the W levels of all attributes without numbers, of each of K relaxed rows: (W, K) |
 | x | their numbers, scaled to [0, 1]: (m, K) |
-| h, b | a halfspace of numbers x with h'x > b, by which the levels of an attribute are counted |
+| H, b | where H x > b, levels are counted: a halfspace, where H has one row, or a prefix, where x is above thresholds |
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ def rap_pp(
     degree: int = 2,
     targets: Sequence[str] | None = None,
     halfspaces: int = 2000,
+    prefixes: int = 0,
     rounds: int | None = None,
     components: int = 1000,
     doublings: int = 6,
@@ -55,51 +56,59 @@ def rap_pp(
 ) -> Release:
     """Keep rows whose levels are distributions and whose numbers are free, and fit them to what they answer worst.
 
-    A round selects a marginal or a halfspace, measures it, and moves the relaxed rows to all measured answers. Numbers
-    are not binned: a row counts to a halfspace by a sigmoid of its distance, which becomes steeper while they move.
+    A round selects a marginal, a halfspace or a prefix, measures it, and moves the relaxed rows to all measured
+    answers. Numbers are not binned: a row counts to a halfspace by a sigmoid of its distance, which becomes steeper
+    while they move. A prefix is where two numbers are above thresholds.
 
     **Source** Vietri, Archambeau, Aydore, Brown, Kearns, Roth, Siva, Tang and Wu 2022, "Private Synthetic Data for
     Multitask Learning and Marginal Queries", NeurIPS (arXiv 2209.07400); of the text the abstract was read, and for
     facts the authors' public code (amazon-science/relaxed-adaptive-projection, CC BY-NC 4.0), of which nothing is
     copied.
     **Privacy** Add/remove, or replace one. The relaxed rows are a function of noisy answers alone. A record is in one
-    cell of a marginal, and in one or none of a halfspace, whose levels are counted: either has l2 sensitivity 1, or
-    sqrt 2, and the l1 distance of its counts from the answers changes by 1, or 2. Halves of a round's equal part of the
+    cell of a marginal, and in one or none of a halfspace or a prefix, whose levels are counted: all have l2 sensitivity
+    1, or sqrt 2, and the l1 distance of counts from answers changes by 1, or 2. Halves of a round's equal part of the
     budget pay the selection and the measurement; n, where it is not public, is measured first, for another such part.
     Currencies are those of `Costs`; each choice depends on what was released before alone, and costs are fixed.
     **Shapes** Relaxed rows (W + m, K), float32.
-    **Departures** 1. The authors' code measures all queries that were selected so far anew in each round, with noise
-    for the newest, and takes sqrt 2 for the change of an l1 distance. Here each is measured once, and a replaced record
-    changes a distance by 2. 2. A round fits all measured queries; in the code those of its kind. 3. Levels are a
-    softmax of logits; the code projects on the simplex. It doubles ten times, and repeats that at smaller rates; here
-    that did not help on Adult. 4. Relaxed rows are
-    as often in the release, up to one, their levels drawn. 5. Prefixes of numbers, which the code has too, are not
-    here. 6. Add/remove, where n is private, and `tight` are ours.
+    **Departures** 1. The authors' code measures all queries that were selected so far anew in each round, with
+    noise for the newest, and takes sqrt 2 for the change of an l1 distance. Here each is measured once, and a
+    replaced record changes a distance by 2. 2. A round fits all measured queries; in the code those of its kind. 3.
+    Levels are a softmax of logits; the code projects on the simplex. It doubles ten times, and repeats that at
+    smaller rates; here that did not help on Adult. 4. Relaxed rows are as often in the release, up to one, their
+    levels drawn. 5. Add/remove, where n is private, and `tight` are ours.
 
     `degree`: how many attributes a marginal has beside a target. `targets`: attributes of whose levels each query has
-    one (None: those of two levels, or else a marginal has `degree` attributes, and a halfspace no levels). An attribute
-    is a number where it has bounds and no missing values, and is no target. `halfspaces`: how many there are to select
-    from; h has independent N(0, 1/m) entries, b is N(0, 1). `rounds`: of marginals, and as many of halfspaces (None:
-    the number of attributes less 1, as in the code). `components`: K. `doublings`, `iterations`, `rate`: of the
-    sigmoids' slope, and Adam's steps for each. `rows`: the number of synthetic rows (None: n).
+    one (None: those of two levels, or else a marginal has `degree` attributes, and the others have no levels). An
+    attribute is a number where it has bounds and no missing values, and is no target. `halfspaces`, `prefixes`: how
+    many there are to select from; h has independent N(0, 1/m) entries, b is N(0, 1), and thresholds are uniform.
+    `rounds`: of each kind (None: the number of attributes less 1, as in the code). `components`: K. `doublings`,
+    `iterations`, `rate`: of the sigmoids' slope, and Adam's steps for each. `rows`: the number of synthetic rows
+    (None: n).
 
     Raises `UserError` for an unknown target, a count below 1, or marginals that memory does not hold.
     """
     domain = train.domain
-    check_settings("rap_pp", tolerance=None, degree=degree, halfspaces=halfspaces, rounds=rounds, rows=rows)
+    check_settings("rap_pp", tolerance=None, degree=degree, rounds=rounds, rows=rows)
     check_settings("rap_pp", tolerance=None, components=components, iterations=iterations)
     check_positive("rap_pp", rate=rate)
-    if doublings < 0:
-        raise UserError(f"rap_pp: doublings must be at least 0, not {doublings}")
+    for name, count in (("doublings", doublings), ("halfspaces", halfspaces), ("prefixes", prefixes)):
+        if count < 0:
+            raise UserError(f"rap_pp: {name} must be at least 0, not {count}")
     noise_rng, query_rng, rows_rng = rng.spawn(3)
     levels, numbers = kinds_of(domain, targets)
     split = [name for name in levels if (domain.sizes[name] == 2 if targets is None else name in targets)]
-    kinds = [marginals(levels, split, degree), random_halfspaces(halfspaces, len(numbers), split, query_rng)]
+    kinds = [
+        marginals(levels, split, degree),
+        random_halfspaces(halfspaces, len(numbers), split, query_rng),
+        random_prefixes(prefixes, len(numbers), split, query_rng),
+    ]
     check_answers("rap_pp", domain.sizes, [query.clique for query in kinds[0]])
     X = scaled(train, numbers)
     counts = {query: query.counted(train, X) for kind in kinds for query in kind}
     T = rounds or max(len(domain.names) - 1, 1)
     order = query_rng.permutation(np.repeat(range(len(kinds)), [min(T, len(kind)) for kind in kinds])).tolist()
+    if not order:
+        raise UserError("rap_pp: there is nothing to measure; raise halfspaces, or give targets")
 
     costs, ledger = Costs.of("rap_pp", budget, calibration), Ledger()
     n = rows_if_public("rap_pp", train, budget, None)
@@ -139,32 +148,42 @@ def rap_pp(
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """How many rows have each combination of levels of a clique: of all rows, or of those with h'x > b."""
+    """How many rows have each combination of levels of a clique: of all rows, or of those with H x > b.
+
+    **Shapes** H (k, m), b (k,).
+    """
 
     clique: Clique
-    h: Floats | None = None
-    b: float = 0.0
+    H: Floats | None = None
+    b: Floats | None = None
+    kind: str = "marginal"
 
     @property
     def label(self) -> str:
         """What the ledger calls it."""
-        kind = "marginal" if self.h is None else "halfspace"
-        return " ".join([kind, ",".join(self.clique)]).strip()
+        return " ".join([self.kind, ",".join(self.clique)]).strip()
 
     @property
     def penalty(self) -> int:
-        """What a cell takes from a score: a row of a marginal, and nothing of a halfspace (authors' code)."""
-        return int(self.h is None)
+        """What a cell takes from a score: a row of a marginal, and nothing of the others (authors' code)."""
+        return int(self.H is None)
+
+    def distances(self, x: Floats | Distributions) -> Distributions:
+        """H x - b (k, n); of a marginal (0, n)."""
+        if self.H is None or self.b is None:
+            return x[:0]
+        found: Distributions = self.H.astype(x.dtype) @ x - self.b[:, None].astype(x.dtype)
+        return found
 
     def counted(self, train: Table, X: Floats) -> Floats:
         """The counts of a table, whose numbers are X (m, n)."""
-        if self.h is None:
+        if self.H is None:
             return train.marginal(self.clique)
-        beyond = self.h @ X > self.b
+        inside = (self.distances(X) > 0).all(axis=0)
         if not self.clique:
-            return np.array(float(beyond.sum()))
+            return np.array(float(inside.sum()))
         (name,) = self.clique
-        return np.bincount(train.column(name)[beyond], minlength=train.domain.sizes[name]).astype(float)
+        return np.bincount(train.column(name)[inside], minlength=train.domain.sizes[name]).astype(float)
 
 
 def kinds_of(domain: Domain, targets: Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -193,9 +212,26 @@ def marginals(levels: Sequence[str], targets: Sequence[str], degree: int) -> lis
 
 def random_halfspaces(count: int, m: int, targets: Sequence[str], rng: np.random.Generator) -> list[Query]:
     """So many of m numbers, each by the levels of a target at random; none if there are no numbers."""
-    h, b = rng.standard_normal((count, m)) / np.sqrt(max(m, 1)), rng.standard_normal(count)
-    cliques: list[Clique] = [(targets[i],) for i in rng.integers(len(targets), size=count)] if targets else [()] * count
-    return [Query(*one) for one in zip(cliques, h, b.tolist(), strict=True)] if m else []
+    if not m:
+        return []
+    h, b = rng.standard_normal((count, 1, m)) / math.sqrt(m), rng.standard_normal((count, 1))
+    return [Query(*one, "halfspace") for one in zip(random_cliques(count, targets, rng), h, b, strict=True)]
+
+
+def random_prefixes(count: int, m: int, targets: Sequence[str], rng: np.random.Generator) -> list[Query]:
+    """So many of two of m numbers, or of the one, likewise."""
+    if not m:
+        return []
+    places = rng.random((count, m)).argsort(axis=1)[:, :2]
+    return [
+        Query(*one, "prefix")
+        for one in zip(random_cliques(count, targets, rng), np.eye(m)[places], rng.random(places.shape), strict=True)
+    ]
+
+
+def random_cliques(count: int, targets: Sequence[str], rng: np.random.Generator) -> list[Clique]:
+    """So many targets; of none, no attribute."""
+    return [(targets[i],) for i in rng.integers(len(targets), size=count)] if targets else [()] * count
 
 
 def scaled(train: Table, numbers: Sequence[str]) -> Floats:
@@ -249,8 +285,8 @@ class Relaxed:
         return table(self.parts(query, steepness)).reshape([self.sizes[name] for name in query.clique])
 
     def parts(self, query: Query, steepness: float) -> list[Distributions]:
-        """(K, 1), how far a relaxed row is in the halfspace, if the query has one; P (K, levels) of each attribute."""
-        inside = [] if query.h is None else [inside_of(query, self.x, steepness)[:, None]]
+        """(K, 1), how far a relaxed row is within H x > b, if the query has an H; P (K, levels) of each attribute."""
+        inside = [] if query.H is None else [insides(query, self.x, steepness).prod(axis=0)[:, None]]
         return [*inside, *(self.P[self.levels[name]].T for name in query.clique)]
 
     def loss(self, measured: Mapping[Query, Floats], steepness: float = math.inf) -> float:
@@ -267,9 +303,9 @@ class Relaxed:
             gap = table(parts) - wanted.reshape([part.shape[1] for part in parts]).astype(slope.dtype)
             loss += float(np.vdot(gap, gap))
             found = table_slopes(parts, 2 * gap)
-            if query.h is not None:
-                inside = parts[0][:, 0]
-                dx += np.outer(query.h, steepness * inside * (1 - inside) * found.pop(0)[:, 0])
+            if query.H is not None:
+                inside, slopes = insides(query, self.x, steepness), found.pop(0)[:, 0]
+                dx += steepness * query.H.T.astype(dx.dtype) @ (inside.prod(axis=0) * (1 - inside) * slopes)
             for name, one in zip(query.clique, found, strict=True):
                 dP[self.levels[name]] += one.T
         dP[:] = softmax_slope(self.P, dP, list(self.sizes.values()))
@@ -306,9 +342,9 @@ class Relaxed:
         return Table(domain, codes, kept)
 
 
-def inside_of(query: Query, x: Distributions, steepness: float) -> Distributions:
-    """Whether h'x > b (K,), by a sigmoid unless the steepness is infinite."""
+def insides(query: Query, x: Distributions, steepness: float) -> Distributions:
+    """Whether each of H x > b (k, K), by sigmoids unless the steepness is infinite."""
     from scipy.special import expit
 
-    distance = query.h @ x - query.b
-    return (distance > 0 if math.isinf(steepness) else expit(steepness * distance)).astype(x.dtype)
+    distances = query.distances(x)
+    return (distances > 0 if math.isinf(steepness) else expit(steepness * distances)).astype(x.dtype)

@@ -9,13 +9,22 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms import rap_pp as module
-from dpbench.mechanisms.rap_pp import Query, Relaxed, kinds_of, marginals, random_halfspaces, rap_pp, scaled
+from dpbench.mechanisms.rap_pp import (
+    Query,
+    Relaxed,
+    kinds_of,
+    marginals,
+    random_halfspaces,
+    random_prefixes,
+    rap_pp,
+    scaled,
+)
 from dpbench.privacy.accounting import gaussian_mu, spent, zcdp_rho
 from dpbench.privacy.budget import Budget
 from dpbench.releases import SyntheticRows
 
 DELTA = 1e-5
-QUICK = {"components": 60, "halfspaces": 30, "doublings": 4, "iterations": 30}
+QUICK = {"components": 60, "halfspaces": 30, "prefixes": 20, "doublings": 4, "iterations": 30}
 MIXED = Domain(
     (
         Attribute.binned("height", 100, 200, 4),
@@ -65,9 +74,10 @@ def test_rows_on_one_side_of_a_hyperplane_are_counted_by_level():
     )
     X = scaled(table, ["height", "weight"])
     assert X.tolist() == [[0, 1, 0.9, 0.5], [0.125, 0.875, 0.875, 0.125]]  # no weight is known: the middles of bins
-    query = Query(("class",), np.array([1.0, 1.0]), 1.0)
+    query = Query(("class",), np.array([[1.0, 1.0]]), np.array([1.0]))
     assert query.counted(table, X).tolist() == [1, 1]
-    assert Query((), np.array([-1.0, 0.0]), -0.6).counted(table, X) == 2
+    assert Query((), np.array([[-1.0, 0.0]]), np.array([-0.6])).counted(table, X) == 2
+    assert Query(("class",), np.eye(2), np.array([0.4, 0.5])).counted(table, X).tolist() == [1, 1]
     assert Query(("class",)).counted(table, X).tolist() == [2, 2]
 
 
@@ -78,22 +88,25 @@ def relaxed(seed=0, K=7):
 
 
 def queries():
-    h = np.random.default_rng(1).normal(size=(2, 2))
-    return [Query(("class", "eye")), Query(("eye",)), Query(("class",), h[0], 0.1), Query((), h[1], -0.2)]
+    H = np.random.default_rng(1).normal(size=(2, 1, 2))
+    by_class, alone = Query(("class",), H[0], np.array([0.1])), Query((), H[1], np.array([-0.2]))
+    return [Query(("class", "eye")), Query(("eye",)), by_class, alone, Query(("eye",), np.eye(2), np.array([0.3, 0.6]))]
 
 
 def test_answers_by_hand():
     rows = relaxed()
     p = {name: np.exp(rows.z[places]) for name, places in (("class", slice(0, 2)), ("eye", slice(2, 5)))}
     p = {name: one / one.sum(axis=0) for name, one in p.items()}
-    both, eye, by_class, alone = queries()
+    both, eye, by_class, alone, prefix = queries()
     np.testing.assert_allclose(rows.answer(both), np.einsum("ik,jk->ij", p["class"], p["eye"]) / 7)
     np.testing.assert_allclose(rows.answer(eye), p["eye"].mean(axis=1))
-    distance = by_class.h @ rows.z[5:] - by_class.b
+    distance = by_class.H[0] @ rows.z[5:] - 0.1
     np.testing.assert_allclose(rows.answer(by_class), (p["class"] * (distance > 0)).mean(axis=1))
     soft = 1 / (1 + np.exp(-3 * distance))
     np.testing.assert_allclose(rows.answer(by_class, 3.0), (p["class"] * soft).mean(axis=1))
-    assert rows.answer(alone) == pytest.approx((alone.h @ rows.z[5:] > alone.b).mean())
+    assert rows.answer(alone) == pytest.approx((alone.H[0] @ rows.z[5:] > -0.2).mean())
+    above = (rows.z[5] > 0.3) & (rows.z[6] > 0.6)
+    np.testing.assert_allclose(rows.answer(prefix), (p["eye"] * above).mean(axis=1))
 
 
 def test_the_slope_is_that_of_the_loss():
@@ -113,14 +126,16 @@ def test_a_number_at_a_bound_moves_inwards_alone():
     """All should be beyond the hyperplane x = 0.5, then none."""
     for wanted, still in ((1.0, 1), (0.0, 0)):
         rows = Relaxed({}, np.array([[0.0, 1.0]]))
-        slope = rows.slope({Query((), np.ones(1), 0.5): np.array(wanted)}, 2.0)[1][0]
+        slope = rows.slope({Query((), np.ones((1, 1)), np.array([0.5])): np.array(wanted)}, 2.0)[1][0]
         assert slope[still] == 0 and slope[1 - still] != 0
 
 
 def test_almost_without_noise_levels_and_numbers_are_those_of_the_rows():
     """Height and weight by class: means are 20 apart, each found to 4; their correlation is 0.95 and found to 0.15."""
     table = mixed()
-    rows = made(table, 1e6, components=300, halfspaces=200, rounds=30, doublings=8, iterations=100)[SyntheticRows].table
+    rows = made(table, 1e6, components=300, halfspaces=200, prefixes=0, rounds=30, doublings=8, iterations=100)[
+        SyntheticRows
+    ].table
     assert np.abs(table.marginal(("class", "eye")) - rows.marginal(("class", "eye"))).sum() < 0.05 * len(table)
     for level in (0, 1):
         real, found = (one.numbers["height"][one.column("class") == level] for one in (table, rows))
@@ -148,7 +163,7 @@ def test_scores_are_distances_of_the_counts_from_the_answers(monkeypatch, relati
     table, kinds = mixed(), set()
     for seed in range(6):
         del seen[:], starts[:], halfspaces[:]
-        release = made(table, seed=seed, relation=relation, rounds=1, iterations=1, doublings=0)
+        release = made(table, seed=seed, relation=relation, rounds=1, prefixes=0, iterations=1, doublings=0)
         total, (rows,), (scores, sensitivity) = release.diagnostics["total"], starts, seen[0]
         assert (total == len(table)) == (relation == "replace")
         asked = [Query(("class", "eye"))] if len(scores) == 1 else halfspaces
@@ -166,17 +181,19 @@ def test_scores_are_distances_of_the_counts_from_the_answers(monkeypatch, relati
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
 @pytest.mark.parametrize("calibration", ["tight", "paper"])
 def test_equal_rounds_spend_the_budget_whole(calibration, relation):
-    """Marginals of class and eye: one; as many halfspaces as rounds. Where n is private its count is a round, too."""
+    """Marginals of class and eye: one; as many halfspaces and prefixes as rounds. Where n is private its count is a
+    round, too.
+    """
     release = made(mixed(), 0.5, relation=relation, calibration=calibration, rounds=3)
     events = release.ledger.events
-    kinds, rounds = [event.kind for event in events], 4 + (relation == "add_remove")
-    assert kinds == ["gaussian"] * (relation == "add_remove") + ["exponential", "gaussian"] * 4
+    kinds, rounds = [event.kind for event in events], 7 + (relation == "add_remove")
+    assert kinds == ["gaussian"] * (relation == "add_remove") + ["exponential", "gaussian"] * 7
     if calibration == "paper":
         total, costs = zcdp_rho(0.5, DELTA), [event.rho for event in events]
     else:
         total, costs = gaussian_mu(0.5, DELTA) ** 2, [event.mu**2 for event in events]
     assert sum(costs) == pytest.approx(total, rel=1e-9)
-    assert costs[-8:] == pytest.approx([total / rounds / 2] * 8, rel=1e-9)
+    assert costs[-14:] == pytest.approx([total / rounds / 2] * 14, rel=1e-9)
     assert spent(release.ledger, DELTA).epsilon <= 0.5 * (1 + 1e-9)
     l1, l2 = (1, 1) if relation == "add_remove" else (2, math.sqrt(2))
     assert {event.sensitivity for event in events if event.kind == "gaussian"} == {l2}
@@ -191,8 +208,8 @@ def test_no_query_is_measured_twice(monkeypatch):
         return own(rng, ledger, values, **settings)
 
     monkeypatch.setattr(module, "exponential_mechanism", draw)
-    made(mixed(), rounds=5, halfspaces=4)
-    assert sorted(lengths) == [1, 1, 2, 3, 4]
+    made(mixed(), rounds=5, halfspaces=4, prefixes=2)
+    assert sorted(lengths) == [1, 1, 1, 2, 2, 3, 4]
 
 
 def test_tables_without_numbers_and_without_levels():
@@ -213,7 +230,8 @@ def test_discrete_numbers_are_among_those_declared(small_table):
     [
         ({"targets": ["colour"]}, "rap_pp: target"),
         ({"degree": 0}, "rap_pp: degree must be at least 1"),
-        ({"halfspaces": 0}, "rap_pp: halfspaces must be at least 1"),
+        ({"halfspaces": -1}, "rap_pp: halfspaces must be at least 0"),
+        ({"prefixes": -1}, "rap_pp: prefixes must be at least 0"),
         ({"rounds": 0}, "rap_pp: rounds must be at least 1"),
         ({"components": 0}, "rap_pp: components must be at least 1"),
         ({"iterations": 0}, "rap_pp: iterations must be at least 1"),
@@ -227,9 +245,25 @@ def test_what_is_refused(settings, message):
         made(mixed(), **settings)
 
 
+def test_numbers_alone_without_halfspaces_are_refused():
+    with pytest.raises(UserError, match="rap_pp: there is nothing to measure"):
+        made(mixed().project(["height", "weight"]), relation="replace", halfspaces=0, prefixes=0)
+
+
 def test_random_halfspaces_are_of_the_numbers_and_of_a_target():
     found = random_halfspaces(500, 4, ["a", "b"], np.random.default_rng(0))
     assert {query.clique for query in found} == {("a",), ("b",)}
-    assert np.std([query.h for query in found]) == pytest.approx(0.5, rel=0.1)
+    assert np.std([query.H for query in found]) == pytest.approx(0.5, rel=0.1)
     assert np.std([query.b for query in found]) == pytest.approx(1, rel=0.2)
     assert random_halfspaces(5, 0, ["a"], np.random.default_rng(0)) == []
+
+
+def test_random_prefixes_are_of_two_numbers():
+    """Each pair of three is as likely; of one number it is alone."""
+    found = random_prefixes(600, 3, [], np.random.default_rng(0))
+    axes = [tuple(sorted(query.H.argmax(axis=1))) for query in found]
+    assert {query.clique for query in found} == {()} and all((query.H.sum(axis=1) == 1).all() for query in found)
+    assert all(150 < axes.count(pair) < 250 for pair in ((0, 1), (0, 2), (1, 2)))
+    assert np.mean([query.b for query in found]) == pytest.approx(0.5, abs=0.05)
+    assert [query.H.tolist() for query in random_prefixes(1, 1, ["a"], np.random.default_rng(0))] == [[[1.0]]]
+    assert random_prefixes(5, 0, ["a"], np.random.default_rng(0)) == []
