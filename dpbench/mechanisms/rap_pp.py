@@ -9,10 +9,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -21,9 +18,7 @@ from dpbench.data.domain import Attribute, Clique, Domain, Floats
 from dpbench.data.encode import scalar
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, check_positive
-from dpbench.inference.mixture import adam
-from dpbench.inference.product_queries import Distributions, softmax, softmax_slope
-from dpbench.inference.products import levels_of, table, table_slopes
+from dpbench.inference.relaxed import Query, Relaxed, random_halfspaces, random_prefixes
 from dpbench.inference.sampling import rounded_column
 from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_sigma, rows_if_public
 from dpbench.privacy.budget import Budget
@@ -31,9 +26,6 @@ from dpbench.privacy.discrete import whole
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism, gaussian
 from dpbench.releases import Release, SyntheticRows
-
-FIRST = 2.0  # steepness of the sigmoids, which is doubled from there (authors' code)
-PATIENCE = 5  # steps of Adam that do not lower the loss
 
 
 def rap_pp(
@@ -104,7 +96,7 @@ def rap_pp(
     ]
     check_answers("rap_pp", domain.sizes, [query.clique for query in kinds[0]])
     X = scaled(train, numbers)
-    counts = {query: query.counted(train, X) for kind in kinds for query in kind}
+    counts = {query: counted(query, train, X) for kind in kinds for query in kind}
     T = rounds or max(len(domain.names) - 1, 1)
     order = query_rng.permutation(np.repeat(range(len(kinds)), [min(T, len(kind)) for kind in kinds])).tolist()
     if not order:
@@ -137,53 +129,10 @@ def rap_pp(
         query = left[pick]
         measured[query] = np.clip(measure(counts[query], sigma, query.label) / total, 0.0, 1.0)
         relaxed = relaxed.fitted(measured, doublings, iterations, rate)
-    synthetic = relaxed.drawn(domain, numbers, rows or max(round(total), 1), rows_rng)
+    synthetic = drawn(relaxed, domain, numbers, rows or max(round(total), 1), rows_rng)
     labels = [query.label for query in measured]
     diagnostics = {"rho": costs.total, "sigma": sigma, "total": total, "queries": labels}
     return Release(domain, budget, ledger, (SyntheticRows(synthetic),), diagnostics)
-
-
-# --- queries ---------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Query:
-    """How many rows have each combination of levels of a clique: of all rows, or of those with H x > b.
-
-    **Shapes** H (k, m), b (k,).
-    """
-
-    clique: Clique
-    H: Floats | None = None
-    b: Floats | None = None
-    kind: str = "marginal"
-
-    @property
-    def label(self) -> str:
-        """What the ledger calls it."""
-        return " ".join([self.kind, ",".join(self.clique)]).strip()
-
-    @property
-    def penalty(self) -> int:
-        """What a cell takes from a score: a row of a marginal, and nothing of the others (authors' code)."""
-        return int(self.H is None)
-
-    def distances(self, x: Floats | Distributions) -> Distributions:
-        """H x - b (k, n); of a marginal (0, n)."""
-        if self.H is None or self.b is None:
-            return x[:0]
-        found: Distributions = self.H.astype(x.dtype) @ x - self.b[:, None].astype(x.dtype)
-        return found
-
-    def counted(self, train: Table, X: Floats) -> Floats:
-        """The counts of a table, whose numbers are X (m, n)."""
-        if self.H is None:
-            return train.marginal(self.clique)
-        inside = (self.distances(X) > 0).all(axis=0)
-        if not self.clique:
-            return np.array(float(inside.sum()))
-        (name,) = self.clique
-        return np.bincount(train.column(name)[inside], minlength=train.domain.sizes[name]).astype(float)
 
 
 def kinds_of(domain: Domain, targets: Sequence[str] | None) -> tuple[list[str], list[str]]:
@@ -210,30 +159,6 @@ def marginals(levels: Sequence[str], targets: Sequence[str], degree: int) -> lis
     return [Query(clique) for clique in found if clique]
 
 
-def random_halfspaces(count: int, m: int, targets: Sequence[str], rng: np.random.Generator) -> list[Query]:
-    """So many of m numbers, each by the levels of a target at random; none if there are no numbers."""
-    if not m:
-        return []
-    h, b = rng.standard_normal((count, 1, m)) / math.sqrt(m), rng.standard_normal((count, 1))
-    return [Query(*one, "halfspace") for one in zip(random_cliques(count, targets, rng), h, b, strict=True)]
-
-
-def random_prefixes(count: int, m: int, targets: Sequence[str], rng: np.random.Generator) -> list[Query]:
-    """So many of two of m numbers, or of the one, likewise."""
-    if not m:
-        return []
-    places = rng.random((count, m)).argsort(axis=1)[:, :2]
-    return [
-        Query(*one, "prefix")
-        for one in zip(random_cliques(count, targets, rng), np.eye(m)[places], rng.random(places.shape), strict=True)
-    ]
-
-
-def random_cliques(count: int, targets: Sequence[str], rng: np.random.Generator) -> list[Clique]:
-    """So many targets; of none, no attribute."""
-    return [(targets[i],) for i in rng.integers(len(targets), size=count)] if targets else [()] * count
-
-
 def scaled(train: Table, numbers: Sequence[str]) -> Floats:
     """The numbers (m, n) of the rows, in [0, 1]: as they are where they are known, else the middles of their bins."""
     columns = [np.zeros((0, len(train)))]
@@ -244,107 +169,29 @@ def scaled(train: Table, numbers: Sequence[str]) -> Floats:
     return np.concatenate(columns)
 
 
-# --- relaxed rows ----------------------------------------------------------------------------------------------------
+def counted(query: Query, train: Table, X: Floats) -> Floats:
+    """The counts of a table, whose numbers are X (m, n)."""
+    if query.H is None:
+        return train.marginal(query.clique)
+    inside = (query.distances(X) > 0).all(axis=0)
+    if not query.clique:
+        return np.array(float(inside.sum()))
+    (name,) = query.clique
+    return np.bincount(train.column(name)[inside], minlength=train.domain.sizes[name]).astype(float)
 
 
-@dataclass(frozen=True)
-class Relaxed:
-    """K relaxed rows. **Shapes** `z` (W + m, K): logits of the levels of attributes of these sizes, and the numbers."""
-
-    sizes: dict[str, int]
-    z: Distributions
-
-    @classmethod
-    def at_random(cls, sizes: dict[str, int], m: int, components: int, rng: np.random.Generator) -> Relaxed:
-        """Logits from a standard normal distribution, numbers uniform."""
-        logits, x = rng.standard_normal((sum(sizes.values()), components)), rng.random((m, components))
-        return cls(sizes, np.concatenate([logits, x]).astype(np.float32))
-
-    @cached_property
-    def levels(self) -> dict[str, slice]:
-        """The rows of each attribute in P."""
-        return levels_of(self.sizes)
-
-    @cached_property
-    def P(self) -> Distributions:
-        """The distributions; those of an attribute sum to 1."""
-        return softmax(self.z[: self.width], list(self.sizes.values()))
-
-    @cached_property
-    def x(self) -> Distributions:
-        """The numbers, which end at the bounds."""
-        return np.clip(self.z[self.width :], 0, 1)
-
-    @property
-    def width(self) -> int:
-        """W."""
-        return sum(self.sizes.values())
-
-    def answer(self, query: Query, steepness: float = math.inf) -> Floats:
-        """The shares of the rows in each cell."""
-        return table(self.parts(query, steepness)).reshape([self.sizes[name] for name in query.clique])
-
-    def parts(self, query: Query, steepness: float) -> list[Distributions]:
-        """(K, 1), how far a relaxed row is within H x > b, if the query has an H; P (K, levels) of each attribute."""
-        inside = [] if query.H is None else [insides(query, self.x, steepness).prod(axis=0)[:, None]]
-        return [*inside, *(self.P[self.levels[name]].T for name in query.clique)]
-
-    def loss(self, measured: Mapping[Query, Floats], steepness: float = math.inf) -> float:
-        """The sum of squared differences from all measured answers."""
-        gaps = (self.answer(query, steepness) - wanted for query, wanted in measured.items())
-        return sum(float(np.vdot(gap, gap)) for gap in gaps)
-
-    def slope(self, measured: Mapping[Query, Floats], steepness: float) -> tuple[float, Distributions]:
-        """The loss and its derivative by z, 0 where a number at a bound would leave it."""
-        slope, loss = np.zeros_like(self.z), 0.0
-        dP, dx = slope[: self.width], slope[self.width :]
-        for query, wanted in measured.items():
-            parts = self.parts(query, steepness)
-            gap = table(parts) - wanted.reshape([part.shape[1] for part in parts]).astype(slope.dtype)
-            loss += float(np.vdot(gap, gap))
-            found = table_slopes(parts, 2 * gap)
-            if query.H is not None:
-                inside, slopes = insides(query, self.x, steepness), found.pop(0)[:, 0]
-                dx += steepness * query.H.T.astype(dx.dtype) @ (inside.prod(axis=0) * (1 - inside) * slopes)
-            for name, one in zip(query.clique, found, strict=True):
-                dP[self.levels[name]] += one.T
-        dP[:] = softmax_slope(self.P, dP, list(self.sizes.values()))
-        x = self.z[self.width :]
-        dx *= ((x > 0) | (dx < 0)) & ((x < 1) | (dx > 0))
-        return loss, slope
-
-    def fitted(self, measured: Mapping[Query, Floats], doublings: int, iterations: int, rate: float) -> Relaxed:
-        """Moved towards the measured answers by steeper and steeper sigmoids: the best at the end of each, or these."""
-        z, found = self.z, [self]
-        for doubled in range(doublings + 1):
-
-            def slope(z: Distributions, steepness: float = FIRST * 2**doubled) -> tuple[float, Distributions]:
-                return replace(self, z=z).slope(measured, steepness)
-
-            z, _ = adam(slope, z, iterations, patience=PATIENCE, rate=rate)
-            found.append(replace(self, z=z))
-        return min(found, key=lambda one: one.loss(measured))
-
-    def drawn(self, domain: Domain, numbers: Sequence[str], rows: int, rng: np.random.Generator) -> Table:
-        """Each relaxed row as often as the others, up to one, with levels that are drawn from its distributions."""
-        K = self.z.shape[1]
-        component = rounded_column(np.ones((1, K)), np.zeros(rows, dtype=np.int64), rng)
-        codes, kept = np.zeros((rows, len(domain.names)), dtype=np.int64), dict[str, Floats]()
-        for name, places in self.levels.items():
-            codes[:, domain.index(name)] = rounded_column(self.P[places].T.astype(float), component, rng)
-        for name, x in zip(numbers, self.x, strict=True):
-            attribute = domain[name]
-            lower, upper = attribute.bounds or (0.0, 1.0)
-            plain = lower + (upper - lower) * x[component].astype(float)
-            codes[:, domain.index(name)] = attribute.code(plain)
-            values = np.array(attribute.values)[codes[:, domain.index(name)]]
-            kept[name] = values if attribute.discrete_values else plain
-        return Table(domain, codes, kept)
-
-
-def insides(query: Query, x: Distributions, steepness: float) -> Distributions:
-    """Whether each of H x > b (k, K), by sigmoids unless the steepness is infinite."""
-    from scipy.special import expit
-
-    distances = query.distances(x)
-    return (distances > 0 if math.isinf(steepness) else expit(steepness * distances)).astype(x.dtype)
+def drawn(relaxed: Relaxed, domain: Domain, numbers: Sequence[str], rows: int, rng: np.random.Generator) -> Table:
+    """Each relaxed row as often as the others, up to one, with levels that are drawn from its distributions."""
+    K = relaxed.z.shape[1]
+    component = rounded_column(np.ones((1, K)), np.zeros(rows, dtype=np.int64), rng)
+    codes, kept = np.zeros((rows, len(domain.names)), dtype=np.int64), dict[str, Floats]()
+    for name, places in relaxed.levels.items():
+        codes[:, domain.index(name)] = rounded_column(relaxed.P[places].T.astype(float), component, rng)
+    for name, x in zip(numbers, relaxed.x, strict=True):
+        attribute = domain[name]
+        lower, upper = attribute.bounds or (0.0, 1.0)
+        plain = lower + (upper - lower) * x[component].astype(float)
+        codes[:, domain.index(name)] = attribute.code(plain)
+        values = np.array(attribute.values)[codes[:, domain.index(name)]]
+        kept[name] = values if attribute.discrete_values else plain
+    return Table(domain, codes, kept)

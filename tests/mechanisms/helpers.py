@@ -45,6 +45,8 @@ SMALL = {
     "warmup": 10,
     "population": 20,
     "generations": 30,
+    "halfspaces": 30,
+    "doublings": 1,
 }
 EPOCHS = [1, 4]  # where several are listed
 DOMAINS = {
