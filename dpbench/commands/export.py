@@ -34,7 +34,7 @@ def export(arguments: argparse.Namespace) -> int:
     """Write the trials of an experiment or a paper, a row for each score, or the rows of a release with its ledger."""
     if arguments.release:
         return _export_release(arguments)
-    if not arguments.overrides:
+    if not any(item.startswith("name=") for item in arguments.overrides):
         check_asked(arguments, "export")
     recall(arguments)
     papers, rest = papers_of(arguments.overrides)

@@ -90,8 +90,8 @@ def check_asked(arguments: argparse.Namespace, verb: str = "run") -> None:
         example = "dataset=adult_synth mechanism=[exact,adassp] epsilon=[0.1,1]"
         raise UserError(
             f"say what to {verb}: an experiment, such as experiment=quickstart (dpbench list experiments has all), a "
-            f"grid of your own, such as {example}, or the "
-            "folder of an earlier run; dpbench run --show gives the defaults"
+            f"grid of your own, such as {example}, or the folder of an earlier run; "
+            "dpbench run --show gives the defaults"
         )
 
 

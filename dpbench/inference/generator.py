@@ -11,7 +11,7 @@ from torch import nn
 
 from dpbench.errors import UserError
 from dpbench.inference.mixture import DECAY1, DECAY2, OFFSET
-from dpbench.inference.product_queries import Distributions
+from dpbench.inference.products import Distributions
 
 LARGEST_SEED = 2**63
 SEEDED = Lock()  # all threads share the random numbers of PyTorch, of which first weights are made

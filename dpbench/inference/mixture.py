@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -184,8 +183,8 @@ def objective(sizes: Mapping[str, int], target: Target) -> Callable[[Distributio
     pairs = {clique: share for clique, share in shares.items() if len(clique) <= 2}
     if sum(sizes.values()) ** 2 >= MATRIX * len(pairs):
         pairs = {}
-    parts: list[_Part] = [_Pairs.of(sizes, pairs)] if pairs else []
-    parts += [_Alone(sizes, {clique: share for clique, share in shares.items() if clique not in pairs})]
+    parts: list[_Pairs | _Alone] = [_Pairs.of(sizes, pairs)] if pairs else []
+    parts += [_Alone(levels_of(sizes), {clique: share for clique, share in shares.items() if clique not in pairs})]
     unit = largest * target.total**2
 
     def loss_and_slope(logits: Distributions) -> tuple[float, Distributions]:
@@ -202,35 +201,29 @@ def objective(sizes: Mapping[str, int], target: Target) -> Callable[[Distributio
 Shares = Mapping[Clique, tuple[Array, float]]  # the table of a clique, divided by the total, and its relative weight
 
 
-class _Part(Protocol):
-    """A part of the loss."""
-
-    def add(self, distributions: Distributions, slope: Distributions) -> float:
-        """The loss; its derivative by the distributions (W, K) is added to the slope (W, K)."""
-
-
 @dataclass(frozen=True)
-class _Alone(_Part):
-    """Marginals, one after the other."""
+class _Alone:
+    """The loss of marginals, one after the other."""
 
-    sizes: Mapping[str, int]
+    levels: Mapping[str, slice]
     shares: Shares
 
     def add(self, distributions: Distributions, slope: Distributions) -> float:
-        levels, loss = levels_of(self.sizes), 0.0
+        """The loss; its derivative by the distributions (W, K) is added to the slope (W, K)."""
+        loss = 0.0
         for clique, (wanted, weight) in self.shares.items():
-            parts = [distributions[levels[name]].T for name in clique]
+            parts = [distributions[self.levels[name]].T for name in clique]
             gap = table(parts) - wanted.astype(slope.dtype)
             loss += 0.5 * weight * float(np.vdot(gap, gap))
             for name, found in zip(clique, table_slopes(parts, weight * gap), strict=True):
-                slope[levels[name]] += found.T
+                slope[self.levels[name]] += found.T
         return loss
 
 
 @dataclass(frozen=True)
-class _Pairs(_Part):
-    """Marginals of one or two attributes, which P P' has; P (W + 1, K) are the distributions above a row of ones, all
-    divided by the root of K.
+class _Pairs:
+    """The loss of marginals of one or two attributes, which P P' has; P (W + 1, K) are the distributions above a row of
+    ones, all divided by the root of K.
 
     **Shapes**: `wanted` and `roots`, of the relative weights, (W + 1, W + 1), symmetric.
     """
@@ -240,7 +233,9 @@ class _Pairs(_Part):
 
     @classmethod
     def of(cls, sizes: Mapping[str, int], shares: Shares) -> _Pairs:
-        wanted, roots = np.zeros((2, sum(sizes.values()) + 1, sum(sizes.values()) + 1), dtype=np.float32)
+        """Of the tables and weights of these marginals."""
+        W = sum(sizes.values())
+        wanted, roots = np.zeros((2, W + 1, W + 1), dtype=np.float32)
         for clique, (rows, columns) in places_of(sizes, shares).items():
             share, root = shares[clique][0], math.sqrt(shares[clique][1])
             wanted[rows, columns] = root * share.reshape(len(share), -1)
@@ -249,6 +244,7 @@ class _Pairs(_Part):
         return cls(wanted, roots)
 
     def add(self, distributions: Distributions, slope: Distributions) -> float:
+        """As of `_Alone`."""
         scale = 1 / math.sqrt(distributions.shape[1])
         P = np.full_like(distributions, scale, shape=(len(distributions) + 1, distributions.shape[1]))
         np.multiply(distributions, scale, out=P[:-1])

@@ -1,8 +1,7 @@
 """Some queries of a workload, asked of a mixture of product distributions: their answers, and the derivatives.
 
 **Shapes**: K components over attributes of W levels in all; `distributions` (W, K) and `logits` (W, K) have the levels
-of an attribute in neighbouring rows. This is the other way round than in `products`, since a query takes single levels.
-They may be float32, in which a step of K = 1,000 takes a third of the time.
+of an attribute in neighbouring rows. They may be float32, in which a step of K = 1,000 takes a third of the time.
 """
 
 from __future__ import annotations
@@ -14,13 +13,10 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .measurements import Array
-from .products import BLOCK
+from .products import BLOCK, Distributions
 from .query_workload import Places
-
-Distributions = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)

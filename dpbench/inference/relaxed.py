@@ -18,8 +18,8 @@ import numpy as np
 
 from .measurements import Array, Clique
 from .mixture import adam
-from .product_queries import Distributions, softmax, softmax_slope
-from .products import levels_of, table, table_slopes
+from .product_queries import softmax, softmax_slope
+from .products import Distributions, levels_of, table, table_slopes
 
 FIRST = 2.0  # steepness of the sigmoids, which is doubled from there (authors' code)
 PATIENCE = 5  # steps of Adam that do not lower the loss
@@ -56,7 +56,7 @@ class Query:
 
 
 def random_halfspaces(count: int, m: int, targets: Sequence[str], rng: np.random.Generator) -> list[Query]:
-    """So many of m numbers, each by the levels of a target at random; none if there are no numbers."""
+    """As many as `count`, of m numbers, each by the levels of a random target; none where there are no numbers."""
     if not m:
         return []
     h, b = rng.standard_normal((count, 1, m)) / math.sqrt(m), rng.standard_normal((count, 1))
@@ -64,7 +64,7 @@ def random_halfspaces(count: int, m: int, targets: Sequence[str], rng: np.random
 
 
 def random_prefixes(count: int, m: int, targets: Sequence[str], rng: np.random.Generator) -> list[Query]:
-    """So many of two of m numbers, or of the one, likewise."""
+    """As many as `count`, each of two of m numbers (or of the only one), by the levels of a random target."""
     if not m:
         return []
     places = rng.random((count, m)).argsort(axis=1)[:, :2]
@@ -75,7 +75,7 @@ def random_prefixes(count: int, m: int, targets: Sequence[str], rng: np.random.G
 
 
 def random_cliques(count: int, targets: Sequence[str], rng: np.random.Generator) -> list[Clique]:
-    """So many targets; of none, no attribute."""
+    """A random target for each query; no attribute, where there are no targets."""
     return [(targets[i],) for i in rng.integers(len(targets), size=count)] if targets else [()] * count
 
 
@@ -114,12 +114,13 @@ class Relaxed:
 
     def answer(self, query: Query, steepness: float = math.inf) -> Array:
         """The shares of the rows in each cell."""
-        return table(self.parts(query, steepness)).reshape([self.sizes[name] for name in query.clique])
+        parts = self.parts(query, insides(query, self.x, steepness))
+        return table(parts).reshape([self.sizes[name] for name in query.clique])
 
-    def parts(self, query: Query, steepness: float) -> list[Distributions]:
-        """(K, 1), how far a relaxed row is within H x > b, if the query has an H; P (K, levels) of each attribute."""
-        inside = [] if query.H is None else [insides(query, self.x, steepness).prod(axis=0)[:, None]]
-        return [*inside, *(self.P[self.levels[name]].T for name in query.clique)]
+    def parts(self, query: Query, inside: Distributions) -> list[Distributions]:
+        """The product of `insides` (K, 1), if the query has an H; P (K, levels) of each attribute."""
+        product = [] if query.H is None else [inside.prod(axis=0)[:, None]]
+        return [*product, *(self.P[self.levels[name]].T for name in query.clique)]
 
     def loss(self, measured: Mapping[Query, Array], steepness: float = math.inf) -> float:
         """The sum of squared differences from all measured answers."""
@@ -131,13 +132,14 @@ class Relaxed:
         slope, loss = np.zeros_like(self.z), 0.0
         dP, dx = slope[: self.width], slope[self.width :]
         for query, wanted in measured.items():
-            parts = self.parts(query, steepness)
+            inside = insides(query, self.x, steepness)
+            parts = self.parts(query, inside)
             gap = table(parts) - wanted.reshape([part.shape[1] for part in parts]).astype(slope.dtype)
             loss += float(np.vdot(gap, gap))
             found = table_slopes(parts, 2 * gap)
             if query.H is not None:
-                inside, slopes = insides(query, self.x, steepness), found.pop(0)[:, 0]
-                dx += steepness * query.H.T.astype(dx.dtype) @ (inside.prod(axis=0) * (1 - inside) * slopes)
+                by_inside = parts[0][:, 0] * (1 - inside) * found.pop(0)[:, 0]
+                dx += steepness * query.H.T.astype(dx.dtype) @ by_inside
             for name, one in zip(query.clique, found, strict=True):
                 dP[self.levels[name]] += one.T
         dP[:] = softmax_slope(self.P, dP, list(self.sizes.values()))

@@ -20,7 +20,8 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError, check_known, check_positive
-from dpbench.inference.product_queries import Distributions, ProductQueries, softmax, softmax_slope
+from dpbench.inference.product_queries import ProductQueries, softmax, softmax_slope
+from dpbench.inference.products import Distributions
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, Places, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings

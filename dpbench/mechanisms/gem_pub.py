@@ -9,7 +9,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError
-from dpbench.inference.product_queries import Distributions
+from dpbench.inference.products import Distributions
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.gem import Gem, check_training, generator_of, trained_release

@@ -23,8 +23,8 @@ from dpbench.errors import NoEstimateError, UserError, check_part, check_positiv
 from dpbench.files import Json
 from dpbench.inference import Measurement
 from dpbench.inference.measurements import fold
-from dpbench.inference.product_queries import Distributions, softmax, softmax_slope
-from dpbench.inference.products import places_of
+from dpbench.inference.product_queries import softmax, softmax_slope
+from dpbench.inference.products import Distributions, places_of
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_start, noisy_marginal
 from dpbench.mechanisms.gem import generator_of

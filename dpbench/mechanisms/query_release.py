@@ -15,7 +15,7 @@ from dpbench.files import Json
 from dpbench.inference import Model
 from dpbench.inference.histogram import histogram_mb
 from dpbench.inference.mixture import MixtureModel
-from dpbench.inference.product_queries import Distributions
+from dpbench.inference.products import Distributions
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows

@@ -11,7 +11,8 @@ from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_positive
 from dpbench.inference.mixture import adam
-from dpbench.inference.product_queries import Distributions, ProductQueries
+from dpbench.inference.product_queries import ProductQueries
+from dpbench.inference.products import Distributions
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings

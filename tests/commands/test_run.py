@@ -87,12 +87,13 @@ def test_a_run_stores_its_trials_and_shows_the_table(bench, capsys):
 
 
 @pytest.mark.parametrize(
-    "line", [["run"], ["run", "--dry-run"], ["run", "name=absent"], ["slurm", "--print"], ["export"]]
+    "line",
+    [["run"], ["run", "--dry-run"], ["run", "name=absent"], ["slurm", "--print"], ["export"], ["export", "results=no"]],
 )
 def test_a_line_that_names_nothing_to_run_says_what_there_is(tmp_path, monkeypatch, capsys, line):
     monkeypatch.chdir(tmp_path)
     assert main(line) == 2
-    verb = "export" if line == ["export"] else "run"
+    verb = "export" if line[0] == "export" else "run"
     assert f"say what to {verb}: an experiment, such as experiment=quickstart" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
