@@ -13,7 +13,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
-from dpbench.mechanisms.dpsgd import Setting, descend, loss_for
+from dpbench.mechanisms.dpsgd import Setting, descend, loss_for, sparse_of
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import (
     Plan,
@@ -118,12 +118,13 @@ def _exhaustive_search(
     else:
         multipliers = {plan: sampled_multiplier(epsilon, delta, *plan) for plan in runs}
     X, y = design.encode(train)
+    sparse = sparse_of(X)
     X_scored, y_scored = design.encode(scored)
     all_runs = Ledger()
     best, best_score, theta = settings[0], -np.inf, np.zeros(X.shape[1])
     for plan, multiplier in multipliers.items():
         group = [setting for setting in settings if _plan(setting) == plan]
-        thetas = descend(rng, all_runs, X, y, loss=loss, settings=group, multiplier=multiplier)
+        thetas = descend(rng, all_runs, X, y, loss=loss, settings=group, multiplier=multiplier, sparse=sparse)
         exact = _score(loss, X_scored @ thetas, y_scored)
         scores = unpaid(exact, label="scores")
         if scores.max() > best_score:
@@ -164,10 +165,12 @@ def _random_search(
     alternatives = tuple((_steps_event(plan, multiplier), score_event) for plan, multiplier in multipliers.items())
     search, ledger = RandomSearch("runs of DP-SGD", eta, gamma, alternatives), Ledger()
     X, y = design.encode(train)
+    sparse = sparse_of(X)
     best, best_score, theta = settings[0], np.inf, np.zeros(X.shape[1])
     for _ in range(number_of_runs(rng, ledger, search)):
         setting, run = settings[int(rng.integers(len(settings)))], Ledger()
-        found = descend(rng, run, X, y, loss=loss, settings=[setting], multiplier=multipliers[_plan(setting)])[:, 0]
+        steps_multiplier = multipliers[_plan(setting)]
+        found = descend(rng, run, X, y, loss=loss, settings=[setting], multiplier=steps_multiplier, sparse=sparse)[:, 0]
         total = _bounded_loss(loss, X @ found, y, design.y_bound).sum()
         score = gaussian(rng, run, total, sensitivity=largest_loss, multiplier=score_multiplier, label="score")
         assert run.events in search.alternatives

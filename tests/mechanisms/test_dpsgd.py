@@ -11,7 +11,7 @@ from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.mechanisms import _opacus
-from dpbench.mechanisms.dpsgd import Setting, descend, dpsgd
+from dpbench.mechanisms.dpsgd import SPARSE_SAMPLE, Setting, descend, dpsgd, sparse_of
 from dpbench.models.linear import solve
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
@@ -54,6 +54,29 @@ def test_a_step_is_the_sum_of_clipped_gradients_over_the_expected_batch(engine, 
     assert 5 < clipped < 75
     found = run(engine, X, y, Setting(None, clip, 2, 0.7, 50), loss=loss)
     assert np.allclose(found, theta, atol=2e-6)  # Opacus adds 1e-6 to each norm
+
+
+@pytest.mark.parametrize("batch_size", [None, 20])
+def test_products_of_one_hot_features_are_those_of_the_same_features_as_an_array(batch_size):
+    rng = np.random.default_rng(3)
+    X = np.eye(40)[rng.integers(40, size=200)] + 0.5 * np.eye(40)[rng.integers(40, size=200)]
+    y, setting = rng.choice([-1.0, 1.0], 200), Setting(batch_size, 0.2, 2, 0.5, 200)
+    sparse = sparse_of(X)
+    assert sparse is not None and sparse.nnz < SPARSE_SAMPLE * X.size
+    found = [
+        descend(
+            np.random.default_rng(4),
+            Ledger(),
+            X,
+            y,
+            loss="logistic",
+            settings=[setting] * 3,
+            multiplier=1.0,
+            sparse=held,
+        )
+        for held in (None, sparse)
+    ]
+    assert np.allclose(*found, rtol=1e-12, atol=1e-15)
 
 
 def test_one_more_row_moves_a_step_by_the_clipping_norm_at_most():
