@@ -12,7 +12,7 @@ from dpbench.files import Node
 
 NAMES = r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*"  # of keys, below each other
 INTERPOLATION = rf"\$\{{({NAMES})\}}"
-SELECTION = rf"\$\{{oc\.select:({NAMES}),[^${{}}]*\}}"
+SELECTION = rf"\$\{{oc\.select:({NAMES}),(?:\s*(\$\{{{NAMES}\}})\s*|[^${{}}]*)\}}"
 MISSING = "???"
 _NOTHING: Any = object()
 
@@ -135,7 +135,9 @@ def _of_text(text: str, config: Node, steps: int) -> Any:
     if alone := re.fullmatch(INTERPOLATION, text, re.ASCII):
         return _target(alone[1], config, steps)
     if selected := re.fullmatch(SELECTION, text, re.ASCII):
-        return _target(selected[1], config, steps) if has(config, selected[1]) else _default(text)
+        if has(config, selected[1]):
+            return _target(selected[1], config, steps)
+        return _of_text(selected[2], config, steps) if selected[2] else _default(text)
     if not _only_named(text):
         raise NotPlain
     return re.sub(INTERPOLATION, lambda found: _text(_target(found[1], config, steps)), text, flags=re.ASCII)
