@@ -91,9 +91,10 @@ def pair_tables(oracle: Oracle, masks: Sequence[int], total: float) -> dict[int,
     found: dict[int, Array] = {}
     wanted: dict[int, list[int]] = {}
     part = parts(oracle)
+    within = {1 << i | 1 << j for c in tree.cliques for i in bits(c) for j in bits(c)}
     for mask in dict.fromkeys(masks):
         i, j = bits(mask)[0], bits(mask)[-1]
-        if any(mask & ~c == 0 for c in tree.cliques):
+        if mask in within:
             found[mask] = tables.inside(mask)
         elif part[i] != part[j]:  # in two parts of the forest: independent
             found[mask] = np.multiply.outer(tables.inside(1 << i), tables.inside(1 << j)) / total

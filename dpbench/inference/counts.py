@@ -43,7 +43,7 @@ class Counts:
         self._rows, self._columns = len(codes), np.ascontiguousarray(codes.T)
         self._places: dict[int, Places] = {}
         index = {name: i for i, name in enumerate(sizes)}
-        self.cells = {clique: self._cells(mask_of(canonical(clique, sizes), index)) for clique in cliques}
+        self.cells = {clique: self._cells(mask_of(clique, index)) for clique in canonical(cliques, sizes)}
 
     def size(self, clique: Clique) -> int:
         """Cells of the clique's whole table."""

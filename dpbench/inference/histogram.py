@@ -52,7 +52,7 @@ class HistogramModel(Model):
 
     def answer(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
         """See `Model.answer`."""
-        names = [canonical(clique, self.sizes) for clique in cliques]
+        names = canonical(cliques, self.sizes)
         tables = {clique: np.ones(()) for clique in names if not clique}
         wanted = tuple(dict.fromkeys(clique for clique in names if clique))
         if wanted:

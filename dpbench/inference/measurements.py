@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,21 +50,23 @@ class Target:
     total: float
 
 
-def canonical(clique: Sequence[str], sizes: Mapping[str, int]) -> Clique:
-    """The clique itself, once its names are known to be attributes, each once, in the order of `sizes`."""
-    clique = tuple(clique)
-    unknown = [name for name in clique if name not in sizes]
-    if unknown:
-        raise InferenceError(f"clique {clique}: unknown attribute {unknown[0]!r}; known: {', '.join(sizes)}")
-    ordered = tuple(name for name in sizes if name in clique)
-    if ordered != clique:
-        raise InferenceError(f"clique {clique}: name each attribute once, in the order of the domain: {ordered}")
-    return clique
+def canonical(cliques: Iterable[Sequence[str]], sizes: Mapping[str, int]) -> list[Clique]:
+    """The cliques themselves, once their names are known to be attributes, each once, in the order of `sizes`."""
+    place = {name: i for i, name in enumerate(sizes)}
+    found = [tuple(clique) for clique in cliques]
+    for clique in found:
+        unknown = [name for name in clique if name not in place]
+        if unknown:
+            raise InferenceError(f"clique {clique}: unknown attribute {unknown[0]!r}; known: {', '.join(sizes)}")
+        ordered = tuple(sorted(set(clique), key=place.__getitem__))
+        if ordered != clique:
+            raise InferenceError(f"clique {clique}: name each attribute once, in the order of the domain: {ordered}")
+    return found
 
 
 def check_measurement(measurement: Measurement, sizes: Mapping[str, int]) -> None:
     """Refuse a measurement that the engine could only answer with NaN, naming what is wrong."""
-    clique = canonical(measurement.clique, sizes)
+    [clique] = canonical([measurement.clique], sizes)
     shape = tuple(int(sizes[name]) for name in clique)
     if measurement.values.shape != shape:
         raise InferenceError(

@@ -86,7 +86,7 @@ class MixtureModel(Model):
     def answer(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
         """See `Model.answer`."""
         answers = {}
-        for names in (canonical(clique, self.sizes) for clique in cliques):
+        for names in canonical(cliques, self.sizes):
             distribution = large_table([self.products[name] for name in names]) if names else np.ones(())
             answers[names] = with_total(distribution, self.total)
         return answers

@@ -53,7 +53,7 @@ class MarkovModel(Model):
     def from_state(cls, data: ModelData, arrays: Mapping[str, Array]) -> MarkovModel:
         """The model that `state` described, which samples and answers to the same bits."""
         sizes, flat = sizes_of(data), arrays["potentials"]
-        cliques = [canonical(clique, sizes) for clique in data["cliques"]]
+        cliques = canonical(data["cliques"], sizes)
         shapes = [[sizes[name] for name in clique] for clique in cliques]
         ends = np.cumsum([np.prod(shape, dtype=int) for shape in shapes], dtype=int)
         if flat.shape != (int(ends[-1]) if len(ends) else 0,):
@@ -90,7 +90,7 @@ class MarkovModel(Model):
     def answer(self, cliques: Sequence[Clique]) -> dict[Clique, Array]:
         """See `Model.answer`: in a clique of the tree or across it."""
         index = {name: i for i, name in enumerate(self.sizes)}
-        masks = {tuple(c): mask_of(canonical(c, self.sizes), index) for c in cliques}
+        masks = {clique: mask_of(clique, index) for clique in canonical(cliques, self.sizes)}
         tables = pair_tables(self.oracle, [m for m in masks.values() if 1 <= m.bit_count() <= 2], self.total)
         answers = {}
         for clique, mask in masks.items():

@@ -39,7 +39,7 @@ class QueryWorkload:
     cliques: tuple[Clique, ...]
 
     def __post_init__(self) -> None:
-        cliques = tuple(canonical(clique, self.sizes) for clique in self.cliques)
+        cliques = tuple(canonical(self.cliques, self.sizes))
         if not all(cliques) or len(set(cliques)) < len(cliques) or not cliques:
             raise InferenceError("a workload has one marginal or more, each of one attribute or more, and none twice")
         object.__setattr__(self, "cliques", cliques)

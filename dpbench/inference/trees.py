@@ -183,7 +183,7 @@ def _masks(sizes: Mapping[str, int], cliques: Sequence[Clique]) -> list[int]:
 @lru_cache(maxsize=20_000)
 def _mask(clique: Clique, names: tuple[str, ...]) -> int:
     index = {name: i for i, name in enumerate(names)}
-    return mask_of(canonical(clique, index), index)
+    return mask_of(canonical([clique], index)[0], index)
 
 
 def _model_cells(shape: tuple[int, ...], masks: Sequence[int]) -> int:

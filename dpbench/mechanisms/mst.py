@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpbench.data.domain import Attribute, Clique, Domain
+from dpbench.data.domain import Attribute, Clique, Domain, Floats
 from dpbench.data.table import Table
-from dpbench.inference import Measurement, model_mb
+from dpbench.inference import Measurement, Model, model_mb
 from dpbench.mechanisms.fitting import Costs, check_model, check_settings, check_sigma, engine_of, noisy_marginal
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.budget import Budget
@@ -17,6 +17,7 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import exponential_mechanism
 from dpbench.releases import Distribution, Marginals, Merge, Release, SyntheticRows
 
+AT_ONCE = 2**15  # pairs, so that few tables are in memory
 THRESHOLD = 3.0  # standard deviations of a noisy count below which a level is merged (authors' code)
 
 
@@ -79,20 +80,20 @@ def mst(
     log1 = _reconciled(singles, merges)
 
     # Step 2: the pairs, by the exponential mechanism in place of Kruskal's maximum
-    pairs = list(combinations(domain.names, 2))
-    independent = fitting.estimate(sizes, log1).answer(pairs)
-    score = {r: float(np.abs(h - independent[r]).sum()) for r, h in compressed.marginals(pairs).items()}
-    part = {name: i for i, name in enumerate(domain.names)}  # the component of the forest that holds the attribute
+    ends = np.stack(np.triu_indices(d, 1), axis=1)  # of each pair that would join two components of the forest
+    scores = _distances(compressed, fitting.estimate(sizes, log1), ends)
+    part = np.arange(d)  # the component that holds the attribute
     tree: list[Clique] = []
+    epsilon = costs.epsilon(third, max(d - 1, 1))
     for _ in range(d - 1):
-        allowed = [r for r in pairs if part[r[0]] != part[r[1]]]
-        scores, epsilon = [score[r] for r in allowed], costs.epsilon(third, d - 1)
         pick = exponential_mechanism(
             noise_rng, ledger, scores, sensitivity=costs.l1, epsilon=epsilon, label="selection", noise=noise
         )
-        tree.append(allowed[pick])
-        joined, left = part[allowed[pick][0]], part[allowed[pick][1]]
-        part = {name: joined if at == left else at for name, at in part.items()}
+        one, two = ends[pick]
+        tree.append((domain.names[one], domain.names[two]))
+        part[part == part[two]] = part[one]
+        allowed = part[ends[:, 0]] != part[ends[:, 1]]
+        ends, scores = ends[allowed], scores[allowed]
 
     # Step 3: the pairs of the tree, and the model of all that was measured
     chosen = [measure(compressed, r, sigma_pair) for r in tree]
@@ -118,6 +119,16 @@ def _compress(train: Table, merges: Mapping[str, Merge]) -> Table:
     domain = Domain(tuple(Attribute.categorical(name, range(len(m.count))) for name, m in merges.items()))
     columns = [merge.code[train.column(name)] for name, merge in merges.items()]
     return Table(domain, np.stack(columns, axis=1))
+
+
+def _distances(table: Table, model: Model, ends: NDArray[np.int64]) -> Floats:
+    """The l1 distance (k,) of the model from the rows in each pair of attributes, by their places (k, 2)."""
+    names, found = table.domain.names, []
+    for some in np.array_split(ends, -(-len(ends) // AT_ONCE) or 1):
+        pairs = [(names[i], names[j]) for i, j in some]
+        answers = model.answer(pairs)
+        found += [float(np.abs(h - answers[r]).sum()) for r, h in table.marginals(pairs).items()]
+    return np.array(found)
 
 
 def _reconciled(singles: Sequence[Measurement], merges: Mapping[str, Merge]) -> list[Measurement]:

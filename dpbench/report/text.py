@@ -58,7 +58,8 @@ def plain_cells(table: pd.DataFrame) -> pd.DataFrame:
     found = table.copy(deep=False)
     for name in table.columns:
         if pd.api.types.is_string_dtype(table[name].dtype):
-            found[name] = table[name].map(_plain)
+            changed = {cell: plain for cell in table[name].unique() if (plain := _plain(cell)) is not cell}
+            found[name] = table[name].replace(changed) if changed else table[name]
     return found.rename(columns=_plain)
 
 

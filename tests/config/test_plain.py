@@ -12,7 +12,20 @@ from dpbench.config import compose
 from dpbench.config.hydra_merge import _by_hydra, _plain, merge
 from dpbench.config.plain import NotPlain, is_plain, over, resolved, with_setting
 
-TEXTS = ["", "x", "???", "${a}", "${a.b}", "is ${b}, ${a.b}", "${oc.select:b.a,[1]}", "${oc.select:b.a,${a.b}}", "${oc.select:z, ${a} }", "$", "\\\\${a}", "${.a}"]
+TEXTS = [
+    "",
+    "x",
+    "???",
+    "${a}",
+    "${a.b}",
+    "is ${b}, ${a.b}",
+    "${oc.select:b.a,[1]}",
+    "${oc.select:b.a,${a.b}}",
+    "${oc.select:z, ${a} }",
+    "$",
+    "\\\\${a}",
+    "${.a}",
+]
 VALUES = st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from([0.5, 1e-5]) | st.sampled_from(TEXTS)
 NODES = st.recursive(VALUES, lambda one: st.lists(one, max_size=2) | st.dictionaries(st.sampled_from("abc"), one))
 CONFIGS = st.dictionaries(st.sampled_from("abc"), NODES)

@@ -45,7 +45,7 @@ def test_the_total_is_the_mean_of_least_variance():
 
 def test_names_and_numbers_that_fit_nothing_are_refused():
     with pytest.raises(InferenceError, match="unknown attribute 'z'; known: a, b, c"):
-        canonical(("z",), SIZES)
+        canonical([("z",)], SIZES)
     with pytest.raises(InferenceError, match="values have shape"):
         checked_sizes(SIZES, [Measurement(("a",), np.ones(2), 1.0)])
     with pytest.raises(InferenceError, match="sigma is 0"):
