@@ -42,6 +42,7 @@ LARGE = {  # rows, numbers, columns of three levels, levels of one column; and t
     "long": (10_000_000, 2, 2, 0, [SSP, MST, RUN]),
     "wide": (5_000, 1_000, 1_000, 0, [SSP, RUN]),
     "wide for mst": (5_000, 100, 100, 0, [MST]),
+    "wider for mst": (5_000, 1, 1_999, 0, [[*MST, "mechanism.mst.workload=1"]]),
     "many levels": (300_000, 2, 1, 100_000, [MST]),
 }
 

@@ -163,7 +163,8 @@ def many_pairs(domain: Domain) -> list[str]:
         return []
     return [
         f"{d:,} attributes have {pairs:,} pairs: mechanisms that look at each, such as mst and aim, take minutes or "
-        "hours; those on sums, such as ssp and adassp, do not, or leave columns out (dataset.drop=[...])"
+        "hours (mechanism.mst.workload=1 releases no marginals of pairs, which takes less); those on sums, such as ssp "
+        "and adassp, do not, or leave columns out (dataset.drop=[...])"
     ]
 
 

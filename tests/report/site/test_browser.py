@@ -8,6 +8,7 @@ import pytest
 pytestmark = pytest.mark.browser
 BOARD, PLACE = "boards/arena-regression_ranks.html", "boards/arena-regression_ranks/abalone.html"
 ALL = "[aria-label='All numbers']"
+SHOWN = "xpath=preceding-sibling::form[1]//output"  # such as "8 of 90 rows"
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +60,10 @@ def test_axe_finds_nothing_serious_and_nothing_is_wider_than_the_window(visit, a
 def test_a_leaderboard_is_filtered_and_sorted(visit):
     page = visit(BOARD)
     page.get_by_label("ε", exact=True).select_option("1")
-    page.get_by_label("table", exact=True).select_option("Abalone")
+    tables = page.get_by_label("table", exact=True)
+    tables.select_option(tables.locator("option", has_text="abalone").text_content())
     rows = page.locator(f"{ALL} tbody tr:visible")
-    assert page.locator(f"{ALL}").locator("xpath=preceding-sibling::form[1]//output").inner_text().startswith("8 of ")
+    assert page.locator(ALL).locator(SHOWN).inner_text().startswith(f"{rows.count()} of ")
     page.locator(f"{ALL} thead button", has_text="MSE").click()
     values = [float(one.get_attribute("data-v")) for one in rows.locator("td:nth-of-type(3)").all()]
     values = [value for value in values if value == value]
@@ -87,6 +89,8 @@ def test_the_search_works_from_disk(visit):
 
 
 def test_without_javascript_the_numbers_are_there(visit):
+    _, _, every = visit(BOARD).locator(ALL).locator(SHOWN).inner_text().partition(" of ")
     page = visit(BOARD, java_script_enabled=False)
-    assert page.locator(f"{ALL} tbody tr").count() == 288 and not page.locator(".chart").first.is_visible()
+    assert page.locator(f"{ALL} tbody tr").count() == int(every.split()[0]) > 100
+    assert not page.locator(".chart").first.is_visible()
     assert page.locator(f"{ALL} tbody tr").first.is_visible()
