@@ -35,14 +35,14 @@ def counted(
     [[0.0, 1.0], [0.0, 2.0]]
     """
     named = {name for clique in cliques for name in clique}
-    used = [j for j, name in enumerate(sizes) if name in named]
-    index = {name: i for i, name in enumerate(name for name in sizes if name in named)}
+    place = {name: j for j, name in enumerate(sizes) if name in named}
+    index = {name: i for i, name in enumerate(place)}
     shapes = [tuple(sizes[name] for name in clique) for clique in cliques]
     tables = [np.zeros(math.prod(shape)) for shape in shapes]
     order = sorted(range(len(cliques)), key=lambda i: [index[name] for name in cliques[i]])
     step = max(AT_ONCE, *(table.size for table in tables)) if weights is None and tables else max(len(codes), 1)
     for start in range(0, len(codes), step):
-        columns = np.ascontiguousarray(codes[start : start + step].T[used], dtype=np.intp)
+        columns = np.ascontiguousarray(codes[start : start + step].T[[*place.values()]], dtype=np.intp)
         cells = [np.zeros(columns.shape[1], dtype=np.intp)]  # of the first k attributes, which the next one may share
         last: Clique = ()
         for i in order:

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
@@ -20,6 +20,9 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import sampled_gaussian
 from dpbench.privacy.tape import Rows
 from dpbench.releases import Coefficients, Release
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 SPARSE, SPARSE_SAMPLE = 1 / 4, 1 / 16  # products of rows with fewer entries than these shares are faster if sparse
 ENGINES = {"native": "dpbench.mechanisms.dpsgd", "opacus": "dpbench.mechanisms._opacus"}
@@ -146,6 +149,8 @@ def loss_for(design: Design, loss: str | None) -> str:
 
 def sparse_of(X: Floats) -> csr_array | None:
     """X with its zeros left out, if that makes products with it faster."""
+    from scipy.sparse import csr_array
+
     return csr_array(X) if np.count_nonzero(X) < SPARSE * X.size else None
 
 
@@ -165,7 +170,7 @@ def descend(
     Each column has the distribution of a run alone; the columns are not independent, as they share their samples. So
     the ledger gets T steps of one sampled Gaussian, which releases k sums of gradients, each in units of its C: its l2
     sensitivity is sqrt k. The gradient of row i is c_i x_i, so that its clipped norm needs no more than |c_i| ||x_i||.
-    `sparse` is what `sparse_of(X)` is, for several calls.
+    `sparse`: `sparse_of(X)`, made once for all runs on a table; without it products are of X itself.
     """
     rate, steps, k = settings[0].rate, settings[0].steps, len(settings)
     clips = np.array([setting.clip for setting in settings])
