@@ -12,7 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -87,9 +87,9 @@ def forget_own() -> None:
         return
     start = f"{folder}{os.sep}"
     others = _others(start)  # there are thousands, and a check forgets its own hundreds of times
-    for name, module in list(sys.modules.items()):
+    for name, module in reversed(list(sys.modules.items())):
         if others.get(name) is module:
-            continue
+            return  # and so are all that were imported before it
         if str(getattr(module, "__dict__", {}).get("__file__")).startswith(start):
             del sys.modules[name]
         else:
@@ -144,14 +144,15 @@ def _file_of(module: str, kind: str) -> Path | None:
     """The file of a module that a `_target_` of this kind may name, found without importing anything."""
     words = module.split(".")
     if words[0] == PACKAGE.name:
-        if words[1:2] not in ([LAYERS[kind]], [PAPERS]):
-            return None
-        root = PACKAGE.parent
-    elif (folder := own_folder()) is not None:
-        root = folder
-    else:
-        return None
-    return file_below(root, module)
+        return shipped_file(module) if words[1:2] in ([LAYERS[kind]], [PAPERS]) else None
+    folder = own_folder()
+    return None if folder is None else file_below(folder, module)
+
+
+@cache
+def shipped_file(module: str) -> Path | None:
+    """The file of a module of the project: which modules it has does not change while it runs."""
+    return file_below(PACKAGE.parent, module)
 
 
 def file_below(root: Path, module: str) -> Path | None:
@@ -167,6 +168,6 @@ def _import(name: str, file: Path, where: str) -> Any:
     except Exception as error:  # a module of the user's own may raise anything
         raise UserError(f"{where} cannot be imported: {text_of(error)}") from error
     found = getattr(module, "__file__", None)
-    if found is None or (Path(found) != file and Path(found).resolve() != file.resolve()):
+    if found is None or (found != str(file) and Path(found).resolve() != file.resolve()):
         raise UserError(f"{where}: {file} is hidden by another module of that name, {found}; give it another name")
     return module

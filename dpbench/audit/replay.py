@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -102,8 +103,8 @@ def _made(make: Make, table: Table, seed: int = SEEDS[0]) -> Outcome:
         return error
 
 
-def _global_states() -> tuple[str, str]:
-    return str(random.getstate()), str(np.random.get_state())  # noqa: NPY002 - to see that nobody else uses it
+def _global_states() -> bytes:
+    return pickle.dumps((random.getstate(), np.random.get_state()))  # noqa: NPY002 - to see that nobody else uses it
 
 
 def _others(table: Table, relation: str) -> Iterator[tuple[str, Table]]:

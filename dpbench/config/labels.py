@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from dpbench.config.parts import declared_parts
@@ -10,6 +11,7 @@ from dpbench.errors import UserError
 from dpbench.targets import own_folder
 
 Style = tuple[str, str]  # the name of a colour, and a marker
+Methods = dict[str, tuple[bool, str]]  # "mechanism/model" -> whether it is private, and its label
 
 
 def labels() -> dict[str, str]:
@@ -20,9 +22,31 @@ def labels() -> dict[str, str]:
     both, unless the method was named by this very model; a model of the user's has its own name where it has none.
     Non-private references come first, then the alphabet.
     """
-    mechanisms, models = _parts("mechanism").values(), _parts("model").values()
-    found = [(one.private, _label(one, model), f"{one.name}/{model.name}") for one in mechanisms for model in models]
-    return {method: label for _, label, method in sorted(found)}
+    mechanisms, models = _own("mechanism"), _own("model")
+    own = {**_methods(mechanisms, _parts("model")), **_methods(_parts("mechanism"), models)}
+    return _sorted({**_shipped_methods(), **own}) if own else _shipped_labels().copy()
+
+
+def _methods(mechanisms: Mapping[str, Part], models: Mapping[str, Part]) -> Methods:
+    return {
+        f"{mechanism}/{model}": (one.private, _label(one, other))
+        for mechanism, one in mechanisms.items()
+        for model, other in models.items()
+    }
+
+
+@cache
+def _shipped_methods() -> Methods:
+    return _methods(_shipped("mechanism"), _shipped("model"))
+
+
+@cache
+def _shipped_labels() -> dict[str, str]:
+    return _sorted(_shipped_methods())
+
+
+def _sorted(methods: Methods) -> dict[str, str]:
+    return {method: label for method, (_, label) in sorted(methods.items(), key=lambda one: (one[1], one[0]))}
 
 
 def _label(mechanism: Part, model: Part) -> str:
@@ -56,8 +80,13 @@ def styles() -> dict[str, Style]:
 
 
 def _parts(group: str) -> dict[str, Part]:
+    return _shipped(group) | _own(group)
+
+
+def _own(group: str) -> dict[str, Part]:
+    """Those of the user's own folder."""
     own = own_folder()
-    return _shipped(group) | (declared_parts(group, own) if own and (own / group).is_dir() else {})
+    return declared_parts(group, own) if own and (own / group).is_dir() else {}
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -87,12 +88,17 @@ class Part:
 
     def takes(self, parameter: str) -> bool:
         """Whether the function has this parameter."""
-        return parameter in inspect.signature(self.function).parameters
+        return parameter in _parameters(self.function)
 
     @property
     def function(self) -> Callable[..., Any]:
         """What `target` names."""
         return resolve(self.group, self.target, f"{self.group}.{self.name}: _target_")
+
+
+@lru_cache(maxsize=256)
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    return frozenset(inspect.signature(function).parameters)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache, lru_cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from dpbench.errors import UserError
 from dpbench.files import Json, write_file
 from dpbench.grid.seeds import digest, salt_file
 from dpbench.resources import PACKAGE
-from dpbench.targets import file_below, own_folder
+from dpbench.targets import file_below, own_folder, shipped_file
 
 Stamp = tuple[int, int]  # time of the last change and size of a file
 _KNOWN: dict[tuple[str, Path | None], tuple[str, dict[Path, Stamp]]] = {}  # digests, and the files that they rest on
@@ -40,18 +40,30 @@ def code_of(target: str) -> str:
     It is of the files as they are now. Modules that are named in a string, to be imported later, count as imported, and
     so do the packages that hold a user's modules.
     """
-    module = target.rpartition(".")[0]
+    return codes_of([target])[target]
+
+
+def codes_of(targets: Iterable[str]) -> dict[str, str]:
+    """`code_of` each target, with one look at each file."""
+    stamp = cache(_stamp)
+    return {target: _code_of(target.rpartition(".")[0], stamp) for target in dict.fromkeys(targets)}
+
+
+def _code_of(module: str, stamp: Callable[[Path], Stamp]) -> str:
     known, stamps = _KNOWN.get((module, own_folder()), ("", {}))
-    if known and all(_stamp(path) == stamp for path, stamp in stamps.items()):
+    if known and all(stamp(path) == before for path, before in stamps.items()):
         return known
     found: dict[str, str] = {}
-    stamps, waiting = {}, [module]
+    stamps, waiting, seen = {}, [module], set[str]()
     while waiting:
         name = waiting.pop()
-        path = file_of(name)
-        if name in found or path is None:
+        if name in seen:
             continue
-        stamps[path] = _stamp(path)
+        seen.add(name)
+        path = file_of(name)
+        if path is None:
+            continue
+        stamps[path] = stamp(path)
         found[name], imports = _read(path, name, *stamps[path])
         waiting += imports
         if not name.startswith(f"{PACKAGE.name}."):  # the project's packages hold names for what is imported from them
@@ -85,15 +97,9 @@ def file_of(module: str) -> Path | None:
     if module == PACKAGE.name:  # this file holds the version and nothing that computes
         return None
     if is_ours(module):
-        return _shipped_file(module)
+        return shipped_file(module)
     root = own_folder()
     return file_below(root, module) if root and module else None
-
-
-@cache
-def _shipped_file(module: str) -> Path | None:
-    """The file of a module of the project: which modules it has does not change while it runs."""
-    return file_below(PACKAGE.parent, module)
 
 
 def is_ours(name: str) -> bool:

@@ -24,7 +24,7 @@ from dpbench.config.registry import PARTS
 from dpbench.config.schema import Parameters
 from dpbench.errors import missing_extra
 from dpbench.files import write_file
-from dpbench.grid.code import code_of
+from dpbench.grid.code import codes_of
 from dpbench.grid.seeds import digest
 from dpbench.resources import THREADS, XLA_THREADS, conf_dir
 
@@ -209,8 +209,8 @@ def update() -> None:
             print(f"{name}: version {len(new.versions)}, as {where}", flush=True)
             write_file(golden_dir() / f"{name}.json", new.text)
     stored.cache_clear()
-    targets = sorted({golden.target for golden in stored().values()})
-    text = json.dumps({target: code_of(target) for target in targets}, indent=1) + "\n"
+    codes = codes_of(sorted({golden.target for golden in stored().values()}))
+    text = json.dumps(codes, indent=1) + "\n"
     write_file(golden_dir() / "code.json", text)
 
 

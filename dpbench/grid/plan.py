@@ -20,7 +20,7 @@ from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.errors import UserError
 from dpbench.files import Json
-from dpbench.grid.code import code_of
+from dpbench.grid.code import codes_of
 from dpbench.grid.feasibility import check_shapes
 from dpbench.grid.identity import dataset_key
 from dpbench.grid.records import FitKey, PartKey, ReleaseKey, SplitKey, TrialKey, with_repetition, without_repetition
@@ -277,8 +277,7 @@ def make_plan(experiment: Experiment) -> Plan:
     that do not fit the number of attributes or rows (`check_shapes`).
     """
     parts = [part for grid in experiment.grids for part in (*grid.mechanisms, *grid.models, *grid.metrics)]
-    targets = dict.fromkeys(part.target for part in parts)
-    codes = {target: code_of(target) for target in targets}  # before they are compared
+    codes = codes_of(part.target for part in parts)  # before they are compared
     versions = versions_of(parts)
     with all_stays():
         groups = tuple(group for n, grid in enumerate(experiment.grids) for group in _groups(grid, n, versions))

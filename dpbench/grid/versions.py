@@ -18,7 +18,7 @@ from dpbench.config import Part
 from dpbench.data.fetch import cache_dir
 from dpbench.errors import UserError
 from dpbench.grid import golden
-from dpbench.grid.code import Memo, code_of, function_digest, is_ours
+from dpbench.grid.code import Memo, code_of, codes_of, function_digest, is_ours
 from dpbench.grid.records import TrialKey
 from dpbench.grid.seeds import digest
 from dpbench.resources import with_threads
@@ -72,7 +72,7 @@ def of_today(key: TrialKey) -> bool:
 def _differing(names: Iterable[str]) -> set[str]:
     """Those whose outputs differ from the golden ones. Code that was compared before is not compared again."""
     goldens, compared, memo = golden.stored(), golden.compared_code(), Memo(cache_dir() / "compared.json")
-    codes = {target: code_of(target) for target in dict.fromkeys(goldens[name].target for name in names)}
+    codes = codes_of(goldens[name].target for name in names)
     edited = [name for name in names if compared.get(goldens[name].target) != codes[goldens[name].target]]
     keys = {name: f"{name} {codes[goldens[name].target]} {len(goldens[name].versions)}" for name in edited}
     if new := [name for name in edited if not isinstance(memo.get(keys[name]), str)]:

@@ -28,7 +28,7 @@ from dpbench.mechanisms.pmw_pub import pmw_pub
 from dpbench.mechanisms.rap import rap
 from dpbench.mechanisms.rap_softmax import rap_softmax
 from dpbench.mechanisms.workload import Workload, cliques_of
-from dpbench.privacy.accounting import spent, zcdp_epsilon
+from dpbench.privacy.accounting import spent_rho, zcdp_epsilon
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import search_multipliers
 from dpbench.privacy.events import ZCDP, Gaussian
@@ -190,7 +190,7 @@ def _random_search(
         release, of_score = runs.run(of_run, own, setting), Ledger()
         if release is None:
             continue
-        assert spent(release.ledger, budget.delta).rho <= rho * (1 + ROUNDING)
+        assert spent_rho(release.ledger) <= rho * (1 + ROUNDING)
         error = runs.max_error(release)
         score = gaussian(rng, of_score, error, sensitivity=1 / n, multiplier=score_multiplier, label="score")
         assert of_score.events == (score_event,)

@@ -104,9 +104,10 @@ def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, p
         calibration = own["calibration"].iloc[0]
         of_naive = marked[naive & (marked["x"] == draw) & (marked["calibration"] == calibration)]
         cells = [{"series": series, **cell} for cell in _cells(own, of_naive, sources)]
+        trials_of = {False: _with_detail(own), True: _with_detail(of_naive)}
         for cell in cells:
             at_series = number(float(str(draw))), cell["quantity"], cell["coefficient"], series
-            behind[at_series] = _with_detail(of_naive if cell["quantity"] in NAIVE else own)
+            behind[at_series] = trials_of[cell["quantity"] in NAIVE]
         cells += _of_package(cells, sources) if calibration == "authors" else []
         found += [{"draw": number(float(str(draw))), **cell} for cell in cells]
     tidy = pd.DataFrame(found, columns=TIDY)
@@ -132,7 +133,7 @@ def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, p
 
 
 def _with_detail(rows: pd.DataFrame) -> list[str]:
-    return [trial for trial, detail in zip(rows["trial"], rows["detail"], strict=True) if detail]
+    return [str(trial) for trial in rows.loc[rows["detail"].astype(bool), "trial"]]
 
 
 def _cells(own: pd.DataFrame, naive: pd.DataFrame, sources: Mapping[str, PublishedTable]) -> Iterator[Json]:

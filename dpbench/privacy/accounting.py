@@ -198,8 +198,17 @@ def spent(ledger: Ledger, delta: float) -> Spent:
         return drawn
     limit = ledger.filter.limit
     if ledger.filter.unit == "mu":
-        return Spent(gaussian_epsilon(limit, delta), delta, limit**2 / 2, limit, drawn.epsilon)
+        return Spent(gaussian_epsilon(limit, delta), delta, ledger.filter.rho, limit, drawn.epsilon)
     return Spent(zcdp_epsilon(limit, delta), delta, limit, None, drawn.epsilon)
+
+
+def spent_rho(ledger: Ledger) -> float:
+    """The rho of `spent` alone, which costs no time, of a ledger whose events compose."""
+    return _rho(ledger.events) if ledger.filter is None else ledger.filter.rho
+
+
+def _rho(events: Sequence[Event]) -> float:
+    return math.fsum(event.count * event.rho for event in events)
 
 
 def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
@@ -208,7 +217,7 @@ def _spent_on_events(ledger: Ledger, delta: float) -> Spent:
     if alone:
         rest = [event for event in events if event.composes_with is None]
         return Spent(_epsilon_alone(alone[0], [*alone[1:], *rest], delta), delta, math.inf, None)
-    rho = math.fsum(event.count * event.rho for event in events)
+    rho = _rho(events)
     mu = math.sqrt(math.fsum(event.count * event.mu**2 for event in events))
     sampled = any(event.rate < 1 for event in events)
     bounds = [gaussian_epsilon(mu, delta)]

@@ -45,6 +45,11 @@ class Filter:
         limit = self.limit**2 if self.unit == "mu" else self.limit
         return math.fsum(costs) > limit * (1 + ROUNDING)
 
+    @property
+    def rho(self) -> float:
+        """The rho of zCDP that the limit is, or implies."""
+        return self.limit**2 / 2 if self.unit == "mu" else self.limit
+
     def cost(self, event: Event) -> float:
         """mu^2 or rho of an event, all of its draws together."""
         return event.count * (event.mu**2 if self.unit == "mu" else event.rho)

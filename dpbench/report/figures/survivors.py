@@ -93,11 +93,14 @@ def _in_points(axes: Axes, x: pd.Series, y: pd.Series) -> Floats:
 
 
 def _along_lines(axes: Axes, drawn: pd.DataFrame) -> list[Floats]:
-    """Places a point apart on the lines from one point of a series to the next."""
+    """Places a point apart on the lines from one point of a series to the next, as far as the axes show them."""
+    bottom, top = np.asarray(axes.get_window_extent().extents)[[1, 3]] * (72 / axes.figure.dpi)
     found = []
     for _, rows in drawn.sort_values("x").groupby("series_order"):
-        corners = _in_points(axes, rows["place"], rows["value"])
-        found += [_between(*ends) for ends in pairwise(corners)]
+        for first, last in pairwise(_in_points(axes, rows["place"], rows["value"])):
+            rise = last[1] - first[1] or 1e-9
+            shown = np.clip(np.sort([(bottom - first[1]) / rise, (top - first[1]) / rise]), 0, 1)
+            found.append(_between(*(first + shown[:, None] * (last - first))))
     return found
 
 

@@ -81,11 +81,11 @@ def records_of(board: Board, mechanism: str) -> list[Record]:
     found = []
     own = board.by_mechanism.get(mechanism)
     for (label, epsilon), cells in () if own is None else own.groupby(["series", "epsilon"], sort=True):
-        order = cells.sort_values("rank", kind="stable").to_dict("records")
-        ends, medians = (order[:ENDS], order[: -ENDS - 1 : -1]), cells[["seconds", "mb"]].median()
+        order, medians = cells.sort_values("rank", kind="stable"), cells[["seconds", "mb"]].median()
+        best, worst = (rows.head(ENDS).to_dict("records") for rows in (order, order[::-1]))
         methods = int((board.ranks["epsilon"] == epsilon).sum())
         name, at = str(label), float(str(epsilon))
-        found.append(Record(board, name, at, board.ranked[name, at], methods, *ends, *medians))
+        found.append(Record(board, name, at, board.ranked[name, at], methods, best, worst, *medians))
     return found
 
 

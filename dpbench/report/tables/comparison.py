@@ -134,7 +134,8 @@ def _none(texts: Mapping[str, str], column: str, spec: Spec) -> str:
 def _marked(rows: pd.DataFrame, labels: Mapping[str, str], spec: Spec) -> pd.DataFrame:
     """The rows with the names of the cell that they belong to (`CELL`)."""
     marked = mark_series(rows, series_of(rows, labels))
-    marked["method"] = [labels.get(f"{m}/{n}", m) for m, n in zip(rows["mechanism"], rows["model"], strict=True)]
+    methods = (rows["mechanism"] + "/" + rows["model"]).map(dict(labels))
+    marked["method"] = methods.fillna(rows["mechanism"])
     marked["row"] = marked["panel"]
     place = marked[spec["x"]] if "x" in spec else pd.Series("", index=marked.index)
     marked["setting"] = [_setting(value) for value in place]

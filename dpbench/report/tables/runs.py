@@ -153,7 +153,7 @@ def trials_at(
     """
     row_of, column_of = {key: place for place, key in enumerate(rows)}, {key: at for at, key in enumerate(columns)}
     numbers: dict[tuple[int, int], dict[str, None]] = {}
-    for *row, at, trial in found[[*by, column, "trial"]].itertuples(index=False, name=None):
+    for *row, at, trial in zip(*(found[name].to_numpy().tolist() for name in (*by, column, "trial")), strict=True):
         if tuple(row) in row_of and at in column_of:
             numbers.setdefault((row_of[tuple(row)], column_of[at]), {})[trial] = None
     return {place: list(trials) for place, trials in numbers.items()}
