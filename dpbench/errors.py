@@ -63,9 +63,9 @@ def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
     names = sorted(set(known))
     near = get_close_matches(given[:200], names, n=len(names) or 1, cutoff=0.6)
     rest = [name for name in names if name not in near]
-    hint = f"; did you mean {near[0]!r}?" if near else ";"
+    hint = f"; did you mean {near[0]!r}? Known" if near else "; known"
     listed = ", ".join((near + rest)[:NAMES]) + (", ..." if len(names) > NAMES else "")
-    return UserError(f"unknown {kind} {shown(given)}{hint} Known: {listed or 'none'}")
+    return UserError(f"unknown {kind} {shown(given)}{hint}: {listed or 'none'}")
 
 
 def check_known(kind: str, given: object, known: Collection[str]) -> None:

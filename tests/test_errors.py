@@ -19,8 +19,8 @@ from dpbench.errors import (
 def test_the_nearest_name_comes_first():
     said = str(unknown("mechanism", "adasp", ["ssp", "aim", "adassp"]))
     assert said == "unknown mechanism 'adasp'; did you mean 'adassp'? Known: adassp, aim, ssp"
-    assert str(unknown("mechanism", "x", [])) == "unknown mechanism 'x'; Known: none"
-    assert str(unknown("column", "x", ["b", "a", "b"])) == "unknown column 'x'; Known: a, b"
+    assert str(unknown("mechanism", "x", [])) == "unknown mechanism 'x'; known: none"
+    assert str(unknown("column", "x", ["b", "a", "b"])) == "unknown column 'x'; known: a, b"
 
 
 def test_many_names_are_cut():

@@ -157,7 +157,7 @@ def test_children_are_not_at_work(node, state):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"states": ["DC"]}, r"unknown state in dataset\.states: 'DC'.*Known: .*WY"),
+        ({"states": ["DC"]}, r"unknown state in dataset\.states: 'DC'.*known: .*WY"),
         ({"states": []}, "must list different states"),
         ({"states": "CA"}, "must list different states"),
         ({"states": ["WY", "WY"]}, "must list different states"),

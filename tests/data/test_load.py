@@ -86,7 +86,7 @@ def test_own_loader():
         ({"drop": ["c"]}, "unknown attribute 'c'"),
         ({"drop": "a"}, "must be a list"),
         ({"drop": ["a", "b"]}, "leaves no attribute"),
-        ({"target": "c"}, "unknown target 'c'.* Known: a, b"),
+        ({"target": "c"}, "unknown target 'c'.* known: a, b"),
         ({"target": "a", "drop": ["a"]}, "dataset.target=a is also in dataset.drop"),
     ],
 )

@@ -22,7 +22,7 @@ def test_an_area_and_a_year_have_a_file(node):
 
 
 def test_another_area_or_year_is_refused(node):
-    with pytest.raises(UserError, match=r"unknown dataset\.area 'ny'; Known: ma, national, tx"):
+    with pytest.raises(UserError, match=r"unknown dataset\.area 'ny'; known: ma, national, tx"):
         _ = Dataset.of(node("nist_acs", "area=ny")).sources
     with pytest.raises(UserError, match=r"dataset\.year must be one of 2018, 2019, not 2020"):
         _ = Dataset.of(node("nist_acs", "year=2020")).sources

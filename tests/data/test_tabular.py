@@ -115,7 +115,7 @@ def test_undeclared_column_can_be_dropped(own):
     assert Dataset.of(config).domain.names == ("age", "income")
     with pytest.raises(UserError, match="did you mean 'height'"):
         load_dataset(Dataset.of(own(text, drop=["heigth", "height"])))
-    with pytest.raises(UserError, match=r"Known: age, height, income, sex$"):
+    with pytest.raises(UserError, match=r"known: age, height, income, sex$"):
         load_dataset(Dataset.of(own(text, drop=["foo", "height"])))
 
 

@@ -59,7 +59,7 @@ from dpbench.cli import main
         (["name='${title}'", "title='${name}'"], "is circular"),
         (["+epsilonn=1"], "unknown setting 'epsilonn'; did you mean 'epsilon'?"),
         (["+design.slope=1"], "unknown setting of design 'slope'"),
-        (["calibration=[loose]"], "unknown calibration 'loose'; Known: authors, paper, tight"),
+        (["calibration=[loose]"], "unknown calibration 'loose'; known: authors, paper, tight"),
         (["dataset.target=height"], "unknown target 'height'"),
         (["model=[logistic_statistics]"], "logistic_statistics: for a target of two levels, which 'grade' is not"),
         (["metric=[auc]"], "choose dataset.target among sex"),

@@ -96,7 +96,7 @@ def test_with_little_noise_it_finds_the_classes(small_table, design):
         ({"clip": 0.0}, "clip must be a finite number greater than 0"),
         ({"decay": -0.1}, "decay must be a finite number greater than 0"),
         ({"learning_rate": math.inf}, "learning_rate must be a finite number"),
-        ({"calibration": "loose"}, "unknown calibration 'loose'; Known: paper, tight"),
+        ({"calibration": "loose"}, "unknown calibration 'loose'; known: paper, tight"),
         ({"epsilon": math.inf}, "needs a finite epsilon"),
     ],
 )

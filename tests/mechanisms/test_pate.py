@@ -188,7 +188,7 @@ def test_the_cost_on_the_very_votes_is_named_as_private_and_left_out_unless_aske
         ({"public": None}, "set sample.public_rows"),
         ({"aggregator": "gmax"}, "gnmax"),
         ({"aggregator": "laplace", "data_dependent": True}, "for aggregator=gnmax alone"),
-        ({"calibration": "loose"}, "unknown calibration 'loose'; Known: paper, tight"),
+        ({"calibration": "loose"}, "unknown calibration 'loose'; known: paper, tight"),
         ({"epsilon": math.inf}, "needs a finite epsilon"),
         ({"C": 0.0}, "C must be greater than 0"),
         ({"delta": 1.0}, "delta null or between 0 and 1"),

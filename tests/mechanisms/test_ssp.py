@@ -107,5 +107,5 @@ def test_measured_privacy_loss_stays_under_the_claim_and_a_broken_mechanism_is_c
 
 
 def test_unknown_calibration_is_named(small_table, design):
-    with pytest.raises(UserError, match="unknown calibration 'loose'; Known: paper, tight"):
+    with pytest.raises(UserError, match="unknown calibration 'loose'; known: paper, tight"):
         ssp(small_table, Budget(1.0), np.random.default_rng(0), design=design, calibration="loose")
