@@ -87,9 +87,9 @@ def forget_own() -> None:
         return
     start = f"{folder}{os.sep}"
     others = _others(start)  # there are thousands, and a check forgets its own hundreds of times
-    for name, module in reversed(list(sys.modules.items())):
+    for name, module in list(sys.modules.items()):
         if others.get(name) is module:
-            return  # and so are all that were imported before it
+            continue
         if str(getattr(module, "__dict__", {}).get("__file__")).startswith(start):
             del sys.modules[name]
         else:

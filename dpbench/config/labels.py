@@ -24,7 +24,8 @@ def labels() -> dict[str, str]:
     """
     mechanisms, models = _own("mechanism"), _own("model")
     own = {**_methods(mechanisms, _parts("model")), **_methods(_parts("mechanism"), models)}
-    return _sorted({**_shipped_methods(), **own}) if own else _shipped_labels().copy()
+    found = sorted((private, label, method) for method, (private, label) in {**_shipped_methods(), **own}.items())
+    return {method: label for _, label, method in found}
 
 
 def _methods(mechanisms: Mapping[str, Part], models: Mapping[str, Part]) -> Methods:
@@ -37,16 +38,8 @@ def _methods(mechanisms: Mapping[str, Part], models: Mapping[str, Part]) -> Meth
 
 @cache
 def _shipped_methods() -> Methods:
+    """Thousands, the same for every line."""
     return _methods(_shipped("mechanism"), _shipped("model"))
-
-
-@cache
-def _shipped_labels() -> dict[str, str]:
-    return _sorted(_shipped_methods())
-
-
-def _sorted(methods: Methods) -> dict[str, str]:
-    return {method: label for method, (_, label) in sorted(methods.items(), key=lambda one: (one[1], one[0]))}
 
 
 def _label(mechanism: Part, model: Part) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -88,17 +88,16 @@ class Part:
 
     def takes(self, parameter: str) -> bool:
         """Whether the function has this parameter."""
-        return parameter in _parameters(self.function)
+        return parameter in self._parameters
+
+    @cached_property
+    def _parameters(self) -> frozenset[str]:
+        return frozenset(inspect.signature(self.function).parameters)
 
     @property
     def function(self) -> Callable[..., Any]:
         """What `target` names."""
         return resolve(self.group, self.target, f"{self.group}.{self.name}: _target_")
-
-
-@lru_cache(maxsize=256)
-def _parameters(function: Callable[..., Any]) -> frozenset[str]:
-    return frozenset(inspect.signature(function).parameters)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ SMALL: Parameters = {  # settings that make a run large or do not fit a tiny tab
     **{"batch_size": ROWS // 4, "batch_sizes": [None, ROWS // 4]},
     **{"hidden": [16, 16], "latent": 8, "components": 20, "most": 10, "pretraining": 1, "gap": 1e6},
     **{"models": 60, "features": 2},
-    **{"tables": 4, "warmup": 20, "population": 50, "generations": 60, "halfspaces": 50, "doublings": 1},
+    **{"tables": 4, "warmup": 4, "leapfrogs": 6, "population": 50, "generations": 60, "halfspaces": 50, "doublings": 1},
 }
 
 

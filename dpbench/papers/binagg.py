@@ -104,10 +104,10 @@ def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, p
         calibration = own["calibration"].iloc[0]
         of_naive = marked[naive & (marked["x"] == draw) & (marked["calibration"] == calibration)]
         cells = [{"series": series, **cell} for cell in _cells(own, of_naive, sources)]
-        trials_of = {False: _with_detail(own), True: _with_detail(of_naive)}
+        trials_of_own, trials_of_naive = _with_detail(own), _with_detail(of_naive)
         for cell in cells:
             at_series = number(float(str(draw))), cell["quantity"], cell["coefficient"], series
-            behind[at_series] = trials_of[cell["quantity"] in NAIVE]
+            behind[at_series] = trials_of_naive if cell["quantity"] in NAIVE else trials_of_own
         cells += _of_package(cells, sources) if calibration == "authors" else []
         found += [{"draw": number(float(str(draw))), **cell} for cell in cells]
     tidy = pd.DataFrame(found, columns=TIDY)
