@@ -109,12 +109,9 @@ def _check_models(mechanism: Part, experiment: Experiment) -> None:
     """Some model reads what the mechanism offers."""
     if any(model.reads(mechanism.offers) for model in experiment.models):
         return
-    needed = {kind for model in experiment.models for kind in model.needs}
-    parts = declared_parts("mechanism", experiment.config_dir).values()
-    fitting = sorted(part.name for part in parts if needed & set(part.offers))
-    models = ", ".join(model.name for model in experiment.models)
+    parts = declared_parts("model", experiment.config_dir).values()
+    fitting = sorted(part.name for part in parts if set(part.needs) & set(mechanism.offers))
     raise UserError(
-        f"no model given ({models}) can read what {mechanism.name} "
-        f"offers ({', '.join(mechanism.offers)}); mechanisms that "
-        f"offer {' or '.join(sorted(needed))}: {', '.join(fitting)}"
+        f"none of the models given ({', '.join(model.name for model in experiment.models)}) reads what "
+        f"{mechanism.name} releases ({', '.join(mechanism.offers)}); models that do: {', '.join(fitting)}"
     )

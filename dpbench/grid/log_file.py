@@ -11,6 +11,7 @@ import logging
 import os
 import uuid
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -78,7 +79,7 @@ class Writer:
     def __init__(self, folder: Path) -> None:
         self.name = f"{uuid.uuid4().hex}{SUFFIX}"
         self._path = folder / self.name
-        self._files: dict[str, tuple[int, int]] = {}  # descriptor and end of each
+        self._files: dict[str, tuple[int, int, Callable[[], object]]] = {}  # descriptor, end, and what closes each
         self._shared: dict[str, list[int]] = {}
 
     def write(self, record: Json, shared: Json | None, body: bytes, turn: int) -> Place:
@@ -98,18 +99,22 @@ class Writer:
         return self.name, self._append(SUFFIX, content), len(content)
 
     def _append(self, suffix: str, content: bytes) -> int:
-        """Write at the end of a file, or leave it as it is; where it was written."""
+        """Write at the end of a file, or leave it as it is; where it was written. No file is left without a line."""
+        path = self._path.with_suffix(suffix)
         if suffix not in self._files:
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
-            descriptor = os.open(self._path.with_suffix(suffix), flags, 0o666)
-            weakref.finalize(self, os.close, descriptor)
-            self._files[suffix] = descriptor, 0
-        (descriptor, end), left = self._files[suffix], memoryview(content)
+            descriptor = os.open(path, flags, 0o666)
+            self._files[suffix] = descriptor, 0, weakref.finalize(self, os.close, descriptor)
+        (descriptor, end, close), left = self._files[suffix], memoryview(content)
         try:
             while left:
                 left = left[os.write(descriptor, left) :]
         except OSError:
             os.ftruncate(descriptor, end)
+            if end == 0:
+                del self._files[suffix]
+                close()
+                path.unlink()
             raise
-        self._files[suffix] = descriptor, end + len(content)
+        self._files[suffix] = descriptor, end + len(content), close
         return end

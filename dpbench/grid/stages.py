@@ -183,8 +183,8 @@ def score_fit(request: Message, work: Work) -> None:
         reference = _references(request["dataset"])(axes, design)
         metrics = {part.name: _function("metric", part, request) for part in key.metrics}
         code = request["codes"].get(key.fit.model.target)
-    with work.phase("metrics", limited=True):
         model = _nonprivate(canonical(key.fit.model.to_dict()), code, design, axes)
+    with work.phase("metrics", limited=True):
         evaluation = Evaluation(fit, stored.release, reference, model)
         scores = [check_score(metric(evaluation, **given), name) for name, (metric, given) in metrics.items()]
         work.facts["scores"] = [score_to_dict(score) for score in scores]
@@ -234,7 +234,6 @@ def _function(kind: str, part: PartKey, request: Message) -> Called:
     return _verified(kind, part.name, part.target, request["codes"].get(part.target)), dict(part.parameters)
 
 
-@lru_cache(maxsize=256)
 def _takes(function: Callable[..., Any], parameter: str) -> bool:
     return parameter in inspect.signature(function).parameters
 

@@ -9,7 +9,7 @@ from dpbench.errors import UserError
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (["model=[linear_rows]", "mechanism=[ssp]"], "no model given .linear_rows. can read what ssp offers"),
+        (["model=[linear_rows]", "mechanism=[ssp]"], "given .linear_rows. reads what ssp .* do: .*linear_statistics"),
         (["mechanism=[ssp]", "calibration=[authors]"], "mechanism ssp has no calibration authors; it has tight, paper"),
         (["mechanism=[dpctgan]", "relation=replace"], "dpctgan is private under add_remove, and not proven .* aim"),
         (["sample.protocol=authors"], "exact would release them as they are: .* sample.protocol=split"),

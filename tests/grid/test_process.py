@@ -125,6 +125,7 @@ def plugin(train, budget, rng, *, design: Design, how: str = "fine", note: str =
 
 MODELS = '''
 import gc, os
+from dataclasses import dataclass
 import numpy as np
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
@@ -149,6 +150,16 @@ def noted(release, *, design: Design) -> Fit:
 def dies(release, *, design: Design) -> Fit:
     """Takes its process down."""
     os.abort()
+
+@dataclass
+class Instance:
+    """A function without a hash."""
+    scale: float
+
+    def __call__(self, release, *, design: Design) -> Fit:
+        return plain(release, design=design)
+
+instance = Instance(1.0)
 '''
 
 
@@ -161,7 +172,7 @@ def plugins(folder):
     for how in [word for word, *_ in CASES] + ["hangs"]:
         head = f"{how}:\n  _target_: own_mechanisms.plugin\n  _offers_: [statistics]\n  how: {how}\n"
         (folder / "mechanism" / f"{how}.yaml").write_text(head + '  note: ""\n')
-    for name in ("plain", "nested", "noted", "dies"):
+    for name in ("plain", "nested", "noted", "dies", "instance"):
         text = f"own_{name}:\n  _target_: own_models.{name}\n  _needs_: statistics\n"
         (folder / "model" / f"own_{name}.yaml").write_text(text)
     return folder
@@ -288,6 +299,12 @@ def test_a_model_that_fails_fails_its_own_trials_only(bench, model, status, mess
     found = [(trial["key"]["model"]["name"], trial["status"]) for trial in bench.trials().values()]
     assert sorted(found) == sorted([("own_plain", "done"), (model, status)] * 2)
     assert all(message in trial["error"]["message"] for trial in bench.trials().values() if trial["error"])
+
+
+def test_an_own_function_may_be_an_instance_that_has_no_hash(bench):
+    own = plugins(bench.folder / "own")
+    line = ["--config-dir", str(own), "mechanism=[exact]", "model=[own_instance]", "repetitions=1"]
+    assert bench.run("--unchecked", *line) == 0
 
 
 @pytest.mark.slow

@@ -82,27 +82,49 @@ def test_a_higher_turn_stands_for_those_before_it_in_whatever_order_they_are_rea
     assert values(tmp_path) == {"a": 2}
 
 
+@pytest.fixture
+def disk(monkeypatch):
+    """A function after which a disk has room for so many bytes more; of None, for all."""
+    write = os.write
+
+    def has(room):
+        left = [room]
+
+        def full(descriptor, content):
+            if not left[0]:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            count = write(descriptor, bytes(content)[: left[0]])
+            left[0] -= count
+            return count
+
+        monkeypatch.setattr(module.os, "write", write if room is None else full)
+
+    return has
+
+
 @pytest.mark.parametrize("room", [0, 20, 150, 170, 400])
-def test_a_full_disk_leaves_what_was_stored_and_the_next_record_is_whole(log, tmp_path, monkeypatch, room):
+def test_a_full_disk_leaves_what_was_stored_and_the_next_record_is_whole(log, tmp_path, disk, room):
     log.append({"id": "a", "value": 1}, {"common": 1}, b"abc")
-    write, left = os.write, [room]
-
-    def full(descriptor, content):
-        if not left[0]:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        count = write(descriptor, bytes(content)[: left[0]])
-        left[0] -= count
-        return count
-
-    monkeypatch.setattr(module.os, "write", full)
+    disk(room)
     with pytest.raises(OSError):
         log.append({"id": "b", "value": 2}, {"common": 2}, b"x" * 300)
-    monkeypatch.undo()
+    disk(None)
     assert values(tmp_path) == {"a": 1}
     assert all(path.read_bytes().endswith(b"\n") for path in tmp_path.glob("*.jsonl"))
     log.append({"id": "b", "value": 3}, {"common": 2}, b"xyz")
     assert values(tmp_path) == {"a": 1, "b": 3}
     assert log.read(log.entries["b"].place)[1] == b"xyz"
+
+
+@pytest.mark.parametrize("body", [b"", b"xyz"])
+def test_no_file_is_left_on_a_disk_without_room_for_its_first_line(log, tmp_path, disk, body):
+    disk(10)
+    with pytest.raises(OSError):
+        log.append({"id": "a", "value": 1}, None, body)
+    assert not [path for path in tmp_path.iterdir() if not path.stat().st_size]
+    disk(None)
+    log.append({"id": "a", "value": 1}, None, body)
+    assert values(tmp_path) == {"a": 1} and log.read(log.entries["a"].place)[1] == body
 
 
 WRITER = """

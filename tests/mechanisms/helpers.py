@@ -157,5 +157,6 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     ),
     "a distribution at the end": ("aim_grem", "categorical", {"reconstruction": "mixture"}),
     "rows for each level": ("tab_pe", "both", {"label": "b"}),
+    "halfspaces by class": ("rap_pp", "both", {"targets": ["b"]}),
     "drawn cliques": ("mst", "categorical", {"workload": {"degree": 2, "up_to": True, "marginals": 4}}),
 }

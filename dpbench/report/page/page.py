@@ -152,7 +152,7 @@ def write_experiment_page(
     `ledger_of` and `kept` as for a paper. Raises `UserError` if there are no trials, or the page would be too large.
     """
     one = results.experiment
-    _check_any([results], f"dpbench run experiment={one.name}", one.name)
+    _check_any([results], "dpbench run with the same settings", one.name)
     with TemporaryDirectory() as made:
         build_report(results, Path(made), save_part, or_first(ledger_of, kept), keep=save_trials)
         title, settings = one.title or one.name, f"experiment={one.name}"
