@@ -112,7 +112,6 @@ BY_RELEASES = {  # what noisy answers cannot tell of, by mechanism, and by relat
 PRIVATE = [name for name, node in declared("mechanism").items() if node.get("_private_", True)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", PRIVATE)
 def test_each_mechanism_has_a_case_and_what_answers_do_not_tell_is_listed(name):
     """Between neighbours of each kind that it is private for."""
