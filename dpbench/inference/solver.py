@@ -23,6 +23,7 @@ class Problem:
 
     **Shapes**: `y`, `w` and potentials are flat over the cells of the factors; `calibrate(theta, total)` gives
     log Z(theta) and a buffer with the marginals. The table of a factor begins at each of `starts` (factors,).
+    `curvature` of the marginals is the diagonal of the Hessian of total log Z, which that of tables is at most they.
     """
 
     calibrate: Callable[[Array, float], tuple[float, Array]]
@@ -30,6 +31,7 @@ class Problem:
     w: Array
     total: float
     starts: npt.NDArray[np.intp]
+    curvature: Callable[[Array], Array] = lambda mu: mu
 
     def gap(self, slope: Array, even: bool) -> float:
         """The duality gap, sum w/2 slope^2. `even`: or what the worst table makes of it, by `MOST_UNEVEN`."""
@@ -131,10 +133,10 @@ def _inner(
     for step, change in moves:
         history.add(step, change + floor * step)
     while used < left and problem.gap(at.slope, even=bool(known)) > gap:
-        step = history.direction(at.slope, 1.0 / (at.mu + floor))
+        step = history.direction(at.slope, 1.0 / (problem.curvature(at.mu) + floor))
         if not at.slope @ step < 0:
             history.pairs.clear()
-            step = -at.slope / (at.mu + floor)
+            step = -at.slope / (problem.curvature(at.mu) + floor)
         new, spent = _search(problem, at, step, centre, strength, left - used)
         used += spent
         if new is at:

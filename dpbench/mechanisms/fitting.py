@@ -181,13 +181,13 @@ def check_sigma(mechanism: str, *sigmas: float) -> None:
             raise UserError(f"{mechanism}: this epsilon gives sigma = {sigma:g}, outside the range of the arithmetic")
 
 
-def check_start(mechanism: str, singles: int, sigma: float, rho_used: float, rho: float) -> None:
+def check_start(
+    mechanism: str, first: int, sigma: float, rho_used: float, rho: float, what: str = "one-way marginals"
+) -> None:
     """Raises `UserError` for a number of rounds of AIM that leaves nothing for them, or a noise out of range."""
     check_sigma(mechanism, sigma)
     if rho_used >= rho:
-        raise UserError(
-            f"{mechanism}: {singles} one-way marginals spend the whole budget; raise rounds above {singles}"
-        )
+        raise UserError(f"{mechanism}: {first} {what} spend the whole budget; raise rounds above {first}")
 
 
 def check_model(mechanism: str, what: str, mb: float, max_model_mb: float) -> None:

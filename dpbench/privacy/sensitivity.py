@@ -109,6 +109,24 @@ def of_cross(design: Design, relation: str) -> float:
     return math.sqrt(max(squared_distance(y, w) for y, w in ((low, low), (low, high), (high, high))))
 
 
+def of_products(design: Design, relation: str) -> Floats:
+    """The sensitivity of each entry of A'A alone, A = [X, y]: (p + 1, p + 1).
+
+    It is the largest |a_i a_j| over the values that the columns can have, or for `replace` the largest product minus
+    the least. These are at the corners of the box of two columns; of a square they are at its ends, or 0. An attribute
+    has at most one entry that is not 0, so that the product of two of its columns always is.
+    """
+    low, high = (np.append(*ends) for ends in zip(design.box, design.target_range, strict=True))
+    corners = np.stack([np.outer(a, b) for a in (low, high) for b in (low, high)])
+    least, most = corners.min(axis=0), corners.max(axis=0)
+    np.fill_diagonal(least, np.where((low < 0) & (high > 0), 0.0, np.minimum(low**2, high**2)))
+    attribute = np.repeat(np.arange(len(design.features)), [len(design.matrices[name]) for name in design.features])
+    alone = len(low) - len(attribute)  # the intercept and the target
+    attribute = np.concatenate([attribute, -1 - np.arange(alone)])
+    changes = most - least if relation == "replace" else np.maximum(np.abs(least), np.abs(most))
+    return np.where((attribute[:, None] == attribute) & ~np.eye(len(low), dtype=bool), 0.0, changes)
+
+
 def of_square(design: Design, relation: str) -> float:
     """The sensitivity of y'y: the largest y^2, minus the smallest for `replace`."""
     low, high = design.target_range

@@ -18,6 +18,7 @@ from dpbench.privacy.sensitivity import (
     of_least_eigenvalue,
     of_marginal,
     of_monomials,
+    of_products,
     of_residuals,
     of_square,
     of_triangle,
@@ -117,6 +118,25 @@ def test_bounds_hold_at_all_corners_and_are_attained(features, target, settings)
             alone = features == "levels" and not design.intercept and "of A" not in name
             if relation == "add_remove" or name in ("cross", "square") or alone:
                 assert found[name] == pytest.approx(bound, rel=1e-6), name
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("settings", [{}, {"intercept": False, "categorical": "one_hot"}, {"scaled": True}])
+def test_each_entry_alone_moves_as_far_as_the_records_at_the_ends_and_at_zero_move_it(features, target, settings):
+    design = design_of(FEATURES[features], target, **settings)
+    attributes = design.domain.attributes
+    parts = [
+        range(a.size)
+        if a.bounds is None
+        else [*a.bounds, np.clip(0.0, *a.bounds), np.mean(a.bounds), *([np.nan] if a.missing else [])]
+        for a in attributes
+    ]
+    X, y = design.encode(table_of(design, np.array(list(product(*parts)), dtype=float)))
+    entries = gram(np.column_stack([X, y]))
+    moves = {"add_remove": np.abs(entries).max(axis=0), "replace": np.ptp(entries, axis=0)}
+    for relation in RELATIONS:
+        assert of_products(design, relation).ravel() == pytest.approx(moves[relation], rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("relation", RELATIONS)
