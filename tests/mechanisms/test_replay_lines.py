@@ -89,7 +89,6 @@ def of_functions(source):
     return (lines(compile(source, "", "exec")) & bodies) - left_out
 
 
-@pytest.mark.slow
 def test_every_line_of_a_mechanism_is_replayed():
     run: dict[str, set[int]] = {}
 
