@@ -23,6 +23,11 @@ TABLE_2 = {
     "appliances_energy": (19735, 27, 0.438),
     "superconductivity_sample": (4252, 81, 0.131),
 }
+ROWS = {  # as their sources state them
+    **{name: rows for name, (rows, _, _) in TABLE_2.items()},
+    **{"california_housing": 20640, "concrete": 1030, "diamonds": 53940, "energy_efficiency": 768, "kin8nm": 8192},
+    **{"power_plant": 9568, "protein": 45730, "yacht": 308},
+}
 
 
 @pytest.fixture
@@ -61,11 +66,11 @@ def test_least_squares_is_that_of_the_paper(real, name):
     assert table.domain == Dataset.of(config).domain
 
 
-@pytest.mark.parametrize("name", TABLE_2)
+@pytest.mark.parametrize("name", ROWS)
 def test_no_row_is_changed_to_fit_its_declaration(real, name):
     config = real(name)
     assert config["outside"] == "error"
-    assert f"{TABLE_2[name][0]:,} rows" in check(Dataset.of(config))
+    assert f"{ROWS[name]:,} rows" in check(Dataset.of(config))
     observed = load_dataset(Dataset.of({**config, "bounds": "data"}))
     for attribute in load_dataset(Dataset.of(config)).domain.attributes:
         if attribute.numeric:
