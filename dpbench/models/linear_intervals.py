@@ -48,8 +48,8 @@ def linear_statistics_intervals(release: Release, *, design: Design, level: floa
         )
     if statistics.yty is None:
         raise UserError(
-            "linear_statistics_intervals needs a release with y'y; mechanisms that make one: ssp_intervals, "
-            "analyze_gauss, jlt, exact"
+            "the release has no y'y, which intervals need; mechanisms that release it: ssp_intervals, analyze_gauss, "
+            "jlt, exact"
         )
     xtx = statistics.xtx + statistics.ridge * np.eye(p)
     inverse = inverse_of(xtx)
