@@ -31,15 +31,10 @@ def better_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, pub
     answer's score on the same split. A run without a value counts as the trivial answer. A paper publishes no such
     counts: `published` is not read.
     """
-    level, rows = float(spec["level"]), frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
+    rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
     known, titles = series_of(rows, labels), declared_titles(spec)
-    valued, sign = has_value(rows), -1.0 if (rows["direction"] == "lower").any() else 1.0
-    marked = mark_series(rows, known).assign(without=~valued, value=sign * (rows["value"].where(valued, level) - level))
-    means = marked.groupby([*CELL, "dataset"]).agg(
-        mean=("value", "mean"), se=("value", "sem"), runs=("value", "size"), without=("without", "sum")
-    )
-    reach = means["se"] * stdtrit((means["runs"] - 1).clip(lower=1), (1 + LEVEL) / 2)
-    means = means.assign(better=means["mean"] > reach, worse=means["mean"] < -reach, datasets=1)
+    marked = mark_series(rows, known)
+    means = judged(marked, float(spec["level"]))
     found = means.groupby(CELL)[["better", "worse", "datasets", "without", "runs"]].sum()
     order = list(found["better"].groupby("series_order").sum().sort_values(ascending=False, kind="stable").index)
     epsilons = sorted(rows["epsilon"].unique())
@@ -47,7 +42,8 @@ def better_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, pub
     lines = [[known[place].label, *(_text(cells.get((epsilon, place))) for epsilon in epsilons)] for place in order]
     about = ", divided by that of the trivial answer on the same split," if spec.get("relative") else ""
     below = [
-        f"Cells: the number of data sets on which the mean of {spec['metric']}{about} is better than {number(level)}, "
+        f"Cells: the number of data sets on which the mean of {spec['metric']}{about} is better than "
+        f"{number(float(spec['level']))}, "
         f"by its {100 * LEVEL:.0f} % interval (Student's t), the number on which it is worse, and of how many. A run "
         "without a value counts as the trivial answer",
         *(sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []),
@@ -56,6 +52,19 @@ def better_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, pub
     tidy = tidy.assign(series=[known[place].label for place in tidy["series_order"]])[TIDY]
     trials = trials_at(marked, ["series_order"], "epsilon", [(place,) for place in order], [None, *epsilons])
     return TextTable(["", *(f"ε = {number(epsilon)}" for epsilon in epsilons)], lines, below, tidy, trials)
+
+
+def judged(marked: pd.DataFrame, level: float) -> pd.DataFrame:
+    """Whether the mean of a method's values is `better` than this level, or `worse`, by its interval: a row for each
+    series, epsilon and data set. A run without a value counts as the level.
+    """
+    valued, sign = has_value(marked), -1.0 if (marked["direction"] == "lower").any() else 1.0
+    values = marked.assign(without=~valued, value=sign * (marked["value"].where(valued, level) - level))
+    means = values.groupby([*CELL, "dataset"]).agg(
+        mean=("value", "mean"), se=("value", "sem"), runs=("value", "size"), without=("without", "sum")
+    )
+    reach = means["se"] * stdtrit((means["runs"] - 1).clip(lower=1), (1 + LEVEL) / 2)
+    return means.assign(better=means["mean"] > reach, worse=means["mean"] < -reach, datasets=1)
 
 
 def _text(cell: Mapping[str, int] | None) -> str:
