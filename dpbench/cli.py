@@ -206,6 +206,12 @@ def _parser() -> argparse.ArgumentParser:
         "figures", "report:figures", "Draw the figures and write the tables of what is stored (paper=...: of a paper)."
     )
     figures.add_argument("--pdf", action="store_true", help="draw each figure as PDF too, for print")
+    figures.add_argument(
+        "--width",
+        type=float,
+        metavar="INCHES",
+        help="for an article: a PDF of this width too, with its caption as text",
+    )
     export = add("export", "export:export", "Write trials as parquet, or the synthetic rows of a release as CSV.")
     export.add_argument("--release", metavar="ID", help="the rows of this release, and its ledger")
     _add_release(add)

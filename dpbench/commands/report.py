@@ -10,6 +10,7 @@ from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
+from matplotlib.figure import Figure
 
 from dpbench.commands.run_settings import guard, recall
 from dpbench.commands.stored_trials import Stored, exported_ledgers, ledgers, stored_trials
@@ -21,6 +22,7 @@ from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
 from dpbench.report.build import build_report
 from dpbench.report.export_file import FOLDER, SUFFIX, add_to_export, exports_in
+from dpbench.report.figures.article import check_width, save_for_article
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
@@ -42,7 +44,9 @@ def figures(arguments: argparse.Namespace) -> int:
     """Draw the papers or the experiment that the settings name, or what `_draw_all` finds."""
     recall(arguments)
     config_dir: Path | None = arguments.config_dir
-    save = partial(save_figure, pdf=arguments.pdf)
+    if arguments.width is not None:
+        check_width(arguments.width)
+    save = partial(_save, pdf=arguments.pdf, width=arguments.width)
     papers, overrides = papers_of(arguments.overrides)
     single = any(item.startswith(("experiment=", "name=")) for item in overrides)
     if papers and single:
@@ -58,6 +62,13 @@ def figures(arguments: argparse.Namespace) -> int:
     for name in papers:
         _draw_paper(paper_of(name, config_dir), overrides, config_dir, arguments.other_code, save)()
     return 0
+
+
+def _save(
+    figure: Figure, drawn: pd.DataFrame, folder: Path, name: str, *, pdf: bool, width: float | None
+) -> list[Path]:
+    paths = save_figure(figure, drawn, folder, name, pdf=pdf)
+    return paths if width is None else [*paths, *save_for_article(figure, folder, name, width)]
 
 
 def papers_of(overrides: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -227,10 +227,7 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
     A title next to a long legend, or one that would overlap it, moves to the left; if still too long, it gets two
     lines.
     """
-    handles: dict[str, Any] = {}
-    for axes in grid:
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
+    handles = legend_handles(grid)
     named = [name for name in names if name in handles]
     if not named:
         return
@@ -243,6 +240,15 @@ def add_legend(figure: Figure, grid: Sequence[Axes], names: Iterable[str]) -> No
         title = figure.suptitle(text, x=0.012, ha="left")
         if width > space:
             title.set_text("\n".join(textwrap.wrap(text, math.ceil(0.6 * len(text)))))
+
+
+def legend_handles(grid: Sequence[Axes]) -> dict[str, Any]:
+    """What the legend shows of each label of the panels."""
+    handles: dict[str, Any] = {}
+    for axes in grid:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    return handles
 
 
 def add_footnote(figure: Figure, text: str) -> None:
