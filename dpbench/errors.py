@@ -29,6 +29,10 @@ class UserError(Exception):
     exit_code = 2
 
 
+class AbsentDataError(UserError):
+    """A file of a data set is in no folder, and cannot be downloaded; other data sets of a run may be there."""
+
+
 class WorkersLostError(UserError):
     """Worker processes died, not because of the input; the same command may succeed (exit code 1)."""
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from dpbench.errors import UserError
+from dpbench.errors import AbsentDataError, UserError
 
 if TYPE_CHECKING:
     from dpbench.data.dataset import Dataset
@@ -235,14 +235,14 @@ def _digest(path: Path, source: Source) -> str:
         return hashlib.sha256(sort_rows(stream.read())).hexdigest()
 
 
-def _absent(source: Source, tried: list[str], alternative: str | None) -> UserError:
+def _absent(source: Source, tried: list[str], alternative: str | None) -> AbsentDataError:
     wanted = f"{source.name} (or {source.name}.gz)" if source.sha256 else source.file
     other = f", or use the data that ship with the project: dataset={alternative}" if alternative else ""
     if not source.sha256:
         other += ". Its checksum is not known, so a run can be planned only when the file is here"
     if source.members:
         other += f". It is {' and '.join(source.members)} of that zip file, joined; its rows may be in any order"
-    return UserError(
+    return AbsentDataError(
         f"the data file {source.file} is not here. Tried:\n  "
         + "\n  ".join(tried)
         + f"\nRun `dpbench data fetch {source.fetched_by or source.file.split('/')[0]}` with a network connection, "

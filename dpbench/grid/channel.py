@@ -41,6 +41,7 @@ class Answer(TypedDict, total=False):
     """What came of a request, JSON-ready, as far as it came: of a check, a release, a fit, and its scores."""
 
     user_error: str
+    absent: bool
     cautions: list[str]
     wrong: list[str]
     provenance: Provenance

@@ -81,7 +81,8 @@ def run(
     context = Context(store, plan.settings, provenance(), claims, plan.codes, options.force, options.retry_failed)
     settled, claimed = time.monotonic(), list[str]()
     try:
-        check_data(plan, context)
+        absent = check_data(plan, context)
+        items = [item for item in items if item.setting not in absent]
         items, refused = check_own(items, plan, store)
         context, batches = replace(context, refused=refused), Batches(items)
         progress(summary)

@@ -20,7 +20,7 @@ from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.data.tabular import load_csv
-from dpbench.errors import UserError
+from dpbench.errors import AbsentDataError, UserError
 from dpbench.files import Json
 from dpbench.grid.channel import Answer, Message, Work
 from dpbench.grid.code import verify_code
@@ -64,8 +64,8 @@ class LostError(Exception):
 
 
 def check_data(request: Message, work: Work) -> None:
-    """Load and split the rows of one setting. An invalid input is the fact `user_error`, and what the owner of a table
-    should know of it and of the `budgets` is `cautions`.
+    """Load and split the rows of one setting. An invalid input is the fact `user_error`, a file that cannot be had
+    `absent` too, and what the owner of a table should know of it and of the `budgets` is `cautions`.
     """
     with work.phase("setup"):
         try:
@@ -76,7 +76,7 @@ def check_data(request: Message, work: Work) -> None:
                 assert isinstance(rows, Coded)
                 work.facts["cautions"] = cautions(rows.table, dataset.target, request["budgets"])
         except UserError as error:
-            work.facts["user_error"] = str(error)
+            work.facts |= {"user_error": str(error), "absent": isinstance(error, AbsentDataError)}
 
 
 def make_release(request: Message, work: Work) -> None:

@@ -74,12 +74,14 @@ class Outcome:
     seconds: float
 
 
-def check_data(plan: Plan, context: Context) -> None:
+def check_data(plan: Plan, context: Context) -> set[int]:
     """Load and split all data once: an invalid input is named before any trial runs, and the owner of a table warned.
+    The places of the settings whose data cannot be had, where those of others can.
 
-    Raises `UserError` if data cannot be had, do not fit their declaration, or leave a part of the split empty, and
+    Raises `UserError` if no data can be had, do not fit their declaration, or leave a part of the split empty, and
     `WorkersLostError` if processes died as they loaded them.
     """
+    absent: dict[int, str] = {}
     firsts = {group.item.setting: next(group.items()) for group in reversed(plan.groups)}
     with context.pool.pair() as pair:
         for place, item in sorted(firsts.items()):
@@ -91,6 +93,9 @@ def check_data(plan: Plan, context: Context) -> None:
                 (reply,) = pair.rows.ask(message, [{"key": item.key.to_dict()}], setting.limits)
                 if reply.status != "crashed":
                     break
+            if reply.answer.get("absent"):
+                absent[place] = reply.answer["user_error"]
+                continue
             if "user_error" in reply.answer:
                 raise UserError(reply.answer["user_error"])
             for line in reply.answer.get("cautions", []):
@@ -98,6 +103,15 @@ def check_data(plan: Plan, context: Context) -> None:
             if reply.error is not None:
                 kind = WorkersLostError if reply.status == "crashed" else UserError
                 raise kind(f"dataset={setting.dataset.name} cannot be loaded: {reply.error.message}")
+    if absent.keys() == firsts.keys():
+        raise UserError(absent[min(absent)])
+    if absent:
+        names = dict.fromkeys(plan.settings[place].dataset.name for place in sorted(absent))
+        log.warning(
+            "left out, as their files are not here and cannot be downloaded: %s; get them with `dpbench data fetch %s`",
+            *(", ".join(names), " ".join(names)),
+        )
+    return set(absent)
 
 
 def run_batch(items: Sequence[ReleaseItem], context: Context, *, together: bool = False) -> Outcome:

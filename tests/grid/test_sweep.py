@@ -22,6 +22,30 @@ def test_a_sweep_over_the_number_of_simulated_rows(tmp_path):
     assert len(set(errors[100])) == 5  # fresh rows in each repetition
 
 
+ELSEWHERE = """\
+_target_: dpbench.data.uci.load
+name: elsewhere
+sources:
+  - {file: elsewhere/rows.data, url: "http://127.0.0.1:9/rows.data", sha256: "%s"}
+attributes: {x: {bounds: [0, 1], bins: 4}, y: {bounds: [0, 1], bins: 4}}
+target: y
+public: true
+"""
+
+
+def test_data_sets_whose_files_are_nowhere_are_left_out_and_named(tmp_path, caplog, capsys):
+    (tmp_path / "own" / "dataset").mkdir(parents=True)
+    (tmp_path / "own" / "dataset" / "elsewhere.yaml").write_text(ELSEWHERE % ("0" * 64))
+    line = ["run", "mechanism=[exact]", "repetitions=2", "jobs=1", f"--config-dir={tmp_path / 'own'}"]
+    line += [f"results={tmp_path / 'results'}"]
+    assert main([*line, "+sweep={dataset:[elsewhere,adult_synth]}"]) == 1
+    assert "left out, as their files are not here and cannot be downloaded: elsewhere; get them with" in caplog.text
+    assert {trial["key"]["release"]["dataset"]["name"] for trial in trials(tmp_path / "results")} == {"adult_synth"}
+    assert "2 of 4 trials are missing" in capsys.readouterr().err
+    assert main([*line, "dataset=elsewhere"]) == 2
+    assert "the data file elsewhere/rows.data is not here. Tried:" in capsys.readouterr().err
+
+
 def test_where_the_noise_leaves_nothing_the_trial_says_so_and_is_no_failure(tmp_path, capsys):
     settings = ["dataset=simulation", "mechanism=[binagg]", "model=[bin_regression]", "metric=[coefficient_error]"]
     line = ["run", *settings, *PAPER, "sample.train_rows=20", "sample.test_rows=0", "repetitions=2", "jobs=1"]
