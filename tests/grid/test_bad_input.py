@@ -63,7 +63,10 @@ from dpbench.cli import main
         (["dataset.target=height"], "unknown target 'height'"),
         (["model=[logistic_statistics]"], "logistic_statistics: for a target of two levels, which 'grade' is not"),
         (["metric=[auc]"], "choose dataset.target among sex"),
-        (["mechanism=[adassp]", "model=[linear_rows]"], "mechanisms that offer bins or rows: aim"),
+        (
+            ["mechanism=[adassp]", "model=[linear_rows]"],
+            "none of the models given (linear_rows) reads what adassp releases (statistics)",
+        ),
         (["mechanism=[aim]", "mechanism.aim.max_model_mb=1e-5"], "the limit is 1e-05 MB"),
         (["model=[]"], "at least one model"),
         (["design.categorical=dummy"], "unknown encoding 'dummy'"),

@@ -68,7 +68,7 @@ def test_with_nothing_to_run_claims_of_a_runner_that_is_gone_are_tidied_up(bench
 def test_larger_budgets_run_first(bench, monkeypatch):
     plan, store = plan_and_store(bench)
     ran = []
-    monkeypatch.setattr(runner, "check_data", lambda plan, context: None)
+    monkeypatch.setattr(runner, "check_data", lambda plan, context: set())
 
     def run_batch(items, context, *, together):
         ran.extend(item.key.budget.epsilon for item in items)
@@ -211,7 +211,7 @@ def test_whom_a_run_waits_for_is_said(bench, monkeypatch, caplog):
         return Outcome([], 0, taken, [], 0.0)
 
     monkeypatch.setattr(runner, "run_batch", look)
-    monkeypatch.setattr(runner, "check_data", lambda *_: None)
+    monkeypatch.setattr(runner, "check_data", lambda *_: set())
     monkeypatch.setattr(runner, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(runner, "SAY_SECONDS", 0.1)
     run(plan, store, Options(jobs=1), lambda summary: None)

@@ -16,7 +16,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dpbench.config import Paper
+from dpbench.config import Paper, choices
 from dpbench.config.specs import Report, Spec
 from dpbench.errors import UserError
 from dpbench.files import Json, write_file
@@ -152,7 +152,8 @@ def write_experiment_page(
     `ledger_of` and `kept` as for a paper. Raises `UserError` if there are no trials, or the page would be too large.
     """
     one = results.experiment
-    _check_any([results], "dpbench run with the same settings", one.name)
+    shipped = one.name in choices("experiment")
+    _check_any([results], f"dpbench run {f'experiment={one.name}' if shipped else 'with the same settings'}", one.name)
     with TemporaryDirectory() as made:
         build_report(results, Path(made), save_part, or_first(ledger_of, kept), keep=save_trials)
         title, settings = one.title or one.name, f"experiment={one.name}"
