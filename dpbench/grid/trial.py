@@ -78,8 +78,8 @@ def check_data(plan: Plan, context: Context) -> set[int]:
     """Load and split all data once: an invalid input is named before any trial runs, and the owner of a table warned.
     The places of the settings whose data cannot be had, where those of others can.
 
-    Raises `UserError` if no data can be had, do not fit their declaration, or leave a part of the split empty, and
-    `WorkersLostError` if processes died as they loaded them.
+    Raises `UserError` if no data can be had, or some do not fit their declaration or leave a part of the split empty,
+    and `WorkersLostError` if processes died as they loaded them.
     """
     absent: dict[int, str] = {}
     firsts = {group.item.setting: next(group.items()) for group in reversed(plan.groups)}

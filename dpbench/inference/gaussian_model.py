@@ -51,10 +51,13 @@ def gaussian_model(
     diagonal = {int(a): place for place, (a, b) in enumerate(places) if a == b}
     of_i, of_j = (np.array([diagonal[int(a)] for a in side]) for side in (i, j))
 
-    def calibrate(theta: Array, total: float) -> tuple[float, Array]:
+    def inverse_of(theta: Array) -> Array:
         inverse = np.zeros((d, d))
         inverse[i, j] = inverse[j, i] = -theta / own
-        factor, failed = lapack.dpotrf(inverse, lower=True)
+        return inverse
+
+    def calibrate(theta: Array, total: float) -> tuple[float, Array]:
+        factor, failed = lapack.dpotrf(inverse_of(theta), lower=True)
         if failed:
             return np.inf, np.zeros(len(theta))
         moments, _ = lapack.dpotri(factor, lower=True)
@@ -74,6 +77,5 @@ def gaussian_model(
     correlations = y**2 / (variances[i] * variances[j])
     guess = max(1.0, 0.5 * total * float(np.minimum(correlations[i != j], 1.0).sum()))
     solution = solve(problem, theta, pull, moves, iterations, tolerance, guess)
-    inverse = np.zeros((d, d))
-    inverse[i, j] = inverse[j, i] = -solution.theta / own
-    return GaussianModel(np.asarray(total * np.linalg.inv(inverse), dtype=float), total, places, solution)
+    moments = np.asarray(total * np.linalg.inv(inverse_of(solution.theta)), dtype=float)
+    return GaussianModel(moments, total, places, solution)

@@ -23,7 +23,7 @@ class Problem:
 
     **Shapes**: `y`, `w` and potentials are flat over the cells of the factors; `calibrate(theta, total)` gives
     log Z(theta) and a buffer with the marginals. The table of a factor begins at each of `starts` (factors,).
-    `curvature` of the marginals is the diagonal of the Hessian of total log Z, which that of tables is at most they.
+    `curvature(mu)` is the diagonal of the Hessian of total log Z at the marginals mu, or a bound: for tables mu itself.
     """
 
     calibrate: Callable[[Array, float], tuple[float, Array]]

@@ -50,7 +50,7 @@ def pace_ggm(
     those between features of one attribute, which are 0, count as if they were measured with next to no noise.
 
     `rounds`: the T that the first noise is for (None: 5 (p + 1), chosen on simulated tables). `xtx_sd` and `xty_sd` of
-    the release are the least that any entry has.
+    the release are what the last round's noise is, or would be, on the entry that a record changes least.
     """
     check_settings("pace_ggm", tolerance=None, rounds=rounds)
     check_part("pace_ggm: alpha", alpha)
@@ -60,8 +60,9 @@ def pace_ggm(
     low, high = (np.append(*ends) for ends in zip(design.box, design.target_range, strict=True))
     bounds = np.maximum(np.abs(low), np.abs(high))
     unit = np.where(bounds > 0, bounds, 1.0)
+    units = np.outer(unit, unit)
     A = np.column_stack(design.encode(train)) / unit
-    exact, sensitivity = A.T @ A, of_products(design, budget.relation) / np.outer(unit, unit)
+    exact, sensitivity = A.T @ A, of_products(design, budget.relation) / units
     d = len(exact)
     diagonal = [(i, i) for i in range(d) if sensitivity[i, i] > 0]
     candidates = [(i, j) for i in range(d) for j in range(i, d) if sensitivity[i, j] > 0]
@@ -110,8 +111,7 @@ def pace_ggm(
         if not last and abs(model.moments[i, j] - before) <= noise[i, j]:
             epsilon, sigma = 2 * epsilon, sigma / 2
 
-    moments = model.moments * np.outer(unit, unit)
-    sd = float(sigma * np.outer(unit, unit)[sensitivity > 0].min())
+    moments, sd = model.moments * units, float(sigma * (sensitivity * units)[sensitivity > 0].min())
     statistics = SufficientStatistics(moments[:-1, :-1], moments[:-1, -1], sd, sd)
     return Release(train.domain, budget, ledger, (statistics,), {"rho": rho, "entries": selected, "total": total})
 
