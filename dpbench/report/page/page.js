@@ -1,5 +1,5 @@
-// Charts and trials are unpacked when they come into view; the boxes choose what charts show. Tables and lists are
-// filtered by the style sheet alone. A browser that cannot unpack shows the page without JavaScript.
+// Charts are unpacked when they come into view, cells of trials when they are opened; the boxes choose what charts show.
+// Tables and lists are filtered by the style sheet alone. A browser that cannot unpack shows the page without JavaScript.
 (() => {
   const form = document.getElementById("filters");
   const drawn = [];
@@ -52,18 +52,32 @@
 
   const digits = value => typeof value === "number" ? String(+value.toPrecision(6)) : String(value);
 
+  const line = (label, how) => element("li", {}, ...(label ? [element("b", {}, label), `: ${how}`] : [how]));
+
   function draws(events, of) {
     const lines = events.map(({kind, label, ...drawn}) => {
       const fields = Object.entries(drawn).map(([name, value]) => `${name} ${digits(value)}`).join(", ");
-      const how = `${kind.replaceAll("_", " ")}: ${fields}`;
-      return element("li", {}, ...(label ? [element("b", {}, label), `: ${how}`] : [how]));
+      return line(label, `${kind.replaceAll("_", " ")}: ${fields}`);
     });
     const title = element("summary", {}, `Every draw (${events.length}) of the release of ${of}`);
     return element("details", {}, title, element("ol", {class: "ledger"}, ...lines));
   }
 
-  async function list(cell) {
-    const place = +cell.id.slice(1), data = await trials(), {trials: columns, first} = data.cells[place];
+  function factsShown(found) {
+    const term = ([text, place]) => place ? element("a", {href: `#s${place}`}, text) : text;
+    const joined = terms => terms.flatMap((one, at) => at ? ["; ", term(one)] : [term(one)]);
+    return element("dl", {class: "facts"}, ...found.flatMap(([name, terms]) =>
+      [element("dt", {}, name), element("dd", {}, ...joined(terms))]));
+  }
+
+  function ledgerShown(found, epsilon) {
+    if (!found) return epsilon === "∞" ? [] : [element("p", {}, "No ledger is stored.")];
+    const lines = found.lines.map(([label, how]) => line(label, how));
+    return [element("p", {}, `${found.whose}:`), element("ol", {class: "ledger"}, ...lines)];
+  }
+
+  async function fill(cell) {
+    const place = +cell.id.slice(1), data = await trials(), found = data.cells[place], {trials: columns, first} = found;
     const events = ledger => data.ledgers[ledger].map(draw => data.draws[draw]);
     const names = Object.keys(columns), own = new Map();
     const shown = (name, value) => name === "ledger" ? (value === null ? "not stored" : "below") : value ?? "";
@@ -77,7 +91,10 @@
     });
     const opened = [...own].map(([ledger, of]) => draws(events(ledger), `repetition ${[...of].join(", ")}`));
     if (first) opened.push(draws(events(first.ledger), `repetition ${first.repetition}`));
-    cell.querySelector(".trials").replaceChildren(element("div", frame, table), ...opened);
+    const count = `${columns.trial.length} of ${found.total} trial${found.total === 1 ? "" : "s"}:`;
+    const listed = element("div", {class: "trials"}, element("div", frame, table), ...opened);
+    const about = [factsShown(found.facts), ...ledgerShown(found.ledger, found.epsilon)];
+    cell.replaceChildren(...about, element("p", {class: "small"}, count), listed);
   }
 
   // --- what is shown --------------------------------------------------------------------------------------------------
@@ -109,8 +126,13 @@
 
   document.addEventListener("toggle", ({target}) => {
     const cell = target.open && target.matches(".cell") && target.querySelector(".inside");
-    if (cell && !cell.querySelector("table")) list(cell);
+    if (cell && !cell.firstChild) fill(cell);
   }, true);
+
+  for (const link of document.querySelectorAll("a.of")) {
+    const [dataset, method, epsilon] = document.getElementById(link.hash.slice(1)).previousElementSibling.children;
+    link.title = [dataset, method, epsilon].map(one => one.textContent).join(", ");
+  }
 
   // not every browser opens what a link leads into
   function reveal() {

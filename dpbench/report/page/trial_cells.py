@@ -54,16 +54,22 @@ class Cell:
     ended: int = 0
 
     @property
-    def ledger_lines(self) -> list[tuple[str, str]]:
-        """The lines of the ledger that is shown."""
-        return [] if self.ledger is None else list(lines_of(self.ledger.events))
-
-    @property
     def data(self) -> Json:
-        """The trials that are listed, with the place of the cell and, if no other is stored, the first ledger."""
-        where = {"experiment": self.experiment, "dataset": self.dataset, "method": self.method, "epsilon": self.epsilon}
-        first = self.ledger and self.ledger.first
-        return {**where, "trials": self.trials, **({"first": first} if first else {})}
+        """What the opened cell shows: its facts, a ledger, the trials that are listed. `first` refers to the ledger
+        shown where none of theirs is stored.
+        """
+        ledger = self.ledger
+        return {
+            "experiment": self.experiment,
+            "dataset": self.dataset,
+            "method": self.method,
+            "epsilon": self.epsilon,
+            "facts": self.facts,
+            "ledger": ledger and {"whose": ledger.whose, "lines": list(lines_of(ledger.events))},
+            "total": self.total,
+            "trials": self.trials,
+            **({"first": ledger.first} if ledger and ledger.first else {}),
+        }
 
     @property
     def counts(self) -> str:
@@ -90,7 +96,7 @@ class Cells:
 
     @property
     def data(self) -> Json:
-        """The lists of every cell, and all ledgers."""
+        """What every cell shows, and all ledgers."""
         return {"cells": [cell.data for cell in self.cells], **self.ledgers.data}
 
 

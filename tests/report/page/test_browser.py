@@ -1,6 +1,8 @@
 """The page in headless Chromium: as a reader meets it, with and without JavaScript."""
 
 import gzip
+import json
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,6 +45,15 @@ def address(tmp_path_factory):
                     "experiments": ["one", "two"],
                 },
                 {
+                    "name": "cost",
+                    "kind": "method_difference_table",
+                    "title": "Cost",
+                    "metric": "mse",
+                    "x": "release.budget.epsilon",
+                    "less": "AdaSSP (tight)",
+                    "experiments": ["one"],
+                },
+                {
                     "name": "by_model",
                     "kind": "metric_by_setting",
                     "title": "By model",
@@ -70,10 +81,17 @@ def address(tmp_path_factory):
     def events(trial):
         if trial.key.release.mechanism.name == "aim":
             return None
+        if not math.isfinite(trial.key.release.budget.epsilon):
+            return None
         return [noise, {**noise, "multiplier": 7.5}] if trial.key.release.repetition == 3 else [noise]
 
     first = FirstLedger("a release that is not listed", 9, [{**noise, "label": "selected"}])
-    kept = {trial.release_id: first for one in results for trial in one.trials if events(trial) is None}
+    kept = {
+        trial.release_id: first
+        for one in results
+        for trial in one.trials
+        if events(trial) is None and trial.key.release.budget.epsilon < 2
+    }
     return write_paper_page(paper, results, tmp_path_factory.mktemp("page"), events, kept).as_uri()
 
 
@@ -183,14 +201,13 @@ def test_the_epsilon_filter_hides_the_other_columns_of_tables_without_a_figure(v
 def test_a_number_of_a_table_leads_to_its_ledger_and_trials(visit):
     page = visit()
     page.locator(f"{TABLE} > summary").click()
-    link = page.locator(f"{TABLE} tbody a").first
+    link = page.locator(f"{TABLE} tbody tr:has-text('AdaSSP') a").first
     cell = page.locator(link.get_attribute("href"))
     assert not cell.is_visible()
     link.click()
-    cell.wait_for()
-    assert "gaussian: sensitivity 2, multiplier 11.5" in cell.inner_text()
     trials = cell.locator(".trials")
     trials.locator("table").wait_for()
+    assert "Target\nε = " in cell.inner_text() and "gaussian: sensitivity 2, multiplier 11.5" in cell.inner_text()
     assert trials.locator("th").all_inner_texts()[:4] == ["repetition", "trial", "release", "status"]
     assert trials.locator("tbody tr").count() == 5
     titles = trials.locator("summary")
@@ -211,11 +228,27 @@ def test_a_ledger_that_stands_for_those_of_other_releases_opens_too(visit):
     page.locator("#trials summary").first.click()
     cell = page.locator("#trials .cell:has-text('DD-SSP')").first
     cell.locator("summary").first.click()
+    cell.locator(".trials table").wait_for()
     assert "Ledger of the release of repetition 9; of the others listed: 5 not stored" in cell.inner_text()
     cell.locator(".trials summary").click()
     assert cell.locator(".trials summary").inner_text() == "Every draw (1) of the release of repetition 9"
     assert cell.locator(".trials li:visible").inner_text() == "selected: gaussian: sensitivity 2, multiplier 11.5"
     assert page.reported == []
+
+
+def test_a_small_link_names_its_cell(visit):
+    assert visit().locator("#cost a.of").nth(1).get_attribute("title") == "Adult, AdaSSP (tight), ε\xa0=\xa00.05"
+
+
+def test_a_private_cell_says_that_it_has_no_ledger_and_a_reference_does_not(visit):
+    page = visit()
+    page.locator("#trials summary").first.click()
+    for name, says in (("DD-SSP", True), ("public", False)):
+        cell = page.locator(f"#trials .cell:has-text('{name}')").last
+        cell.evaluate("cell => { for (let at = cell; at; at = at.parentElement.closest('details')) at.open = true }")
+        cell.locator(".trials table").wait_for()
+        assert ("No ledger is stored." in cell.inner_text()) == says
+        assert cell.locator(".ledger").count() == 0
 
 
 def test_the_ledger_of_an_exported_trial_opens_where_its_release_is_not_stored(visit, exported):
@@ -224,10 +257,9 @@ def test_the_ledger_of_an_exported_trial_opens_where_its_release_is_not_stored(v
     link.evaluate("link => { for (let at = link; at; at = at.parentElement.closest('details')) at.open = true }")
     link.click()
     cell = page.locator(link.get_attribute("href"))
-    cell.wait_for()
+    cell.locator(".trials table").wait_for()
     assert "Ledger of the release of repetition 0; of the others listed: 1 not stored" in cell.inner_text()
     assert "gaussian: " in cell.locator(".ledger").first.inner_text()
-    cell.locator(".trials table").wait_for()
     assert cell.locator(".trials td:last-child").all_inner_texts() == ["below", "not stored"]
     cell.locator(".trials summary").click()
     draws = cell.locator(".trials li:visible").all_inner_texts()
@@ -283,8 +315,12 @@ def test_a_page_of_committed_trials_keeps_all_promises(visit, committed):
     assert page.locator(".figure").count() == page.locator(".figure .charts").count(), "each has a chart"
     names = page.evaluate("[...document.querySelectorAll('[id]')].map(one => one.id)")
     assert len(names) == len(set(names))
-    cell = page.locator("#trials .cell:has(.ledger)").first
-    if cell.count():
+    with page.expect_download() as asked:
+        page.locator("#trials-data").click()
+    cells = json.loads(asked.value.path().read_text())["cells"]
+    place = next((place for place, one in enumerate(cells) if one["ledger"]), None)
+    if place is not None:
+        cell = page.locator(f".cell:has(#c{place})")
         cell.evaluate("cell => { for (let at = cell; at; at = at.parentElement.closest('details')) at.open = true }")
         cell.locator(".trials summary").first.click()
         assert cell.locator(".trials li:visible").count()

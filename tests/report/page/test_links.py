@@ -2,7 +2,6 @@
 
 import re
 from dataclasses import replace
-from html import unescape
 
 import pytest
 
@@ -14,6 +13,7 @@ from dpbench.report.page.page import add_links, save_trials, write_experiment_pa
 from dpbench.report.page.trial_cells import Cells
 
 from ..made_up import LABELS, make_trial
+from .reading import cells, words
 
 EPSILON, DELTAS = "release.budget.epsilon", (1e-5, 1e-6)
 EPSILONS = (0.1, 1.0)
@@ -90,15 +90,14 @@ def section(text, name):
 def numbers(text, name):
     """The numbers of a table and the places of the cells that each leads to."""
     body = section(text, name).partition("<tbody>")[2]
-    cells = [cell for cell in re.findall(r"<td[^>]*>(.*?)</td>", body) if re.search(r"\d", cell)]
+    found = [one for one in re.findall(r"<td[^>]*>(.*?)</td>", body) if re.search(r"\d", one)]
     return [
-        (re.search(r"-?\d[\d.]*", re.sub(r"<[^>]*>", "", cell))[0], re.findall(r'#c(\d+)"', cell)) for cell in cells
+        (re.search(r"-?\d[\d.]*", re.sub(r"<[^>]*>", "", one))[0], re.findall(r'#c(\d+)"', one)) for one in found
     ]
 
 
 def cell(text, place):
-    found = text[: text.index('<div class="trials">', text.index(f'id="c{place}"'))]
-    return unescape(re.sub(r"<[^>]*>", " ", found[found.rindex("<summary>") :]))
+    return words(cells(text)[int(place)])
 
 
 def epsilon_tags(text, name):
@@ -125,8 +124,7 @@ def test_a_difference_leads_to_both_of_its_cells_its_own_first(text):
     for number, (own, other) in numbers(text, "cost"):
         ours, theirs = (float(re.search(r"mse (\S+) ±", cell(text, place))[1]) for place in (own, other))
         assert ours - theirs == pytest.approx(float(number), abs=1e-5)
-        assert " SSP " in cell(text, other) and " AdaSSP " in cell(text, own)
-    assert 'title="Adult, SSP, ε = 0.1">2</a>' in section(text, "cost")
+        assert " SSP, " in cell(text, other) and " AdaSSP, " in cell(text, own)
 
 
 def test_columns_are_filtered_by_the_epsilon_of_their_trials_whatever_their_heads_are(text):
