@@ -161,7 +161,8 @@ def _outcome(trials: Sequence[Trial], missing: int, plan: Plan) -> int:
     without = [trial for trial in trials if trial.status == "no_estimate"]
     if without:
         reason = without[0].error.message if without[0].error else ""
-        print(f"{len(without)} of them have no estimate, such as {without[0].id}: {reason}")
+        have = "has" if len(without) == 1 else "have"
+        print(f"{len(without)} of them {have} no estimate, such as {without[0].id}: {reason}")
     apart = sum(trial.status == "unconverged" for trial in trials)
     if apart:
         print(f"{apart} of them are unconverged: their Markov chains disagree, and no table has their values")

@@ -41,7 +41,7 @@ def labelled_rows(
         kept = rng.permutation(len(y))[: max(round(share * len(y)), 1)]
         X, y = X[kept], y[kept]
     if (y == y[0]).all():
-        raise NoEstimateError(f"all {len(y)} rows to train on have the same level of {design.target!r}")
+        raise NoEstimateError(f"all rows to train on ({len(y)}) have the same level of {design.target!r}")
     return X, y
 
 

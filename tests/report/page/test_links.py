@@ -91,9 +91,7 @@ def numbers(text, name):
     """The numbers of a table and the places of the cells that each leads to."""
     body = section(text, name).partition("<tbody>")[2]
     found = [one for one in re.findall(r"<td[^>]*>(.*?)</td>", body) if re.search(r"\d", one)]
-    return [
-        (re.search(r"-?\d[\d.]*", re.sub(r"<[^>]*>", "", one))[0], re.findall(r'#c(\d+)"', one)) for one in found
-    ]
+    return [(re.search(r"-?\d[\d.]*", re.sub(r"<[^>]*>", "", one))[0], re.findall(r'#c(\d+)"', one)) for one in found]
 
 
 def cell(text, place):
