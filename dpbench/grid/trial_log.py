@@ -298,10 +298,10 @@ class Log:
 
     def _piece(self, name: str, start: int, length: int) -> bytes | None:
         try:
-            file = _opened(f"{self._folder}/{name}").fileno()
-            if start < 0 or not 0 <= length <= os.fstat(file).st_size - start:
+            file = _opened(f"{self._folder}/{name}")  # held: another thread may have it dropped, and so closed
+            if start < 0 or not 0 <= length <= os.fstat(file.fileno()).st_size - start:
                 return None
-            return os.pread(file, length, start)
+            return os.pread(file.fileno(), length, start)
         except OSError:
             return None
 

@@ -49,7 +49,7 @@ class Scene:
         self.bench, self.rng, self.undisturbed = bench, np.random.default_rng(seed), undisturbed
         self.own, self.results = bench.folder / "own", bench.results
         self.mark = f"FAULTS={uuid.uuid4().hex}"
-        self.runners = []
+        self.runners, self.said = [], []
         (self.own / "mechanism").mkdir(parents=True)
         (self.own / "own_slow.py").write_text(OWN)
         (self.own / "mechanism" / "slow.yaml").write_text(CONFIG)
@@ -78,8 +78,8 @@ class Scene:
 
     def ended(self):
         """Wait for all runs; their exit codes. None ends with a traceback."""
-        said = [runner.communicate(timeout=RUN_SECONDS)[1] for runner in self.runners]
-        assert not [text for text in said if "Traceback" in text], said
+        self.said = [runner.communicate(timeout=RUN_SECONDS) for runner in self.runners]
+        assert not [errors for _, errors in self.said if "Traceback" in errors], self.said
         return [runner.returncode for runner in self.runners]
 
     def orphans(self):
@@ -160,7 +160,7 @@ def runners_at_once(scene):
     for _ in range(scene.rng.integers(2, 4)):
         scene.start()
         time.sleep(scene.rng.uniform(0, 0.5))
-    assert set(scene.ended()) == {0}
+    assert set(scene.ended()) == {0}, scene.said
     assert scene.lines() == TRIALS
 
 
@@ -169,7 +169,7 @@ def one_of_several_runners_killed(scene):
     runners = [scene.start() for _ in range(scene.rng.integers(1, 3))]
     scene.run_until_a_moment().kill()
     scene.ended()
-    assert {runner.returncode for runner in runners} == {0}
+    assert {runner.returncode for runner in runners} == {0}, scene.said
     assert len(scene.bench.trials()) == TRIALS
 
 
@@ -210,20 +210,20 @@ def no_space(scene):
     pages = scene.undisturbed.size // resource.getpagesize()
     with file_system(scene, f"size={scene.rng.integers(1, pages + 12) * resource.getpagesize()}"):
         scene.start()
-        assert set(scene.ended()) <= {0, 2}
+        assert set(scene.ended()) <= {0, 2}, scene.said
 
 
 def no_inodes(scene):
     with file_system(scene, f"nr_inodes={scene.rng.integers(2, 30)}"):
         scene.start()
-        assert set(scene.ended()) <= {0, 2}
+        assert set(scene.ended()) <= {0, 2}, scene.said
 
 
 def no_growth(scene):
     """No file may grow beyond some size."""
     most = int(scene.rng.integers(5_000, scene.undisturbed.size // 2))
     scene.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most)))
-    assert set(scene.ended()) <= {0, 2}
+    assert set(scene.ended()) <= {0, 2}, scene.said
 
 
 def read_only_folder(scene):
@@ -234,7 +234,7 @@ def read_only_folder(scene):
         runner.kill()
         pytest.skip("no folder can be made read-only here")
     try:
-        assert set(scene.ended()) <= {0, 2}
+        assert set(scene.ended()) <= {0, 2}, scene.said
     finally:
         subprocess.run([*free, str(folder)], check=True)
 
@@ -243,7 +243,7 @@ def deleted_folder(scene):
     """At a moment of the run."""
     scene.run_until_a_moment()
     shutil.rmtree(scene.some_folder(), ignore_errors=True)
-    assert set(scene.ended()) <= {0, 1, 2}
+    assert set(scene.ended()) <= {0, 1, 2}, scene.said
 
 
 def changed_input(scene):
@@ -258,7 +258,7 @@ def changed_input(scene):
     text = path.read_text()
     path.write_text(text.replace(old, new, 1))
     assert path.read_text() != text
-    assert set(scene.ended()) <= {0, 1, 2}
+    assert set(scene.ended()) <= {0, 1, 2}, scene.said
     path.write_text(text)
 
 

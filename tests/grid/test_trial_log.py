@@ -49,6 +49,12 @@ def test_a_last_line_that_is_cut_is_no_line_and_no_damage(log, tmp_path, caplog,
     assert other.scan().keys() == {"a", "b"}
 
 
+def test_a_file_that_other_threads_crowd_out_is_read_to_the_end(log, monkeypatch):
+    place = log.append({"id": "a", "value": 1}, {"common": 2}, b"abc")
+    monkeypatch.setattr(module, "_opened", module.open_file)  # nothing but the reader holds it
+    assert log.read(place) == ({"id": "a", "value": 1, "common": 2}, b"abc")
+
+
 def test_what_others_append_is_seen_at_the_next_look(log, tmp_path):
     other = Log(tmp_path)
     for identity in "abc":
