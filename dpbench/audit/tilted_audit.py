@@ -37,7 +37,7 @@ from dpbench.errors import NoEstimateError, UserError
 from dpbench.privacy import events as kinds
 from dpbench.privacy.accounting import Spent, gaussian_mu, spent
 from dpbench.privacy.events import Event
-from dpbench.privacy.projections import Projection, projection_rdp
+from dpbench.privacy.projections import Projection, TwoSidedProjection, projection_rdp, two_sided_rdp
 from dpbench.privacy.tape import Entry, ReplayError, answered_by
 from dpbench.releases import Release
 
@@ -97,7 +97,8 @@ class Tilted:
             case kinds.Gaussian():
                 return self.tilt * (self.tilt + 1) / (2 * event.multiplier**2)
             case Projection():
-                return self.tilt * projection_rdp(1 + self.tilt, event.multiplier, event.projections)
+                rdp = two_sided_rdp if isinstance(event, TwoSidedProjection) else projection_rdp
+                return self.tilt * rdp(1 + self.tilt, event.multiplier, event.projections)
             case kinds.Laplace():
                 return float(np.logaddexp.reduce(_pieces(np.array(1 / event.multiplier), self.tilt)) - math.log(2))
             case kinds.ExponentialMechanism():
@@ -111,7 +112,7 @@ class Tilted:
             return self._gaussian(p.asked, q.asked, event.sd)
         if type(event) is kinds.Laplace:
             return self._laplace(p.asked, q.asked, event.multiplier * event.sensitivity)
-        if type(event) is Projection:
+        if isinstance(event, Projection):
             return self._rows(p.asked, q.asked, event.projections)
         if type(event) is kinds.ExponentialMechanism:
             scale = event.epsilon / (2 * event.sensitivity)

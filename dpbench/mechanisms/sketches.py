@@ -64,10 +64,13 @@ def sketch(
     multiplier: float,
     failure: float,
     count: int,
+    paid: float = 0.0,
+    two_sided: bool = False,
 ) -> tuple[Floats, float]:
     """`count` rows (count, p) of N(0, A'A + eta^2 I), and eta^2, for A'A = `gram` (p, p) and B^2 = `squared`.
 
-    `multiplier` is s, and `failure` the probability P(N(0, 1) > tau).
+    `multiplier` is s, and `failure` the probability P(N(0, 1) > tau). `paid`: that of other conditions that are to
+    hold. `two_sided`: as of `noise.projection`.
     """
     from scipy.special import ndtri
 
@@ -82,7 +85,8 @@ def sketch(
         sensitivity=math.sqrt(squared),
         multiplier=math.sqrt(gamma - 1),
         count=count,
-        failure=failure,
+        failure=failure + paid,
+        two_sided=two_sided,
         label="sketch",
     )
     return rows, ridge

@@ -22,7 +22,7 @@ from dpbench.privacy.events import (
 )
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
-from dpbench.privacy.projections import Projection, projection_epsilon
+from dpbench.privacy.projections import Projection, TwoSidedProjection, projection_epsilon, two_sided_epsilon
 from dpbench.privacy.renyi import RandomSearch, random_search_epsilon, renyi_epsilon
 from dpbench.privacy.root_finding import root
 
@@ -256,7 +256,8 @@ def _epsilon_alone(event: Event, rest: Sequence[Event], delta: float) -> float:
         case Projection() if event.delta < delta:
             tested = math.fsum(other.count / other.multiplier for other in rest if isinstance(other, Laplace))
             mu = math.sqrt(math.fsum(other.count * other.mu**2 for other in rest if isinstance(other, Gaussian)))
-            return tested + projection_epsilon(event.multiplier, event.projections, delta - event.delta, mu)
+            of_rows = two_sided_epsilon if isinstance(event, TwoSidedProjection) else projection_epsilon
+            return tested + of_rows(event.multiplier, event.projections, delta - event.delta, mu)
     return math.inf
 
 

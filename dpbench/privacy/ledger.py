@@ -11,7 +11,7 @@ from dpbench.privacy import events as kinds
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import Event
-from dpbench.privacy.projections import Projection
+from dpbench.privacy.projections import Projection, TwoSidedProjection
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve
 
 ROUNDING = 1e-9  # relative, of a sum of costs
@@ -19,7 +19,7 @@ _EVENTS = (
     *(kinds.Gaussian, kinds.Laplace, kinds.PureDP, kinds.ExponentialMechanism, kinds.PermuteAndFlip, kinds.ZCDP),
     *(kinds.ObjectivePerturbation, kinds.GlmObjectivePerturbation, kinds.DepthExponential),
     *(kinds.Claimed, kinds.Exact),
-    *(BatchGaussian, DiscreteGaussian, Projection, RandomSearch, RenyiCurve),
+    *(BatchGaussian, DiscreteGaussian, Projection, TwoSidedProjection, RandomSearch, RenyiCurve),
 )
 EVENTS: dict[str, type[Event]] = {event.kind: event for event in _EVENTS}
 

@@ -23,7 +23,7 @@ from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.discrete import DiscreteGaussian, OnGrid, is_discrete
 from dpbench.privacy.events import Event
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.projections import Projection
+from dpbench.privacy.projections import Projection, TwoSidedProjection
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.privacy.tape import Rows
 
@@ -181,14 +181,17 @@ def projection(
     multiplier: float,
     count: int,
     failure: float = 0.0,
+    two_sided: bool = False,
     label: str,
 ) -> Floats:
     """R B (count, k) for a matrix B with B'B = `gram` (k, k) and R of entries iid N(0, 1): rows iid N(0, gram).
 
     `sensitivity` bounds the l2 norm of a record's row in B. Both of two neighbours' Gram matrices must be at least
     (multiplier * sensitivity)^2 I, except with probability `failure`; `projections.projection_epsilon` gives the cost.
+    `two_sided`: a record changes `gram` by no more than `projections.two_sided_rdp` says, which gives the cost.
     """
-    event = Projection(label, sensitivity, multiplier, count, failure)
+    kind = TwoSidedProjection if two_sided else Projection
+    event = kind(label, sensitivity, multiplier, count, failure)
     return _answer(rng, ledger, event, gram, lambda M: rng.normal(size=(count, len(M))) @ np.linalg.cholesky(M).T)
 
 

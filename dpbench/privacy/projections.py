@@ -1,5 +1,5 @@
-"""Random projections of the rows: their exact delta(eps), alone and among Gaussian steps, their Renyi divergence, and
-the least regularisation for a budget.
+"""Random projections of the rows: their exact delta(eps), alone and among Gaussian steps, their Renyi divergence, also
+where a record changes the Gram matrix in two directions, and the least regularisation for a budget.
 """
 
 from __future__ import annotations
@@ -29,6 +29,16 @@ class Projection(Event):
     multiplier: float
     projections: int
     delta: float = 0.0
+
+
+@dataclass(frozen=True)
+class TwoSidedProjection(Projection):
+    """Rows of N(0, M) of which a record may raise M in one direction and lower it in another.
+
+    `sensitivity` bounds the root of the trace norm of what a record changes in M: see `two_sided_rdp`.
+    """
+
+    kind = "two_sided_projection"
 
 
 def projection_delta(epsilon: float, multiplier: float, count: int, mu: float = 0.0) -> float:
@@ -108,6 +118,49 @@ def projection_rdp(order: float, multiplier: float, count: int) -> float:
     if (order - 1) * t >= 1:
         return math.inf
     return -count / 2 * (math.log1p(t) + math.log1p(-(order - 1) * t) / (order - 1))
+
+
+def two_sided_rdp(order: float, multiplier: float, count: int) -> float:
+    """The Renyi divergence of this order between N(0, M) and N(0, M + E), `count` rows each, in either order, at most.
+
+    E has at most one positive and one negative eigenvalue, and the sum of their sizes, its trace norm, is at most B^2.
+    M and M + E are both at least w^2 I, w = multiplier B. With t = 1 / multiplier^2, g = t / (1 + t), and
+
+        f(s) = -1/2 (log(1 + s) + log(1 - (order - 1) s) / (order - 1)),
+
+    it is `count` times the larger of f(t) and f(t - g) + f(-g); infinite from order = 1 + 1 / t on.
+
+    Proof. M^(-1/2) and a rotation map the rows to N(0, I) and N(0, I + diag(p, -q, 0, ...)), p, q >= 0, one to one:
+    independent coordinates, whose divergence is f(p) + f(-q) a row. The trace norm of M^(-1/2) E M^(-1/2) is at most
+    that of E over w^2, so p + q <= t. Seen from M + E, -q is an eigenvalue q / (1 - q) of -E, and at most t too: q <=
+    g. f is convex, f'' being (1 + s)^-2 / 2 + (order - 1) (1 - (order - 1) s)^-2 / 2, and 0 at s = 0, where it is
+    least. So the sum is largest at a corner of {p + q <= t, q <= g}: (t, 0) or (t - g, g). Exchanging M and M + E
+    changes nothing that was used.
+    """
+    t = multiplier**-2
+    if (order - 1) * t >= 1:
+        return math.inf
+    g = t / (1 + t)
+
+    def f(s: float) -> float:
+        return -(math.log1p(s) + math.log1p(-(order - 1) * s) / (order - 1)) / 2
+
+    return count * max(f(t), f(t - g) + f(-g))
+
+
+def two_sided_epsilon(multiplier: float, count: int, delta: float, mu: float = 0.0) -> float:
+    """eps at delta of `count` rows as in `two_sided_rdp`, with Gaussian steps of `mu`-Gaussian DP in all, by the sum of
+    their Renyi divergences (Canonne, Kamath and Steinke 2020, Proposition 12). Each may depend on those before.
+    """
+    from scipy.optimize import minimize_scalar
+
+    def of_order(part: float) -> float:  # of the orders at which the divergence is finite
+        a = 1 + part * multiplier**2
+        rdp = two_sided_rdp(a, multiplier, count) + a * mu**2 / 2
+        return rdp + math.log1p(-1 / a) - (math.log(delta) + math.log(a)) / (a - 1)
+
+    found = minimize_scalar(of_order, bounds=(1e-9, 1 - 1e-9), method="bounded", options={"xatol": 1e-9})
+    return max(float(found.fun), 0.0)
 
 
 def projection_epsilon(multiplier: float, count: int, delta: float, mu: float = 0.0) -> float:

@@ -23,7 +23,7 @@ from dpbench.privacy.events import (
     PureDP,
 )
 from dpbench.privacy.ledger import EVENTS, Ledger
-from dpbench.privacy.projections import Projection
+from dpbench.privacy.projections import Projection, TwoSidedProjection
 from dpbench.privacy.pure import pure_epsilon
 from dpbench.privacy.renyi import RandomSearch, RenyiCurve
 
@@ -37,6 +37,7 @@ EVERY = [
     ObjectivePerturbation("o", 1.0, 2.0, 0.1),
     GlmObjectivePerturbation("m", 1.0, 2.0, 0.1),
     Projection("r", 1.0, 2.0, 30, 1e-6),
+    TwoSidedProjection("u", 1.0, 2.0, 30, 1e-6),
     DepthExponential("d", 0.5, 1e-5),
     Claimed("c", 1.5, 1e-5),
     Exact("x"),
