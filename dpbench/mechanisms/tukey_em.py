@@ -34,7 +34,7 @@ import numpy as np
 from dpbench.data.domain import Codes, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import NoEstimateError, UserError, check_part, check_positive
+from dpbench.errors import NoEstimateError, UserError, check_known, check_part, check_positive
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.kendall import dpkendall
 from dpbench.privacy.budget import Budget
@@ -71,8 +71,9 @@ def tukey_em(
     **Shapes** X (n, p), y (n,) as `design` encodes them; fits (m, p), theta (p,).
     **Departures** 1. A row draws its part, where the paper's have equal sizes: with those one row more would move
     others to another part. 2. The stability is derived above; the public code has theta = delta / (8 exp(e)). 3. The
-    noise of the test has the scale 2 / eps; in the public code it is eps / 2. 4. Collinear parts, and those that by
-    chance have fewer rows than columns, have the least-squares fit of least norm.
+    noise of the test has the scale 2 / eps; in the public code it is eps / 2. 4. The density of a point is exp(eps
+    depth / 4); in the public code it is exp(eps depth / 2), which `tukey_em_published` has. 5. Collinear parts, and
+    those that by chance have fewer rows than columns, have the least-squares fit of least norm.
 
     `expected_rows` declares about how many rows the table has. `features`: the fits have so many columns besides the
     intercept, where there are more; None: all. A tenth of eps finds correlations of .1 in some 20,000 rows.
@@ -83,8 +84,7 @@ def tukey_em(
     check_positive("tukey_em", expected_rows=expected_rows)
     check_settings("tukey_em", tolerance=None, features=features)
     check_part("tukey_em: selection_share", selection_share)
-    if models < LEAST_MODELS:
-        raise UserError(f"tukey_em: models must be at least {LEAST_MODELS}, not {models}")
+    _check_models("tukey_em", models)
     p, constant = len(design.columns), int(design.intercept)
     chosen = p - constant if features is None else min(features, p - constant)
     _check_rows(models, chosen + constant, expected_rows)
@@ -100,17 +100,53 @@ def tukey_em(
             expected_rows=expected_rows,
         )
         columns, epsilon = found + columns[p - constant :], epsilon - paid
-    fits = _fits(X[:, columns], y, rng.integers(models, size=len(y)), models)
-    fits += JITTER * np.maximum(np.abs(fits), 1.0) * rng.random(fits.shape)
     theta = np.zeros(p)
-    theta[columns] = _point(rng, ledger, np.sort(fits, axis=0), epsilon / 2, budget.delta)
+    theta[columns] = _point(rng, ledger, _parts(X[:, columns], y, models, rng), epsilon / 2, budget.delta)
     return Release(
         train.domain, budget, ledger, (Coefficients(theta),), {"columns": [design.columns[j] for j in columns]}
     )
 
 
-def _point(rng: np.random.Generator, ledger: Ledger, fits: Floats, epsilon: float, delta: float) -> Floats:
-    """A point (p,) for the fits (m, p), sorted in each column: the test for `epsilon` and the point for as much.
+def tukey_em_published(
+    train: Table,
+    budget: Budget,
+    rng: np.random.Generator,
+    *,
+    design: Design,
+    calibration: str = "paper",
+    models: int = 1000,
+    expected_rows: int,
+) -> Release:
+    """`tukey_em` on all columns with the density of the authors' code, which spends 1.5 times the budget.
+
+    **Source** google-research 4c42994, `dp_regression/tukey.py`: `restricted_racing_sample_depth` draws a point with
+    the density exp(e depth(x)), where the theorem has exp(e depth(x) / 2).
+    **Privacy** Add/remove, or replace one: (1.5 eps, delta), as the ledger says. A table that is stable for e is stable
+    for 2 e, too: exp(-e g) theta(e) / exp(-e g / 2) <= delta / (exp(e / 2) + exp(e)) <= theta(2 e), g >= 1. So 1. to 3.
+    of the theorem hold with 2 e in the density and e in the test.
+    **Shapes** and **Departures**, and what it raises, as for `tukey_em`. `calibration` can be "paper" alone.
+    """
+    check_known("calibration of tukey_em_published", calibration, ("paper",))
+    check_finite(budget.epsilon)
+    check_positive("tukey_em_published", expected_rows=expected_rows)
+    _check_models("tukey_em_published", models)
+    _check_rows(models, len(design.columns), expected_rows)
+    X, y = design.encode(train)
+    fits, ledger, e = _parts(X, y, models, rng), Ledger(), budget.epsilon / 2
+    theta = _point(rng, ledger, fits, e, budget.delta, of_point=2 * e)
+    return Release(train.domain, budget, ledger, (Coefficients(theta),))
+
+
+def _point(
+    rng: np.random.Generator,
+    ledger: Ledger,
+    fits: Floats,
+    epsilon: float,
+    delta: float,
+    of_point: float | None = None,
+) -> Floats:
+    """A point (p,) for the fits (m, p), sorted in each column: the test for `epsilon` and the point for as much, or for
+    `of_point`.
 
     Raises `NoEstimateError` where the test fails.
     """
@@ -129,7 +165,13 @@ def _point(rng: np.random.Generator, ledger: Ledger, fits: Floats, epsilon: floa
             "no point of large depth is stable among the fits, as a private test says; train on more rows, raise "
             "epsilon or use fewer columns"
         )
-    return depth_exponential(rng, ledger, boxes[t - 1 :], epsilon=epsilon, delta=delta, label="point of large depth")
+    cost = of_point or epsilon
+    return depth_exponential(rng, ledger, boxes[t - 1 :], epsilon=cost, delta=delta, label="point of large depth")
+
+
+def _check_models(mechanism: str, models: int) -> None:
+    if models < LEAST_MODELS:
+        raise UserError(f"{mechanism}: models must be at least {LEAST_MODELS}, not {models}")
 
 
 def _check_rows(models: int, columns: int, expected_rows: int) -> None:
@@ -140,6 +182,12 @@ def _check_rows(models: int, columns: int, expected_rows: int) -> None:
             f"{models} fits of {columns} coefficients need {needed:,} rows, and {expected_rows:,} are declared by "
             "expected_rows; lower models or features"
         )
+
+
+def _parts(X: Floats, y: Floats, models: int, rng: np.random.Generator) -> Floats:
+    """The fits (m, p) to parts that the rows draw, no two equal, sorted in each column."""
+    fits = _fits(X, y, rng.integers(models, size=len(y)), models)
+    return np.sort(fits + JITTER * np.maximum(np.abs(fits), 1.0) * rng.random(fits.shape), axis=0)
 
 
 def _fits(X: Floats, y: Floats, part: Codes, models: int) -> Floats:

@@ -9,7 +9,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
-from dpbench.mechanisms.tukey_em import _distance, tukey_em
+from dpbench.mechanisms.tukey_em import _distance, tukey_em, tukey_em_published
 from dpbench.privacy import noise
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
@@ -124,6 +124,33 @@ def test_a_fit_more_or_less_moves_the_distance_by_one_at_most_and_what_is_stable
     p, q = (density(one, middles, t, epsilon) for one in (fits, other))
     for one, two in ((p, q), (q, p)):
         assert np.maximum(one - math.exp(epsilon) * two, 0) @ widths <= delta
+
+
+def test_the_published_density_is_private_for_twice_its_part_and_not_for_that_part():
+    """Exact hockey-stick divergences, as above, of a table that is stable by the test for the part itself."""
+    m, epsilon, delta = 48, 4.0, 0.05
+    t = m // 4
+    fits = np.concatenate([np.linspace(-1e-3, 0, m // 2), np.linspace(1e-3, 1, m // 2)])[:, None]
+    other = fits.copy()
+    other[0] = 2.0
+    assert _distance(boxes_of(fits), t, epsilon, delta) >= 1
+    edges = np.unique(np.concatenate([fits, other]))
+    middles, widths = (edges[1:] + edges[:-1]) / 2, np.diff(edges)
+    p, q = (density(one, middles, t, 2 * epsilon) for one in (fits, other))
+    for times, within in ((1, False), (2, True)):
+        worst = max(np.maximum(a - math.exp(times * epsilon) * b, 0) @ widths for a, b in ((p, q), (q, p)))
+        assert (worst <= delta) == within
+
+
+def test_the_published_density_spends_one_and_a_half_budgets_and_has_deeper_points():
+    rows, deeper = table(20_000, sd=0.5), []
+    for seed in range(5):
+        options = {"design": DESIGN, "models": 1000, "expected_rows": 20_000}
+        published = tukey_em_published(rows, Budget(1.0, DELTA), np.random.default_rng(seed), **options)
+        assert spent(published.ledger, DELTA).epsilon == pytest.approx(1.5)
+        errors = [np.abs(one[Coefficients].values - THETA).max() for one in (published, run(rows, seed=seed))]
+        deeper.append(errors[0] < errors[1])
+    assert sum(deeper) >= 3
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0, 3.0, 4.0])
