@@ -2,9 +2,9 @@
 
     python -m benchmarks.hessian_mixing [--epsilon 1] [--seeds 20]
 
-Four of its tables, prepared as there. Features, without an intercept, are divided by the largest norm of a training row,
-targets by the largest one, outside of the budget. Four fifths of the rows train, and each seed has its own split; delta =
-1 / n^2. Test MSE, mean and standard error over the seeds.
+Four of its tables, prepared as there. Features, without an intercept, are divided by the largest norm of a training
+row, targets by the largest one, outside of the budget. Four fifths of the rows train, and each seed has its own split;
+delta = 1 / n^2. Test MSE, mean and standard error over the seeds.
 
 The files of the folder `datasets` there are read from hessian_mixing/ in the folders of DPBENCH_DATA_MIRRORS.
 """
