@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from worker import Done, Tape, main, replayed, scored
+from worker import Done, Noise, Tape, main, replayed, scored
 
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
@@ -62,8 +62,36 @@ def privbayes_selection(given):
     return replayed(tape, run, 0, 1)
 
 
+def aim_steps(given):
+    """The noise of AIM, of which the levels are declared; without the compression of its pipeline."""
+    from dpmm.models import aim
+    from dpmm.models.base.mbi import FactoredInference
+
+    tape, draws, start = Tape(given.delta), np.random.RandomState(given.seed), FactoredInference.__init__
+
+    def quick(engine, *args, **named):
+        start(engine, *args, **{**named, "iters": ITERATIONS})
+
+    class Generator(np.random.RandomState):
+        def choice(self, a, size=None, replace=True, p=None):
+            return tape.choice(np.asarray(p), int(draws.choice(a, p=p)))
+
+    def gaussian_noise(sigma, size):
+        return Noise(tape, "gaussian", sigma, draws.normal(0, sigma, size))
+
+    FactoredInference.__init__, aim.gaussian_noise = quick, gaussian_noise
+
+    def run(codes):
+        frame = pd.DataFrame(np.array(codes), columns=list("abc"))
+        settings = {"prng": Generator(0), "domain": dict.fromkeys("abc", 2), "n_jobs": 1}
+        aim.AIM(epsilon=1.0, delta=given.delta, **settings).fit(frame, marginals_only=True)
+
+    return replayed(tape, run, CODES, [*CODES, [1, 0, 0]])
+
+
 main(
     {
+        "aim_steps": aim_steps,
         "mst": lambda given: pipeline(given, "MSTPipeline"),
         "privbayes": lambda given: pipeline(given, "PrivBayesPipeline"),
         "privbayes_selection": privbayes_selection,

@@ -4,11 +4,12 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from worker import Done, Tape, main, replayed
+from worker import Done, Tape, main, replayed, scored
 
 warnings.simplefilter("ignore")
 
 ITERATIONS = 50  # of the optimisation after the noise
+ROWS = 50  # that are generated
 CODES = [[0, i % 2, i // 2 % 2] for i in range(20)]  # nobody has the second level of the first attribute
 
 
@@ -39,10 +40,9 @@ def quick():
     estimation.mirror_descent = mirror_descent
 
 
-def mst_steps(given):
-    """The noise with declared levels, a record in the place of another: MST reads their number."""
+def steps(given, name, module, one):
+    """The noise with declared levels."""
     from snsynth import Synthesizer
-    from snsynth.mst import mst as module
 
     quick()
     tape, waiting = Tape(given.delta), []
@@ -64,15 +64,41 @@ def mst_steps(given):
     module.gaussian_noise, module.LinearMeasurement, np.random.choice = gaussian_noise, measured, choice
 
     def run(codes):
-        model = Synthesizer.create("mst", epsilon=1.0, delta=given.delta)
+        model = Synthesizer.create(name, epsilon=1.0, delta=given.delta)
         model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
         raise Done
 
-    return replayed(tape, run, CODES, [*CODES[:-1], [1, 0, 0]])
+    return replayed(tape, run, CODES, one)
+
+
+def mst_steps(given):
+    """A record in the place of another: MST reads their number."""
+    from snsynth.mst import mst
+
+    return steps(given, "mst", mst, [*CODES[:-1], [1, 0, 0]])
+
+
+def aim_steps(given):
+    """A record more."""
+    from snsynth.aim import aim
+
+    return steps(given, "aim", aim, [*CODES, [1, 0, 0]])
+
+
+def mwem(given):
+    """A record more, with a level that nobody else has: how many synthetic rows have that level."""
+    from snsynth import Synthesizer
+
+    def score(codes):
+        model = Synthesizer.create("mwem", epsilon=1.0)
+        model.fit(list(frame(codes).itertuples(index=False, name=None)), transformer=declared())
+        return sum(row[0] == "y" for row in model.sample(ROWS))
+
+    return scored(score, CODES, [*CODES, [1, 0, 0]], given.runs)
 
 
 main(
-    {"mst_steps": mst_steps},
+    {"mwem": mwem, "mst_steps": mst_steps, "aim_steps": aim_steps},
     "smartnoise-synth",
     "mbi",
     "opendp",
