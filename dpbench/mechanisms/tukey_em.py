@@ -34,9 +34,10 @@ import numpy as np
 from dpbench.data.domain import Codes, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
-from dpbench.errors import NoEstimateError, UserError, check_known, check_part, check_positive
+from dpbench.errors import NoEstimateError, UserError, check_part, check_positive
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.kendall import dpkendall
+from dpbench.privacy.accounting import check_calibration
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import check_finite
 from dpbench.privacy.ledger import Ledger
@@ -100,11 +101,9 @@ def tukey_em(
             expected_rows=expected_rows,
         )
         columns, epsilon = found + columns[p - constant :], epsilon - paid
-    theta = np.zeros(p)
-    theta[columns] = _point(rng, ledger, _parts(X[:, columns], y, models, rng), epsilon / 2, budget.delta)
-    return Release(
-        train.domain, budget, ledger, (Coefficients(theta),), {"columns": [design.columns[j] for j in columns]}
-    )
+    e = epsilon / 2
+    theta = _point(rng, ledger, _parts(X[:, columns], y, models, rng), e, budget.delta, of_point=e)
+    return _released(train, budget, ledger, design, columns, theta)
 
 
 def tukey_em_published(
@@ -117,24 +116,39 @@ def tukey_em_published(
     models: int = 1000,
     expected_rows: int,
 ) -> Release:
-    """`tukey_em` on all columns with the density of the authors' code, which spends 1.5 times the budget.
+    """`tukey_em` on all columns with the density of the authors' code, which spends 1.5 times the budget: `paper`. With
+    `tight` it is `tukey_em`.
 
     **Source** google-research 4c42994, `dp_regression/tukey.py`: `restricted_racing_sample_depth` draws a point with
     the density exp(e depth(x)), where the theorem has exp(e depth(x) / 2).
     **Privacy** Add/remove, or replace one: (1.5 eps, delta), as the ledger says. A table that is stable for e is stable
     for 2 e, too: exp(-e g) theta(e) / exp(-e g / 2) <= delta / (exp(e / 2) + exp(e)) <= theta(2 e), g >= 1. So 1. to 3.
     of the theorem hold with 2 e in the density and e in the test.
-    **Shapes** and **Departures**, and what it raises, as for `tukey_em`. `calibration` can be "paper" alone.
+    **Shapes** and **Departures**, and what it raises, as for `tukey_em`.
     """
-    check_known("calibration of tukey_em_published", calibration, ("paper",))
+    check_calibration(calibration)
     check_finite(budget.epsilon)
     check_positive("tukey_em_published", expected_rows=expected_rows)
     _check_models("tukey_em_published", models)
     _check_rows(models, len(design.columns), expected_rows)
     X, y = design.encode(train)
-    fits, ledger, e = _parts(X, y, models, rng), Ledger(), budget.epsilon / 2
-    theta = _point(rng, ledger, fits, e, budget.delta, of_point=2 * e)
-    return Release(train.domain, budget, ledger, (Coefficients(theta),))
+    ledger, e = Ledger(), budget.epsilon / 2
+    of_point = 2 * e if calibration == "paper" else e
+    return _released(
+        *(train, budget, ledger, design, list(range(X.shape[1]))),
+        _point(rng, ledger, _parts(X, y, models, rng), e, budget.delta, of_point=of_point),
+    )
+
+
+def _released(
+    train: Table, budget: Budget, ledger: Ledger, design: Design, columns: list[int], theta: Floats
+) -> Release:
+    """The release of a point with these columns; the coefficients of the others are 0."""
+    whole = np.zeros(len(design.columns))
+    whole[columns] = theta
+    return Release(
+        train.domain, budget, ledger, (Coefficients(whole),), {"columns": [design.columns[j] for j in columns]}
+    )
 
 
 def _point(
@@ -143,10 +157,9 @@ def _point(
     fits: Floats,
     epsilon: float,
     delta: float,
-    of_point: float | None = None,
+    of_point: float,
 ) -> Floats:
-    """A point (p,) for the fits (m, p), sorted in each column: the test for `epsilon` and the point for as much, or for
-    `of_point`.
+    """A point (p,) for the fits (m, p), sorted in each column: the test for `epsilon` and the point for `of_point`.
 
     Raises `NoEstimateError` where the test fails.
     """
@@ -165,8 +178,7 @@ def _point(
             "no point of large depth is stable among the fits, as a private test says; train on more rows, raise "
             "epsilon or use fewer columns"
         )
-    cost = of_point or epsilon
-    return depth_exponential(rng, ledger, boxes[t - 1 :], epsilon=cost, delta=delta, label="point of large depth")
+    return depth_exponential(rng, ledger, boxes[t - 1 :], epsilon=of_point, delta=delta, label="point of large depth")
 
 
 def _check_models(mechanism: str, models: int) -> None:

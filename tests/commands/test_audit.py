@@ -108,6 +108,7 @@ BY_RELEASES = {  # what noisy answers cannot tell of, by mechanism, and by relat
     "dpsgd_minibatch replace": NO_LIKELIHOOD.format("gaussian_batch"),
     "kendall_tukey_em": NO_LIKELIHOOD.format("depth_exponential"),
     "tukey_em": NO_ESTIMATE,
+    "tukey_em_published": NO_ESTIMATE,
 }
 PRIVATE = [name for name, node in declared("mechanism").items() if node.get("_private_", True)]
 

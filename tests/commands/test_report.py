@@ -11,6 +11,8 @@ from dpbench.grid.records import Failure
 from dpbench.grid.store import Store
 from dpbench.report.export_file import NAME, load_export, write_export
 
+from ..report.page.reading import with_cells
+
 SETTINGS = [
     "experiment=quickstart",
     "sample=smoke",
@@ -113,7 +115,7 @@ def test_what_a_cost_rests_on_is_told_by_the_ledger_of_an_export_as_the_report_d
         line for line in (folder / "tables" / "grid_runs.md").read_text().splitlines() if line.startswith("| jlt")
     )
     assert "| proven |" in row
-    page = (folder / "report.html").read_text()
+    page = with_cells((folder / "report.html").read_text())
     assert "the ledger of the noise that was drawn" in page and "the ledger is not stored" not in page
     assert "unknown: the ledger" not in page, "the table of the page neither"
 
