@@ -25,8 +25,9 @@ a_j over D.
    step of sensitivity Q. Let L be the larger of both lambda. Unless z > L + tau s Q, which has probability P(N(0, 1) >
    tau) at most on either table and is one set of values too, the table with L has G + eta^2 I >= gamma Q I, and the
    other, which differs by E, at least (gamma - 1) Q I.
-3. On the plane of v and w, E is ((a^2 + 2 a b, a c'), (a c', 0)), a = ||v||, of determinant -(a c')^2 <= 0: it has at
-   most one eigenvalue of each sign. So `two_sided_rdp` bounds the divergence of a row, given all that was drawn before.
+3. With v = (a, 0) and w = (b, d) on their plane, E is ((a^2 + 2 a b, a d), (a d, 0)), of determinant -(a d)^2 <= 0: it
+   has at most one eigenvalue of each sign. So `two_sided_rdp` bounds the divergence of a row, given all that was drawn
+   before.
 
 Renyi divergences add up, and what is outside of the two sets is paid once, as in `sketches`.
 """
