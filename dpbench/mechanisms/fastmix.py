@@ -44,13 +44,13 @@ from dpbench.data.domain import Codes, Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_positive
-from dpbench.mechanisms.sketches import FAILURE, LEAST, check_finite, sketch
+from dpbench.mechanisms.sketches import FAILURE, LEAST, check_finite, sketch, statistics_of
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian
 from dpbench.privacy.projections import two_sided_epsilon
 from dpbench.privacy.root_finding import root
-from dpbench.releases import Release, SufficientStatistics
+from dpbench.releases import Release
 
 COLUMNS = 32  # that are mixed at once
 
@@ -116,9 +116,7 @@ def fastmix(
         paid=failure,
         two_sided=True,
     )
-    moments = rows.T @ rows / k - ridge * np.eye(p + 1)
-    sd = gamma * Q / math.sqrt(k)
-    statistics = SufficientStatistics(moments[:-1, :-1], moments[:-1, -1], sd, sd, ridge, float(moments[-1, -1]))
+    statistics = statistics_of(rows, ridge, gamma * Q / math.sqrt(k))
     diagnostics = {"sketch_rows": k, "mixed_rows": K, "gamma": gamma, "ridge": ridge, "inflation": Q / B**2}
     return Release(train.domain, budget, ledger, (statistics,), diagnostics)
 

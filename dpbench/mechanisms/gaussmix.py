@@ -9,11 +9,11 @@ import numpy as np
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import check_positive
-from dpbench.mechanisms.sketches import FAILURE, PUBLISHED_FAILURE, published_gamma, sketch, tight_gamma
+from dpbench.mechanisms.sketches import FAILURE, PUBLISHED_FAILURE, published_gamma, sketch, statistics_of, tight_gamma
 from dpbench.privacy.accounting import check_calibration
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
-from dpbench.releases import Release, SufficientStatistics
+from dpbench.releases import Release
 
 
 def gaussmix(
@@ -67,7 +67,5 @@ def gaussmix(
         failure=failure,
         count=k,
     )
-    moments = mixed.T @ mixed / k - ridge * np.eye(p + 1)
-    sd = gamma * squared / math.sqrt(k)
-    statistics = SufficientStatistics(moments[:-1, :-1], moments[:-1, -1], sd, sd, ridge, float(moments[-1, -1]))
+    statistics = statistics_of(mixed, ridge, gamma * squared / math.sqrt(k))
     return Release(train.domain, budget, ledger, (statistics,), {"sketch_rows": k, "gamma": gamma, "ridge": ridge})

@@ -9,12 +9,13 @@ import numpy as np
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_positive
+from dpbench.mechanisms.sketches import statistics_of
 from dpbench.privacy.accounting import check_calibration
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import laplace, projection
 from dpbench.privacy.projections import projection_multiplier
-from dpbench.releases import Release, SufficientStatistics
+from dpbench.releases import Release
 
 
 def jlt(
@@ -89,7 +90,5 @@ def jlt(
         failure=budget.delta / 2 if calibration == "paper" else 0.0,
         label="R [A; w I] or R A" if calibration == "paper" else "R [A; w I]",
     )
-    moments = rows.T @ rows / r - ridge * np.eye(p + 1)
-    sd = multiplier**2 * squared / math.sqrt(r)
-    statistics = SufficientStatistics(moments[:-1, :-1], moments[:-1, -1], sd, sd, ridge, float(moments[-1, -1]))
+    statistics = statistics_of(rows, ridge, multiplier**2 * squared / math.sqrt(r))
     return Release(train.domain, budget, ledger, (statistics,), {"projections": r, "altered": altered})

@@ -42,6 +42,7 @@ from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, projection
 from dpbench.privacy.projections import projection_delta, projection_rdp
 from dpbench.privacy.root_finding import root
+from dpbench.releases import SufficientStatistics
 
 FAILURE = 0.1  # of delta, for the probability that the least eigenvalue is overestimated
 PUBLISHED_FAILURE = 1 / 40  # the authors take tau^2 = 2 log(40 / delta)
@@ -130,3 +131,9 @@ def published_gamma(mechanism: str, epsilon: float, delta: float, count: int, sk
         return float(found.fun) + math.sqrt(2 * math.log(1.25 / delta) * count) / gamma - epsilon
 
     return 1 + root(excess, LEAST, 1.0, rising=False) ** 2
+
+
+def statistics_of(rows: Floats, ridge: float, sd: float) -> SufficientStatistics:
+    """Second moments of k sketched `rows` (k, p + 1) of [X, y] over k, less the `ridge`, each with noise of `sd`."""
+    moments = rows.T @ rows / len(rows) - ridge * np.eye(rows.shape[1])
+    return SufficientStatistics(moments[:-1, :-1], moments[:-1, -1], sd, sd, ridge, float(moments[-1, -1]))

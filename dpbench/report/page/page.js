@@ -109,6 +109,7 @@
   form.addEventListener("change", filter);
   form.addEventListener("reset", () => setTimeout(filter));
   if (!("DecompressionStream" in window)) return;
+  document.getElementById("unfilled")?.remove();
 
   const seen = new IntersectionObserver(entries => entries.filter(one => one.isIntersecting).forEach(({target}) => {
     seen.unobserve(target);

@@ -225,6 +225,7 @@ def test_a_number_of_a_table_leads_to_its_ledger_and_trials(visit):
 
 def test_a_ledger_that_stands_for_those_of_other_releases_opens_too(visit):
     page = visit()
+    assert page.locator("#unfilled").count() == 0
     page.locator("#trials summary").first.click()
     cell = page.locator("#trials .cell:has-text('DD-SSP')").first
     cell.locator("summary").first.click()
@@ -288,6 +289,7 @@ def test_a_browser_that_cannot_unpack_shows_the_pictures(chromium, address):
     page = context.new_page()
     page.goto(address)
     assert page.locator("#figure1 .picture").is_visible() and not page.locator(".charts").first.is_visible()
+    assert page.locator("#unfilled").is_visible()
     page.locator("#filters summary").nth(0).click()
     page.get_by_label("Adult", exact=True).check()
     assert page.locator("#shown").inner_text() == "31 of 62 cells of trials shown"
