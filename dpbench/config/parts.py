@@ -43,8 +43,19 @@ def every_part(group: str, config_dir: Path | None = None) -> dict[str, Part]:
 
 
 def declared_parts(group: str, config_dir: Path | None = None) -> dict[str, Part]:
-    """The parts of a group as their configs declare them, by name; they are not checked."""
-    return {name: Part.of(group, name, node) for name, node in declared(group, config_dir).items()}
+    """The parts of a group as their configs declare them, by name.
+
+    Of what they declare, only the types of the reserved keys are checked: labels and listings of all parts read those.
+    """
+    nodes = declared(group, config_dir)
+    for name, node in nodes.items() if config_dir is not None else ():
+        _check_reserved(group, f"{group}.{name}", node)
+    return {name: Part.of(group, name, node) for name, node in nodes.items()}
+
+
+def _check_reserved(group: str, where: str, node: Node) -> None:
+    reserved = {str(key): value for key, value in node.items() if str(key).startswith("_")}
+    check_keys(f"reserved key of {where}", where, reserved, RESERVED[group])
 
 
 def with_parameters(part: Part, given: Parameters) -> Part:
@@ -98,8 +109,7 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
         raise UserError(
             f"{where} has settings, but {name} is not in the grid: {group}=[...,{name}] adds it, ~{where} drops them"
         )
-    reserved = {str(key): value for key, value in node.items() if str(key).startswith("_")}
-    check_keys(f"reserved key of {where}", where, reserved, RESERVED[group])
+    _check_reserved(group, where, node)
     function = resolve(group, node["_target_"], f"{where}: _target_")
     check_signature(group, function, where)
     part = Part.of(group, name, node)

@@ -39,8 +39,8 @@ def kinds() -> dict[str, Kind]:
     found = {}
     for group in GROUPS:
         nodes = declared(group, own_folder())
-        for name in choices(group, own_folder()):
-            found[name] = _kind(group, name, nodes.get(name))
+        for name, path in choices(group, own_folder()).items():
+            found[name] = _kind(group, name, nodes.get(name), path)
     return found
 
 
@@ -51,13 +51,13 @@ def kind_of(spec: Spec) -> Kind:
     if name not in known:
         raise unknown("kind of figure", name, known)
     group, path = known[name]
-    return _kind(group, name, read_yaml(path).get(name))
+    return _kind(group, name, read_yaml(path).get(name), path)
 
 
-def _kind(group: str, name: str, node: Any) -> Kind:
+def _kind(group: str, name: str, node: Any, path: Path) -> Kind:
     where = f"{group}.{name}"
     if not isinstance(node, dict) or "_target_" not in node:
-        raise UserError(f"conf/{group}/{name}.yaml must hold '{name}:' with a _target_ below it")
+        raise UserError(f"{path} must hold '{name}:' with a _target_ below it")
     check_keys(f"key of {where}", where, node, RESERVED)
     required, optional = (
         {str(k): str(v) for k, v in node.get(key, {}).items()} for key in ("_required_", "_optional_")

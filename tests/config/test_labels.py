@@ -37,6 +37,19 @@ def test_a_look_is_of_one_label_and_known_to_the_figures():
     assert all(colour in COLOURS and marker in MARKERS for colour, marker in found.values())
 
 
+@pytest.mark.parametrize("label", ["true", "[a]", "3"])
+def test_a_label_that_is_no_text_is_refused_whatever_is_run(tmp_path, label):
+    (tmp_path / "mechanism").mkdir()
+    declared = f"mine:\n  _target_: dpbench.mechanisms.ssp.ssp\n  _label_: {label}\n"
+    (tmp_path / "mechanism" / "mine.yaml").write_text(declared)
+    use_folder(tmp_path)
+    try:
+        with pytest.raises(UserError, match=r"mechanism\.mine\._label_ must be str"):
+            labels()
+    finally:
+        use_folder(None)
+
+
 def test_a_mechanism_from_outside_brings_its_label_and_style(tmp_path):
     (tmp_path / "mechanism").mkdir()
     config = tmp_path / "mechanism" / "mine.yaml"

@@ -91,14 +91,13 @@ def _drawn(corners: np.ndarray) -> str:
 def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
     """The panels of a chart and its numbers' columns; None for a figure that is not known how to be drawn.
 
-    The columns say of which kind a figure is. One of another kind, such as a user's own, is a chart of points if it has
-    one panel and two columns of numbers, which are x and y; its first column of texts is the series.
+    The columns say of which kind a figure is; one of another kind, such as a user's own, is a chart of points (`_other`).
 
     A panel has the Vega-Lite `spec` without data, its `title` and its `place`, the data set or the value of a setting.
     The parameters `shownSeries` and `shownEpsilons` of a spec choose rows, all of them if they are null.
     """
-    known = next((kind for kind in KINDS if set(kind.columns) <= set(drawn.columns)), OTHER)
-    if known is OTHER and (len(figure.axes) != 1 or len(_numbers(drawn)) < 2):
+    known = next((kind for kind in KINDS if set(kind.columns) <= set(drawn.columns)), None) or _other(figure, drawn)
+    if known is None:
         return None
     by = known.panels
     places = (
@@ -263,14 +262,31 @@ def _mean_ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> It
     yield {"mark": _mark("point", size=POINT, opacity=1), "encoding": {"x": x, "y": y, **_marks(look), **tip}}
 
 
-def _points(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A point a row: the first two columns of numbers are x and y, the first of texts is the series."""
-    first, second, *_ = _numbers(rows)
-    encoding = {"x": _axis(axes, "x", first), "y": _axis(axes, "y", second), **_tip(rows, *map(str, rows.columns))}
-    names = [str(name) for name in rows.columns if name not in _numbers(rows)]
-    if names:
-        encoding["color"] = {"field": names[0], "type": "nominal", "title": None}
-    yield {"mark": _mark("point", filled=True, size=POINT, opacity=1), "encoding": encoding}
+def _other(figure: Figure, drawn: pd.DataFrame) -> Kind | None:
+    """A chart of points for another figure, such as a user's own; None if there is no number, or nothing to draw it by.
+
+    The first two columns of numbers are x and y; with one alone, the first of texts is x. The next of texts is the
+    series. Several panels are those of a column of texts whose values are their titles.
+    """
+    titles = [axes.get_title() for axes in figure.axes]
+    panels = [name for name in _texts(drawn) if list(dict.fromkeys(drawn[name])) == titles]
+    if len(titles) > 1 and not panels:
+        return None
+    by = panels[:1] if len(titles) > 1 else []
+    words = [name for name in _texts(drawn) if name not in by]
+    numbers = _numbers(drawn)
+    if not numbers or len(numbers) + len(words) < 2:
+        return None
+    x, y = numbers[:2] if len(numbers) > 1 else (words.pop(0), numbers[0])
+
+    def points(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
+        across = _axis(axes, "x", x) if x in numbers else _names(rows[x], axes)
+        encoding = {"x": across, "y": _axis(axes, "y", y), **_tip(rows, *map(str, rows.columns))}
+        if words:
+            encoding["color"] = {"field": words[0], "type": "nominal", "title": None}
+        yield {"mark": _mark("point", filled=True, size=POINT, opacity=1), "encoding": encoding}
+
+    return Kind((), by, points)
 
 
 class Kind(NamedTuple):
@@ -294,7 +310,6 @@ KINDS = (
     Kind(("panel", "series", "x", "y", "low", "high", "datasets"), ["panel"], _pairs),
     Kind(("epsilon", "series", "mean_rank", "low", "high", "datasets"), ["epsilon"], _mean_ranks),
 )
-OTHER = Kind((), [], _points)
 
 
 # --- shared by the kinds --------------------------------------------------------------------------------------------
@@ -303,6 +318,11 @@ OTHER = Kind((), [], _points)
 def _numbers(drawn: pd.DataFrame) -> list[str]:
     """The columns of numbers."""
     return [str(name) for name in drawn.columns if pd.api.types.is_numeric_dtype(drawn[name])]
+
+
+def _texts(drawn: pd.DataFrame) -> list[str]:
+    """The columns of texts."""
+    return [str(name) for name in drawn.columns if pd.api.types.is_string_dtype(drawn[name])]
 
 
 def _zoom(encoding: Json) -> Json:

@@ -80,5 +80,18 @@ def test_a_figure_of_a_users_own_kind_is_a_chart_of_points():
     assert chart["numbers"] == ["seconds", "value"]
 
 
+def test_panels_of_a_users_own_figure_are_those_of_the_column_with_their_titles():
+    rows = pd.DataFrame({"dataset": ["Adult", "Fire"], "method": ["SSP", "AIM"], "mse": [0.5, 0.4]})
+    figure = Figure()
+    for place, name in enumerate(rows["dataset"]):
+        figure.add_subplot(1, 2, place + 1, title=name, xlabel="method", ylabel="MSE").bar(rows["method"], rows["mse"])
+    chart = chart_of(figure, rows)
+    assert [(panel["title"], panel["place"]) for panel in chart["panels"]] == [("Adult", "Adult"), ("Fire", "Fire")]
+    encoding = chart["panels"][1]["spec"]["layer"][0]["encoding"]
+    assert (encoding["x"]["field"], encoding["x"]["type"], encoding["y"]["field"]) == ("method", "nominal", "mse")
+    assert {"field": "dataset", "equal": "Fire"} in [one["filter"] for one in chart["panels"][1]["spec"]["transform"]]
+    assert chart_of(figure, rows.assign(dataset=["Fire", "Taxi"])) is None, "whose panels they are is not known"
+
+
 def test_a_figure_of_an_unknown_kind_without_two_columns_of_numbers_has_its_picture_alone(drawn):
     assert chart_of(drawn[0], drawn[1][["series", "mean"]]) is None
