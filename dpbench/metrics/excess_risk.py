@@ -17,9 +17,9 @@ gives the bounds in O-notation; the constants here are those of its proofs (appe
 | nu | distance | the largest l1 distance of such a marginal, in rows |
 | K, phi(0) | lipschitz, at_zero | of the loss; 1 and log 2 for the logistic one |
 
-The guarantees of Mechanism 1 and AIM for nu are `mechanisms.gen.gen_distance` (Lemma 3.4) and `mechanisms.aim.
-unselected_distance` (Theorem C.3). With the former the theorems are Corollaries 3.5 and 3.6, for eps < 1 and the noise
-of Lemma 3.3; Corollary 3.6 has 3 m where Theorem 3.2, which it follows from, has 2 m.
+The guarantees of Mechanism 1 and AIM for nu are `mechanisms.gen.gen_distance` (Lemma 3.4) and
+`mechanisms.selection_bound.unselected_distance` (Theorem C.3). With the former the theorems are Corollaries 3.5 and
+3.6, for eps < 1 and the noise of Lemma 3.3; Corollary 3.6 has 3 m where Theorem 3.2, which it follows from, has 2 m.
 """
 
 from __future__ import annotations

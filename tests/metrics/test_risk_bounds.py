@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.mechanisms.aim import unselected_distance
 from dpbench.mechanisms.gen import gen_distance, gen_sigma
+from dpbench.mechanisms.selection_bound import unselected_distance
 from dpbench.metrics.excess_risk import general_bound, logistic_bound, lower_bound
 from dpbench.models.logistic import phi
 from dpbench.models.polynomials import polynomial_coefficients

@@ -91,7 +91,7 @@ def _drawn(corners: np.ndarray) -> str:
 def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
     """The panels of a chart and its numbers' columns; None for a figure that is not known how to be drawn.
 
-    The columns say of which kind a figure is; one of another kind, such as a user's own, is a chart of points (`_other`).
+    The columns say of which kind a figure is; another one, such as a user's own, is a chart of points (`_other`).
 
     A panel has the Vega-Lite `spec` without data, its `title` and its `place`, the data set or the value of a setting.
     The parameters `shownSeries` and `shownEpsilons` of a spec choose rows, all of them if they are null.
