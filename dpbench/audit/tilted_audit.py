@@ -243,7 +243,7 @@ def lockstep(one: Run, two: Run, answer_of: Callable[[Entry, Entry], Any]) -> No
         if isinstance(last, BaseException):
             raise last
         if last is not None:
-            raise ReplayError(f"one run requested {last.label!r}, but the other one had ended")
+            raise ReplayError(f"one run requested {last.label!r}, but the other stopped earlier")
     finally:
         answers.put(_Stopped())
         thread.join()

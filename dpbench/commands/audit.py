@@ -62,7 +62,7 @@ class Case(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Audit the mechanisms that the settings name, all private ones if they name none; a line each.
+    """Audit the mechanisms that the settings name, all private ones if they name none; one line each.
 
     The exit code is 1 if one measurably costs more than its ledger says, or failed.
     """

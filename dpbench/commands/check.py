@@ -136,7 +136,7 @@ def _predictions(fit: Fit, again: Fit, X: Floats, kind: str) -> Iterator[Check]:
         yield f"it says that it predicts nothing ({kind}: {error})", []
         return
     shape = np.shape(one)
-    yield f"it predicts a number a row ({kind})", [] if shape == (ROWS,) else [f"its shape is {shape}"]
+    yield f"it predicts one number per row ({kind})", [] if shape == (ROWS,) else [f"its shape is {shape}"]
     same = one.tobytes() == two.tobytes()
     yield f"the same generator gives the same fit ({kind})", [] if same else ["it gives another one"]
 
@@ -255,7 +255,7 @@ GROUPS: dict[str, Callable[[str, Source], Iterator[Check]]] = {
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Check each plug-in that the settings name, a line a check; 1 if something is wrong with any."""
+    """Check each plug-in that the settings name, one line per check; 1 if something is wrong with any."""
     pairs = [item.partition("=")[::2] for item in arguments.overrides]
     named = [(group, name) for group, listed in pairs if group in GROUPS for name in listed.strip("[]").split(",")]
     if not named:

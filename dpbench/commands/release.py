@@ -161,7 +161,7 @@ def _rows(dataset: Dataset) -> Coded:
     """The rows of a table. Raises `UserError` for a data set that draws its rows."""
     found = load_counted(dataset)
     if isinstance(found, Simulation):
-        raise UserError(f"dataset={dataset.name} draws its rows, so that they are nobody's: use dpbench run")
+        raise UserError(f"dataset={dataset.name} is simulated, so its rows are no one's data: use dpbench run")
     return found
 
 

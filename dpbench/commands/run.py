@@ -229,7 +229,7 @@ def dry_run(arguments: argparse.Namespace) -> int:
         print(f"hours:    {hours if seconds else 'not known: no trial like these is stored or exported'}")
         if known.exported:
             rest, _ = known.total(plan.of(to_run).without(known.exported).releases)
-            print(f"  {rest / 3600:.2f} of them for what the export does not answer")
+            print(f"  {rest / 3600:.2f} of them for trials missing from the export")
         if unknown and seconds:
             print(f"  {unknown} releases and fits are not in them: no seconds of theirs are stored")
     return 0

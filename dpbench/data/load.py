@@ -178,7 +178,7 @@ def cautions(table: Table, target: str | None, budgets: Iterable[tuple[float, fl
             found.append(f"epsilon = {epsilon:g} is above {LARGE:g}: that protects little")
         if delta * len(table) > 1:
             found.append(
-                f"delta = {delta:g} is above 1/n: it allows for a person's row to be given away; set delta to "
+                f"delta = {delta:g} is above 1/n: it permits releasing a person's row outright; set delta to "
                 f"{1 / (10 * _about(len(table))):.0e} or less"
             )
     return [*dict.fromkeys(found), *_rare(table, target)]

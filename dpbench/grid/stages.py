@@ -300,7 +300,9 @@ def _splits(config: str) -> Callable[[str], Split]:
         rows = _table(config, key)
         if "coins" in sizes:
             if isinstance(rows, Simulation):
-                raise UserError(f"dataset={dataset['name']} draws its rows, which nobody owns: set dataset.public=true")
+                raise UserError(
+                    f"dataset={dataset['name']} is simulated, so its rows are no one's data: set dataset.public=true"
+                )
             if key not in splitters:
                 splitters[key] = coin_splitter(rows, secret_key("split"))
             parts = splitters[key](canonical([dataset["name"], seed, repetition]), sizes["test_rows"], sizes["coins"])

@@ -244,8 +244,8 @@ def _together(odometer: Sum) -> list[str]:
     return [
         markdown_table(ENTRY_HEADER, [entry_row(entry) for entry in odometer.entries]),
         f"Together, by composition, they spent ε = {number(total.epsilon)} at δ = {number(total.delta)}. {limit} "
-        "This sum is an odometer's, kept by the owner of the table. It holds for budgets that were chosen without "
-        "regard to what earlier releases showed.",
+        "This sum is an odometer's, kept by the owner of the table. It holds for budgets that were chosen "
+        "independently of earlier releases.",
     ]
 
 

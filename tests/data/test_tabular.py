@@ -284,7 +284,7 @@ def test_the_data_of_dd_ssp_keep_its_thousand(node):
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "[0.2]", "[2,1000]", "[0.2,0]", "[0.2,1.5]", "true", "[0.2,true]", "a"])
 def test_bad_test_rows(given):
-    with pytest.raises(UserError, match=r"sample\.test_rows must be a whole number of at least 0, a part of the rows"):
+    with pytest.raises(UserError, match=r"sample\.test_rows must be a whole number of at least 0, a fraction such as"):
         compose(["dataset=adult", f"sample.test_rows={given}"])
 
 
