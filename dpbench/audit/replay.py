@@ -65,9 +65,9 @@ def check_replay(make: Make, table: Table, *, relation: str = "add_remove") -> l
     - the release must not depend on where the generators of the noise stand after it: published rows that continue
       their stream would help to undo it.
 
-    Values that were read through `noise.unpaid`, and what is drawn beside them, are left to `nonprivate_inputs`, which
-    must name them; a search that hides its runs draws their settings beside its noise. Whatever `make` raises on one of
-    these tables is raised, but for `NoEstimateError`, which is an outcome like a release.
+    Values that were read through `noise.unpaid`, and what is drawn with them, are left to `nonprivate_inputs`, which
+    must name them; a search that hides its runs draws their settings besides its noise. Whatever `make` raises on one
+    of these tables is raised, but for `NoEstimateError`, which is an outcome like a release.
     """
     with record() as tape:
         release = _made(make, table)

@@ -189,5 +189,5 @@ def _execute(batches: Batches, context: Context, jobs: int) -> Iterator[tuple[Ki
 
 
 def default_jobs() -> int:
-    """One worker a core that this process may use."""
+    """One worker per core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

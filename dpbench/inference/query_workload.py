@@ -85,7 +85,7 @@ class QueryWorkload:
         return tuple(levels.get(name, slice(None)) for name in self.sizes)
 
     def tables(self, answers: Array) -> dict[Clique, Array]:
-        """The answers (m,) as one table a marginal, of the sizes of its attributes."""
+        """The answers (m,) as one table per marginal, of the sizes of its attributes."""
         parts = np.split(answers, self.starts[1:-1])
         shapes = ([self.sizes[name] for name in clique] for clique in self.cliques)
         return {clique: part.reshape(shape) for clique, part, shape in zip(self.cliques, parts, shapes, strict=True)}

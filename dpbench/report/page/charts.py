@@ -194,7 +194,7 @@ def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator
 
 
 def _curves(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A column a curve, over the first column; in a second panel their distance to `phi` where they are fitted."""
+    """One column per curve, over the first column; in a second panel their distance to `phi` where they are fitted."""
     first, *others = (str(name) for name in rows.columns)
     look = _look(pd.Series(others), looks)
     fold: list[Json] = [{"fold": others, "as": ["series", "value"]}]
@@ -253,7 +253,7 @@ def _pairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
 
 
 def _mean_ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A row a series, the best one on top, with the bar of its critical difference."""
+    """One row per series, the best one on top, with the bar of its critical difference."""
     names = [label.get_text() for label in axes.get_yticklabels()]
     x, look = _axis(axes, "x", "mean_rank"), _look(rows["series"], looks)
     y = {"field": "series", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": LONGEST}}
@@ -264,7 +264,7 @@ def _mean_ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> It
 
 
 def _points(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A point a row: the first two columns of numbers are x and y, the first of texts is the series."""
+    """One point per row: the first two columns of numbers are x and y, the first of texts is the series."""
     first, second, *_ = _numbers(rows)
     encoding = {"x": _axis(axes, "x", first), "y": _axis(axes, "y", second), **_tip(rows, *map(str, rows.columns))}
     names = [str(name) for name in rows.columns if name not in _numbers(rows)]

@@ -104,7 +104,7 @@ def write_tables(
     notes: str = "",
     keep: Keep | None = None,
 ) -> list[Path]:
-    """Write `name`.csv (tidy, one row a cell), .md and .tex (a section a metric) into `folder`; their paths.
+    """Write `name`.csv (tidy, one row per cell), .md and .tex (one section per metric) into `folder`; their paths.
 
     `keep` writes which trials the numbers come from.
 
