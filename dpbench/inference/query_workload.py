@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from dpbench.data.table import counted
 
-from .engines import Model
 from .measurements import Array, Clique, InferenceError, canonical
 from .products import BLOCK
 
@@ -151,11 +150,6 @@ class QueryWorkload:
                     table[:, start : start + len(distribution)] = part
                 start += len(distribution)
         return answers
-
-    def of_model(self, model: Model) -> Array:
-        """The answers of a fitted model, divided by its total."""
-        tables = model.answer(self.cliques)
-        return np.concatenate([np.zeros(0), *(tables[clique].ravel() for clique in self.cliques)]) / model.total
 
 
 def _blocks(distributions: Sequence[Array], most: int) -> Iterator[Sequence[Array]]:
