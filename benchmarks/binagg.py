@@ -115,7 +115,7 @@ def say(what, value, bar):
 
 
 def main():
-    from dpbench.models.rows import bin_rows
+    from dpbench.models.training_rows import bin_rows
     from dpbench.releases import BinSums
 
     for name in DATASETS:

@@ -1,6 +1,6 @@
 """Whether a mechanism reads the private rows through its noise only, and within the sensitivities that it declares.
 
-It is run with its noisy answers on a tape, and again on other tables with the same answers (`privacy.tape`).
+It is run with its noisy answers on a tape, and again on other tables with the same answers (`privacy.recording`).
 
 **Source** Cebere, Erb, Desfontaines, Bellet and Fitzsimons 2026, "Privacy in Theory, Bugs in Practice", arXiv
 2602.17454 (Re:cord-play; their package dp-recorder), found independently. There as here answers are frozen, what is
@@ -33,8 +33,8 @@ from dpbench.privacy import events as kinds
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.discrete import GRID, DiscreteGaussian
 from dpbench.privacy.projections import Projection
+from dpbench.privacy.recording import Entry, ReplayError, State, Tape, Watched, record, replay
 from dpbench.privacy.renyi import RandomSearch
-from dpbench.privacy.tape import Entry, ReplayError, State, Tape, Watched, record, replay
 from dpbench.releases import Release
 
 Make = Callable[[Table, np.random.Generator], Release]  # a mechanism, but for its table and generator

@@ -28,7 +28,7 @@ from dpbench.data.table import Split, Table
 from dpbench.errors import ContractError, NoEstimateError, UserError, bounded, check_known, text_of
 from dpbench.grid import mechanism_check
 from dpbench.grid.mechanism_check import UNSEEN, Check, wrong_with
-from dpbench.grid.tiny import ROWS, SEED, bytes_of, design_of, made, small, tiny_settings, tiny_table
+from dpbench.grid.tiny_tables import ROWS, SEED, bytes_of, design_of, made, small, tiny_settings, tiny_table
 from dpbench.metrics.evaluation import Evaluation, Reference, check_score
 from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.budget import Budget

@@ -20,7 +20,7 @@ from dpbench.grid.store import Store
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.comparisons import BROKEN, EQUAL, GONE, MIXED, ROUNDED, Comparison, compare_trials
 from dpbench.report.export_file import FOLDER, NAME, exports_in, load_export
-from dpbench.report.methods import method_name, methods_table
+from dpbench.report.paired_methods import method_name, methods_table
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number
 

@@ -27,8 +27,8 @@ from dpbench.data.encode import Design
 from dpbench.data.load import cautions, left_out, load_counted, many_pairs
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
+from dpbench.data.synthetic_csv import typed_rows
 from dpbench.data.table import Table
-from dpbench.data.typed import typed_rows
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
 from dpbench.files import Json, write_file
 from dpbench.grid.odometer import Odometer, Sum, TableKey

@@ -26,10 +26,10 @@ from dpbench.data.table import Table
 from dpbench.errors import ContractError, NoEstimateError, UserError
 from dpbench.grid.channel import Message, Work
 from dpbench.grid.records import PartKey
-from dpbench.grid.tiny import SEED, bytes_of, design_of, made, small, tables, tiny_table
+from dpbench.grid.tiny_tables import SEED, bytes_of, design_of, made, small, tables, tiny_table
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.tape import Tape, record
+from dpbench.privacy.recording import Tape, record
 from dpbench.releases import Release, check_release
 from dpbench.resources import PACKAGE
 from dpbench.targets import forget_own, is_shipped, own_folder

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.config import Experiment, Limits, Part, checked_name
-from dpbench.data.coins import COINS, testing_part
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
+from dpbench.data.secret_split import COINS, testing_part
 from dpbench.errors import UserError
 from dpbench.files import Json
 from dpbench.grid.code import codes_of

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpbench.grid.claims import Claims
 from dpbench.grid.own_checks import check_own
 from dpbench.grid.plan import Plan, ReleaseItem
 from dpbench.grid.provenance import provenance
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED, Context, Outcome, Result, check_data, run_batch

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench.contracts import check_columns
 from dpbench.data.coding import Coded
-from dpbench.data.coins import coin_splitter
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import cautions, left_out, load_counted
 from dpbench.data.public import public_part, shared_rows
+from dpbench.data.secret_split import coin_splitter
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.data.tabular import load_csv

@@ -24,7 +24,7 @@ from dpbench.grid.odometer import DECLARED, Entry, Sum
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release
-from dpbench.report.page.documents import blocks
+from dpbench.report.page.text_blocks import blocks
 from dpbench.report.text import markdown, markdown_table, mean_and_error, number
 
 PRIORS = (0.01, 0.1, 0.5)  # of which the posterior is given

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from dpbench.config import compose
-from dpbench.data.coins import coin_splitter
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
 from dpbench.data.load import card, check, fingerprint, load_dataset
+from dpbench.data.secret_split import coin_splitter
 from dpbench.data.table import Table
 from dpbench.data.tabular import write_shipped
 from dpbench.errors import UserError

@@ -23,6 +23,7 @@ from dpbench.report.figures.axes import (
     set_metric_axis,
     set_x_axis,
 )
+from dpbench.report.figures.count_labels import number_survivors
 from dpbench.report.figures.style import (
     REFERENCE_COLOUR,
     LineStyle,
@@ -34,7 +35,6 @@ from dpbench.report.figures.style import (
     style,
     without_line,
 )
-from dpbench.report.figures.survivors import number_survivors
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.frame import SERIES, has_value, summarise
 from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series
