@@ -1,4 +1,4 @@
-"""AIM over all marginals of four attributes: CPU seconds and peak memory, a row a dataset and epsilon.
+"""AIM over all marginals of four attributes: CPU seconds and peak memory, one row per dataset and epsilon.
 
     python -m benchmarks.aim_degree4 [--datasets churn heart] [--limit 900] [--profile adult_risk] [--table2]
 

@@ -278,7 +278,7 @@ def main() -> None:
         "--rounds", type=int, nargs="*", default=[8], help="for equal: also after these rounds of Adult"
     )
     parser.add_argument("--iterations", type=int, nargs="+", default=[1000, 5000], help="of mbi, for equal")
-    parser.add_argument("--out", type=Path, help="folder for aim_quality.csv, a line a run")
+    parser.add_argument("--out", type=Path, help="folder for aim_quality.csv, one line per run")
     given = parser.parse_args()
     if not (given.equal or given.compare):
         parser.error("ask for --equal, --compare or both")

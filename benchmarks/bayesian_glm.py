@@ -5,8 +5,8 @@ the model.
 
 The moments of 4 x 1,000 points at d = 10; fits of 4 x 2,000 draws at d = 5 and 10, the first with compilation (if
 JAX_COMPILATION_CACHE_DIR is an empty folder), the second on other data. `--direct` compares one at d = 2 with the model
-that has latent sums and loops over all monomials: more features take minutes to compile. Prints one line a number, with
-its target; nothing is asserted.
+that has latent sums and loops over all monomials: more features take minutes to compile. Prints one line per number,
+with its target; nothing is asserted.
 """
 
 from __future__ import annotations

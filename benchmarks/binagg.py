@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/binagg.py
 
-mu = 1; the median of 20 runs for each available data set. Prints one line a number, with its target. Run it on an idle
-machine; nothing is asserted.
+mu = 1; the median of 20 runs for each available data set. Prints one line per number, with its target. Run it on an
+idle machine; nothing is asserted.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def say(what, value, bar):
 
 
 def main():
-    from dpbench.models.rows import bin_rows
+    from dpbench.models.training_rows import bin_rows
     from dpbench.releases import BinSums
 
     for name in DATASETS:

@@ -1,8 +1,8 @@
 """Time of the estimation engine on a growing sequence of noisy marginals, compared with mbi's defaults.
 
 Synthetic data over the sizes of Adult (14 attributes; a random tree of dependencies, seed fixed): the 14 singles,
-then one pair more a step, each step an estimate warm-started from the last and the answers to all 91 pairs. One
-row a checkpoint, sums since the start. Each engine runs in a separate process, to measure its own peak memory.
+then one pair more per step, each step an estimate warm-started from the last and the answers to all 91 pairs. One
+row per checkpoint, sums since the start. Each engine runs in a separate process, to measure its own peak memory.
 
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/engine.py --pairs 12 --mbi
 """
@@ -82,7 +82,7 @@ def main():
     parser.add_argument("--sigma", type=float, default=50.0, help="noise of every cell (default 50)")
     parser.add_argument("--every", type=int, default=4, help="pairs between two rows of the table (default 4)")
     parser.add_argument("--seed", type=int, default=0, help="of data, pairs and noise (default 0)")
-    parser.add_argument("--mbi", action="store_true", help="also mbi, fresh each step (about half a minute a pair)")
+    parser.add_argument("--mbi", action="store_true", help="also mbi, fresh each step (about half a minute per pair)")
     options = parser.parse_args()
     given = measurements(options.pairs, options.sigma, options.seed)
     print(HEADER)

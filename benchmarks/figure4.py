@@ -17,7 +17,7 @@ PANELS = ("heart", "compas", "churn", "law", "dutch", "adult")
 
 
 def panel(name):
-    """Print a line a mechanism and calibration."""
+    """Print one line per mechanism and calibration."""
     from dpbench.config import compose
     from dpbench.data.encode import Design
     from dpbench.data.load import load_dataset

@@ -2,8 +2,8 @@
 
     python -m benchmarks.figures [PAPER ...] [--all]
 
-Prints one line a command: seconds on the clock, CPU seconds, those of its processes included, and its largest resident
-memory.
+Prints one line per command: seconds on the clock, CPU seconds, those of its processes included, and its largest
+resident memory.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m benchmarks.harness [--trials 1000] [--stored 100000] [--drawn 150000]
 
-Prints one line a number, with its target. Run it on an idle machine; nothing is asserted. A run with the usual sizes is
-added to history.jsonl, and what became slower is named.
+Prints one line per number, with its target. Run it on an idle machine; nothing is asserted. A run with the usual sizes
+is added to history.jsonl, and what became slower is named.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def overhead(bench: Workbench, trials: int) -> None:
 
 
 def many_splits(folder: Path) -> None:
-    """CPU of all processes for quick methods on many splits of one table: each is made once, not once a method."""
+    """CPU of all processes for quick methods on many splits of one table: each is made once, not once per method."""
     settings = ["mechanism=[exact,ssp,adassp,analyze_gauss]", "model=[linear_statistics]", "metric=[mse,excess_mse]"]
     settings += ["dataset=adult_synth", "epsilon=[0.1,1]", "repetitions=20", "jobs=1", f"results={folder}/splits"]
     say("CPU of 140 quick releases on 20 splits of 48,842 rows", cpu(lambda: dpbench("run", *settings)), "s", "-")

@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _set_threads()
         if arguments.config_dir is not None:
             arguments.config_dir = config_folder(arguments.config_dir)
-        use_folder(arguments.config_dir)  # a user's own mechanisms lie beside their configs
+        use_folder(arguments.config_dir)  # a user's own mechanisms are next to their configs
         command: Callable[[argparse.Namespace], int] = resolve_name(f"dpbench.commands.{arguments.command}")
         with usual_mode():
             return command(arguments)
@@ -199,7 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--force", action="store_true", help="run everything again")
     run.add_argument("--retry-failed", action="store_true", help="run failed trials again")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
-    run.add_argument("--shard", metavar="I/N", help="run the I-th of N parts of the plan")
+    run.add_argument("--shard", metavar="I/N", help="run shard I of N of the plan")
     run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one for each task)")
     add("status", "status:status", "Show what is stored of every experiment, and the tasks on SLURM.")
     figures = add(
@@ -247,7 +247,7 @@ def _add_recommend(add: Callable[..., argparse.ArgumentParser]) -> None:
     needs = ["coefficients", "intervals", "rows", "queries", "classifier"]
     text = "what is needed (default: coefficients, a classifier for a target of two levels, rows without a target)"
     recommend.add_argument("--need", choices=needs, help=text)
-    text = "about how many rows the table has: of one that is not public, and in place of one"
+    text = "about how many rows the table has; needed if the table is private or not given"
     recommend.add_argument("--rows", type=int, metavar="N", help=text)
     text = "its columns, the target among them, in place of a table"
     recommend.add_argument("--columns", type=int, metavar="D", help=text)
@@ -260,7 +260,7 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
     text = "Make one private release of a table of your own: synthetic rows, coefficients, a statement, the ledger."
     release = add("release", "release:release", text)
     release.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder for what is released")
-    text = "numbers in the synthetic rows: drawn within their bin (default), or its middle"
+    text = "numbers in the synthetic rows: drawn within their bin (default), or at its midpoint"
     release.add_argument("--numbers", choices=["drawn", "middle"], default="drawn", help=text)
     text = "score the synthetic rows against the real ones too: exact scores, which no budget covers (default: no)"
     release.add_argument("--quality", action="store_true", help=text)
@@ -274,7 +274,7 @@ def _add_evaluate(add: Callable[..., argparse.ArgumentParser], common: argparse.
     text = "Score a synthetic table against the real rows of a data set, as a CSV and one HTML file."
     evaluate = add("evaluate", "evaluate:evaluate", text, common)
     evaluate.add_argument("synthetic", metavar="FILE.csv", help="the synthetic rows, with the attributes' names")
-    evaluate.add_argument("--measured", metavar="RELEASE.json", help="score apart the pairs that its ledger measured")
+    evaluate.add_argument("--measured", metavar="RELEASE.json", help="score its measured pairs separately")
     _add_settings(evaluate, "the data set of the real rows: dataset=adult, and results=FOLDER")
 
 
@@ -283,7 +283,9 @@ def _add_parts(add: Callable[..., argparse.ArgumentParser], common: argparse.Arg
     add("list", "list_and_show:listing", "List the names of a config group.", common).add_argument(
         "group", choices=GROUPS
     )
-    text = "Show a mechanism (source, privacy, parameters), model, metric, data set, experiment, paper or figure."
+    text = (
+        "Show a mechanism (source, privacy, parameters), model, metric, data set, experiment, paper, figure or table."
+    )
     show = add("show", "list_and_show:show", text, common)
     _add_settings(show, "what to show, such as mechanism=aim")
     check = add("check", "check:check", "Test a plug-in of your own against its contract, on tiny data.", common)
@@ -318,21 +320,21 @@ def _add_comparisons(add: Callable[..., argparse.ArgumentParser], common: argpar
     text = "in place of B: compare the methods of A with the best of each cell, run by run"
     compare.add_argument("--methods", action="store_true", help=text)
     compare.add_argument("--out", type=Path, metavar="FOLDER", help="--methods: write the table as .csv, .md and .tex")
-    text = "exit with 1 also where a difference is beyond this part of the first mean"
-    compare.add_argument("--tolerance", type=float, metavar="PART", help=text)
+    text = "exit with 1 also where a difference is beyond this fraction of A's mean"
+    compare.add_argument("--tolerance", type=float, metavar="FRACTION", help=text)
     compare.add_argument("--all", action="store_true", help="show all differences")
     audit = add(
         "audit", "audit:run", "Measure a lower bound on the epsilon of mechanisms, and compare it with their ledgers."
     )
     audit.add_argument("--runs", type=int, default=400, help="runs on each of two neighbours (default 400)")
-    text = "guess from releases, not from noisy answers, which of twice as many canaries are in the tables"
+    text = "guess from releases, not from noisy answers, which of 2 * RUNS canaries were included (each by a coin toss)"
     audit.add_argument("--releases", action="store_true", help=text)
     text = "with --releases: one-hot levels (default), or corners of 200 numeric attributes"
     audit.add_argument("--canaries", choices=["levels", "corners"], default="levels", help=text)
     audit.add_argument("--store", action="store_true", help="keep what was measured in RESULTS/audit, for the tables")
     data = add("data", "data:data", "Fetch, verify, describe, declare and check data sets.", common)
     data.add_argument("action", choices=["fetch", "verify", "card", "croissant", "list", "check", "declare"])
-    text = "declare: take bounds and levels from this table, which may be looked at"
+    text = "declare: take bounds and levels from this table, which is public"
     data.add_argument("--from-public", type=Path, metavar="CSV", help=text)
     text = "declare: take them from the table itself, by a private release at this epsilon"
     data.add_argument("--private", type=float, metavar="EPSILON", help=text)

@@ -1,4 +1,4 @@
-"""The protocols of plug-ins, one a kind: their arguments, checked before a run, and their results, checked after it.
+"""The protocols of plug-ins, one per kind: their arguments, checked before a run, and their results, checked after it.
 
 A plug-in is a function that a config names by its `_target_`. `check_signature` compares the function with its
 protocol before anything runs. Its result is checked before it is stored, by `check_release`, `check_fit` and
@@ -78,7 +78,7 @@ class Loader(Protocol):
 
 
 class FigureKind(Protocol):
-    """A frame of trials (see `report.frame`) -> a figure, and its data, one row a mark.
+    """A frame of trials (see `report.frame`) -> a figure, and its data, one row per mark.
 
     `labels`: "mechanism/model" -> label. `spec`: the figure's entry in a report, with the keys that the kind's config
     lists under `_required_` and `_optional_`. `notes`: footnotes that it must show.
@@ -91,7 +91,7 @@ class FigureKind(Protocol):
 
 
 class TextTable(NamedTuple):
-    """The table's texts, its footnotes, and `tidy`, the numbers with all digits, one a row.
+    """The table's texts, its footnotes, and `tidy`, the numbers with all digits, one per row.
 
     `trials`: row and column of a number in `rows` -> ids of the trials behind it; `dpbench report` links the number to
     them. `best`: rows and columns of what is bold in LaTeX.

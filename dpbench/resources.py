@@ -8,7 +8,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parent
 MEMORY = "DPBENCH_MEMORY_MB"  # the environment variable that passes limits.memory_mb to the processes of a run
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-XLA_THREADS = "NPROC"  # how many threads jax's programs have on a CPU, in place of one a processor
+XLA_THREADS = "NPROC"  # how many threads jax's programs have on a CPU, in place of one per processor
 
 
 def conf_dir() -> Path:

@@ -54,7 +54,7 @@ def test_a_folder_that_is_not_there_is_told_without_the_usage(capsys, command):
 
 def test_help_of_a_command_gives_an_example_that_it_takes(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "500")  # a line an option
+    monkeypatch.setenv("COLUMNS", "500")  # one line per option
     mechanisms = tmp_path / "own" / "mechanism"
     mechanisms.mkdir(parents=True)
     (mechanisms / "mine.yaml").write_text("mine:\n  _target_: dpbench.mechanisms.ssp.ssp\n  _offers_: [statistics]\n")

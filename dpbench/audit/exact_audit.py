@@ -32,7 +32,7 @@ from dpbench.privacy.accounting import Spent, gaussian_epsilon, spent
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon, tractable
 from dpbench.privacy.projections import Projection, projection_epsilon
-from dpbench.privacy.tape import Tape, record, replay
+from dpbench.privacy.recording import Tape, record, replay
 from dpbench.releases import Release
 
 Make = Callable[[Table, int], Release]  # the mechanism, of a table and a seed

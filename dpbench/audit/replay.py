@@ -1,6 +1,6 @@
 """Whether a mechanism reads the private rows through its noise only, and within the sensitivities that it declares.
 
-It is run with its noisy answers on a tape, and again on other tables with the same answers (`privacy.tape`).
+It is run with its noisy answers on a tape, and again on other tables with the same answers (`privacy.recording`).
 
 **Source** Cebere, Erb, Desfontaines, Bellet and Fitzsimons 2026, "Privacy in Theory, Bugs in Practice", arXiv
 2602.17454 (Re:cord-play; their package dp-recorder), found independently. There as here answers are frozen, what is
@@ -33,8 +33,8 @@ from dpbench.privacy import events as kinds
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.discrete import GRID, DiscreteGaussian
 from dpbench.privacy.projections import Projection
+from dpbench.privacy.recording import Entry, ReplayError, State, Tape, Watched, record, replay
 from dpbench.privacy.renyi import RandomSearch
-from dpbench.privacy.tape import Entry, ReplayError, State, Tape, Watched, record, replay
 from dpbench.releases import Release
 
 Make = Callable[[Table, np.random.Generator], Release]  # a mechanism, but for its table and generator
@@ -65,9 +65,9 @@ def check_replay(make: Make, table: Table, *, relation: str = "add_remove") -> l
     - the release must not depend on where the generators of the noise stand after it: published rows that continue
       their stream would help to undo it.
 
-    Values that were read through `noise.unpaid`, and what is drawn beside them, are left to `nonprivate_inputs`, which
-    must name them; a search that hides its runs draws their settings beside its noise. Whatever `make` raises on one of
-    these tables is raised, but for `NoEstimateError`, which is an outcome like a release.
+    Values that were read through `noise.unpaid`, and what is drawn with them, are left to `nonprivate_inputs`, which
+    must name them; a search that hides its runs draws their settings besides its noise. Whatever `make` raises on one
+    of these tables is raised, but for `NoEstimateError`, which is an outcome like a release.
     """
     with record() as tape:
         release = _made(make, table)

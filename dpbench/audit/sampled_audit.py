@@ -1,7 +1,7 @@
 """How much a mechanism's own answers give away of one record, measured: a lower bound on its epsilon.
 
 An attacker who knows both of two neighbours sees all the noisy answers that the mechanism got, and says on which of the
-two it ran. What it asks of the other one is found by playing the answers back (`privacy.tape`).
+two it ran. What it asks of the other one is found by playing the answers back (`privacy.recording`).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dpbench.data.table import Table
 from dpbench.privacy import events as kinds
 from dpbench.privacy.accounting import Spent, gaussian_epsilon, spent
 from dpbench.privacy.projections import Projection
+from dpbench.privacy.recording import Entry, Tape, record, replay
 from dpbench.privacy.renyi import RandomSearch
-from dpbench.privacy.tape import Entry, Tape, record, replay
 from dpbench.releases import Release
 
 Make = Callable[[Table, int], Release]  # the mechanism, of a table and a seed

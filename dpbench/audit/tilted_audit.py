@@ -38,7 +38,7 @@ from dpbench.privacy import events as kinds
 from dpbench.privacy.accounting import Spent, gaussian_mu, spent
 from dpbench.privacy.events import Event
 from dpbench.privacy.projections import Projection, TwoSidedProjection, projection_rdp, two_sided_rdp
-from dpbench.privacy.tape import Entry, ReplayError, answered_by
+from dpbench.privacy.recording import Entry, ReplayError, answered_by
 from dpbench.releases import Release
 
 Run = Callable[[], object]
@@ -243,7 +243,7 @@ def lockstep(one: Run, two: Run, answer_of: Callable[[Entry, Entry], Any]) -> No
         if isinstance(last, BaseException):
             raise last
         if last is not None:
-            raise ReplayError(f"one run requested {last.label!r}, but the other one had ended")
+            raise ReplayError(f"one run requested {last.label!r}, but the other stopped earlier")
     finally:
         answers.put(_Stopped())
         thread.join()

@@ -32,7 +32,7 @@ from dpbench.files import Json
 from dpbench.grid.audits import AuditRecord, store_audit
 from dpbench.grid.code import code_of
 from dpbench.grid.provenance import provenance
-from dpbench.grid.tiny import made, small, tiny_settings, tiny_table
+from dpbench.grid.tiny_tables import made, small, tiny_settings, tiny_table
 from dpbench.privacy.budget import Budget
 
 EPSILON = "epsilon=[10]"  # unless another is set: at 1, thousands of runs show as much as hundreds do at 10
@@ -62,7 +62,7 @@ class Case(NamedTuple):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Audit the mechanisms that the settings name, all private ones if they name none; a line each.
+    """Audit the mechanisms that the settings name, all private ones if they name none; one line each.
 
     The exit code is 1 if one measurably costs more than its ledger says, or failed.
     """

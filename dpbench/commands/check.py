@@ -28,7 +28,7 @@ from dpbench.data.table import Split, Table
 from dpbench.errors import ContractError, NoEstimateError, UserError, bounded, check_known, text_of
 from dpbench.grid import mechanism_check
 from dpbench.grid.mechanism_check import UNSEEN, Check, wrong_with
-from dpbench.grid.tiny import ROWS, SEED, bytes_of, design_of, made, small, tiny_settings, tiny_table
+from dpbench.grid.tiny_tables import ROWS, SEED, bytes_of, design_of, made, small, tiny_settings, tiny_table
 from dpbench.metrics.evaluation import Evaluation, Reference, check_score
 from dpbench.models.fit import Fit, check_fit
 from dpbench.privacy.budget import Budget
@@ -136,7 +136,7 @@ def _predictions(fit: Fit, again: Fit, X: Floats, kind: str) -> Iterator[Check]:
         yield f"it says that it predicts nothing ({kind}: {error})", []
         return
     shape = np.shape(one)
-    yield f"it predicts a number a row ({kind})", [] if shape == (ROWS,) else [f"its shape is {shape}"]
+    yield f"it predicts one number per row ({kind})", [] if shape == (ROWS,) else [f"its shape is {shape}"]
     same = one.tobytes() == two.tobytes()
     yield f"the same generator gives the same fit ({kind})", [] if same else ["it gives another one"]
 
@@ -255,7 +255,7 @@ GROUPS: dict[str, Callable[[str, Source], Iterator[Check]]] = {
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Check each plug-in that the settings name, a line a check; 1 if something is wrong with any."""
+    """Check each plug-in that the settings name, one line per check; 1 if something is wrong with any."""
     pairs = [item.partition("=")[::2] for item in arguments.overrides]
     named = [(group, name) for group, listed in pairs if group in GROUPS for name in listed.strip("[]").split(",")]
     if not named:

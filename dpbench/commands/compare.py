@@ -20,7 +20,7 @@ from dpbench.grid.store import Store
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.comparisons import BROKEN, EQUAL, GONE, MIXED, ROUNDED, Comparison, compare_trials
 from dpbench.report.export_file import FOLDER, NAME, exports_in, load_export
-from dpbench.report.methods import method_name, methods_table
+from dpbench.report.paired_methods import method_name, methods_table
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number
 
@@ -37,7 +37,7 @@ def compare(arguments: argparse.Namespace) -> int:
         raise UserError("--out is for --methods")
     tolerance = arguments.tolerance
     if tolerance is not None and not 0 <= tolerance < 1:
-        raise UserError(f"--tolerance is a part of the first mean, at least 0 and below 1, not {tolerance:g}")
+        raise UserError(f"--tolerance is a fraction of A's mean, at least 0 and below 1, not {tolerance:g}")
     first, second = _trials_at(arguments.first), _trials_at(arguments.second)
     for given, trials in ((arguments.first, first), (arguments.second, second)):
         print(f"{given}: {len(trials):,} trials, {_commits(trials)}")
@@ -83,7 +83,7 @@ def _summary_lines(found: Comparison, tolerance: float | None) -> list[str]:
         f"Of {len(differ)} differences {beyond} have a {100 * LEVEL:.0f} % interval without 0; by chance "
         f"{(1 - LEVEL) * len(differ):.0f} would, were there none"
     ] * bool(len(differ))
-    return lines if tolerance is None else [*lines, f"The tolerance is {100 * tolerance:g} % of the first mean"]
+    return lines if tolerance is None else [*lines, f"The tolerance is {100 * tolerance:g} % of A's mean"]
 
 
 def _listed(counts: Counter[str]) -> str:

@@ -17,8 +17,8 @@ from dpbench.config import composed
 from dpbench.config.sizes import delta_of, sample_of
 from dpbench.data.cell_counts import MISSING_KIND, chosen_kind, from_places, kind_counts, place_counts
 from dpbench.data.dataset import Dataset
-from dpbench.data.faults import check_total
-from dpbench.data.skeleton import IDENTIFIES, check_stray, from_public, skeleton
+from dpbench.data.domain_draft import IDENTIFIES, check_stray, from_public, skeleton
+from dpbench.data.row_errors import check_total
 from dpbench.data.tabular import read_frame
 from dpbench.errors import UserError
 from dpbench.files import Json, write_file

@@ -84,7 +84,7 @@ def write_parquet(trials: Sequence[Trial], folder: Path, name: str, notes: Seque
 
 
 def _export_release(arguments: argparse.Namespace) -> int:
-    """The rows of a release as a CSV, numbers in their units and levels by name, and all else as JSON beside it."""
+    """The rows of a release as a CSV, numbers in their units and levels by name, and all else as JSON next to it."""
     root, identity = compose(arguments.overrides, arguments.config_dir).results, str(arguments.release)
     store = Store(root, "")
     store.releases.scan()
@@ -99,7 +99,7 @@ def _export_release(arguments: argparse.Namespace) -> int:
         raise UserError(f"{identity} is a non-private reference: its rows are the private ones")
     if not holds(release, spent_from_dict(record["spent"]), ReleaseKey.from_dict(record["key"])):
         raise UserError(
-            f"{identity} spent something else than is recorded, or more than its budget: see dpbench verify"
+            f"{identity}: its ledger's cost differs from the recorded one, or exceeds its budget: see dpbench verify"
         )
     rows = release.get(SyntheticRows)
     if rows is None:

@@ -129,8 +129,8 @@ def recommend(arguments: argparse.Namespace) -> int:
     right, cases = rates(known.costs), len(known.costs)
     chosen, other = right.index
     within = f"within {100 * (CLOSE - 1):.0f} % of the best in {right[chosen]} of {cases} cases"
-    how = f"With each table left out in turn it was {within}, the {RULES[other]} in {right[other]}"
-    print(f"Named: the {RULES[chosen]}. {how}.")
+    how = f"Leave-one-table-out: {within}, the {RULES[other]} in {right[other]}"
+    print(f"Recommended: the {RULES[chosen]}. {how}.")
     for epsilon in asked.own.epsilons:
         answer = _answer(asked, known, epsilon, by_all=chosen == "overall", config_dir=arguments.config_dir)
         print("", *answer, sep="\n")
@@ -309,7 +309,7 @@ def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_
         yield aligned(_expected(known, cells, near.index, [*lines]))
         yield from (f"{place}. {line}" for place, line in enumerate(lines.values(), 1))
     else:
-        yield "No method can be named."
+        yield "No recommendation."
     yield from (f"Not on this table: {listed(names)}: {reason}" for reason, names in refused.items())
     yield from _not_worth(known, cells, near)
 
@@ -343,7 +343,7 @@ def _not_worth(known: Known, cells: pd.DataFrame, near: pd.DataFrame) -> Iterato
     low = cells[cells["below"]].groupby("series")["coverage"].min()
     if len(low):
         named = ", ".join(f"{name} {coverage:.2f}" for name, coverage in low.items())
-        yield f"Not to be used, as intervals covered too little on one of these or more (the least): {named}."
+        yield f"Not to be used, for undercoverage on at least one of these tables (minimum shown): {named}."
     if mostly := [str(name) for name in near if name not in low and near[name].notna().mean() <= 0.5]:
         counts = (f"{name} {_without(cells[cells['series'] == name])}" for name in mostly)
         yield f"Left out, as they were not run or have no value on most of these: {', '.join(counts)}."

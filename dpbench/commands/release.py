@@ -27,8 +27,8 @@ from dpbench.data.encode import Design
 from dpbench.data.load import cautions, left_out, load_counted, many_pairs
 from dpbench.data.public import public_part, shared_rows
 from dpbench.data.simulate import Simulation
+from dpbench.data.synthetic_csv import typed_rows
 from dpbench.data.table import Table
-from dpbench.data.typed import typed_rows
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
 from dpbench.files import Json, write_file
 from dpbench.grid.odometer import Odometer, Sum, TableKey
@@ -161,7 +161,7 @@ def _rows(dataset: Dataset) -> Coded:
     """The rows of a table. Raises `UserError` for a data set that draws its rows."""
     found = load_counted(dataset)
     if isinstance(found, Simulation):
-        raise UserError(f"dataset={dataset.name} draws its rows, so that they are nobody's: use dpbench run")
+        raise UserError(f"dataset={dataset.name} is simulated, so its rows are no one's data: use dpbench run")
     return found
 
 

@@ -15,6 +15,7 @@ from dpbench.commands.progress import Board, Lines, Standing
 from dpbench.commands.run_settings import check_asked, guard, recall, record
 from dpbench.config import Experiment, compose, composed
 from dpbench.errors import UserError
+from dpbench.grid.fork_server import fork_here
 from dpbench.grid.own_checks import NOT_CHECKED, unchecked
 from dpbench.grid.plan import Plan, ReleaseItem, all_stays, make_plan, read_plan
 from dpbench.grid.records import Trial, TrialKey
@@ -23,7 +24,6 @@ from dpbench.grid.runner import Options, Summary, default_jobs, missing
 from dpbench.grid.runner import run as run_plan
 from dpbench.grid.slurm import last_tasks, submit, write_array
 from dpbench.grid.store import Store, of_other_code
-from dpbench.grid.template import fork_here
 from dpbench.grid.trial import FINISHED
 from dpbench.targets import is_shipped, own_folder
 
@@ -229,7 +229,7 @@ def dry_run(arguments: argparse.Namespace) -> int:
         print(f"hours:    {hours if seconds else 'not known: no trial like these is stored or exported'}")
         if known.exported:
             rest, _ = known.total(plan.of(to_run).without(known.exported).releases)
-            print(f"  {rest / 3600:.2f} of them for what the export does not answer")
+            print(f"  {rest / 3600:.2f} of them for trials missing from the export")
         if unknown and seconds:
             print(f"  {unknown} releases and fits are not in them: no seconds of theirs are stored")
     return 0

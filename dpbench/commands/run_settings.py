@@ -1,4 +1,4 @@
-"""The settings of a run, kept beside its plan: by its name or folder alone, a later command finds them again.
+"""The settings of a run, kept next to its plan: by its name or folder alone, a later command finds them again.
 
 They can name code to import, a scheduler to work for, and lines of a script. So they are signed with the user's secret
 salt: those that somebody else wrote are shown, and obeyed only if the user gives them again.
@@ -70,7 +70,7 @@ def recall(arguments: argparse.Namespace, *, settings: bool = True) -> None:
     folders = [Path(item).resolve() for item in arguments.overrides if "=" not in item and item[:1] != "~"]
     given = dict(item.split("=", 1) for item in arguments.overrides if "=" in item)
     if len(folders) > 1 or (folders and given.keys() & {"name", "results", "experiment", "paper"}):
-        raise UserError("give the folder of one run, without name, results and experiment, which it stands for")
+        raise UserError("give the folder of one run, without name, results, experiment and paper: it determines them")
     for folder in folders:
         given |= {"results": quoted(str(folder.parent)), **_named(folder, arguments.config_dir)}
     line = [f"{name}={value}" for name, value in given.items()] if folders else arguments.overrides

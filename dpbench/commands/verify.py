@@ -145,14 +145,14 @@ def _of_trials(trials: Iterable[Trial]) -> Problems:
     found: Problems = {}
     for trial in trials:
         if not _is_what_it_says(trial):
-            found.setdefault("trials are not what their identity says", []).append(trial.id)
+            found.setdefault("trials do not match their id", []).append(trial.id)
         if trial.spent is not None and trial.phase != "budget":  # there it was caught, and its release not stored
             try:
                 check_cost(trial.spent, trial.key.release)
             except OverspentError:
                 found.setdefault("trials spent more than was asked for", []).append(trial.id)
         elif trial.status == "done":
-            found.setdefault("trials do not say what they spent", []).append(trial.id)
+            found.setdefault("trials have no recorded cost", []).append(trial.id)
     return found
 
 
@@ -184,16 +184,16 @@ def _of_release(store: Store, identity: str) -> str:
     check_release(stored.release)
     key = ReleaseKey.from_dict(stored.record["key"])
     if key.id != identity:
-        return "releases are not what their identity says"
+        return "releases do not match their id"
     if not holds(stored.release, spent_from_dict(stored.record["spent"]), key):
-        return "releases have a ledger that costs something else"
+        return "releases have a ledger whose cost differs from the record"
     return ""
 
 
 def _report(where: str, what: str, problems: Problems, trials: Iterable[Trial]) -> bool:
     """Print what was found; whether nothing is wrong."""
     wrong = {text: names for text, names in problems.items() if names}
-    print(f"{where}: {what}, {'all well' if not wrong else 'something is wrong'}")
+    print(f"{where}: {what}, {'no problem found' if not wrong else 'something is wrong'}")
     for text, names in wrong.items():
         shown = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
         print(f"  {len(names)} {text}: {shown}")
@@ -248,14 +248,14 @@ def _compared(stored: Trial, again: Trial | None) -> tuple[str, str]:
     """What is wrong, and the first thing that differs; empty if nothing does."""
     if again is None or (again.status not in FINISHED and again.status != stored.status):
         reason = "it was not run" if again is None else again.error.message if again.error else again.status
-        return "trials cannot be run again", reason
+        return "trials cannot be rerun", reason
     if again.status != stored.status:
-        return "trials end in another way when they are run again", f"{stored.status}, now {again.status}"
+        return "trials have another status when rerun", f"{stored.status}, now {again.status}"
     before, now = _values(stored), _values(again)
     for name in {**before, **now}:
         one, two = before.get(name, math.nan), now.get(name, math.nan)
         if not (one == two or math.isclose(one, two, rel_tol=SAME) or (math.isnan(one) and math.isnan(two))):
-            return "trials have other scores when they are run again", f"{name} {one:.6g}, now {two:.6g}"
+            return "trials have other scores when rerun", f"{name} {one:.6g}, now {two:.6g}"
     return "", ""
 
 

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from dpbench.config.plain import NotPlain, over, with_setting
-from dpbench.config.plain import resolved as without_interpolations
+from dpbench.config.omegaconf_fast import NotPlain, over, with_setting
+from dpbench.config.omegaconf_fast import resolved as without_interpolations
 from dpbench.config.registry import PARTS, check_own_files, choices, experiments_of, folder_of, read_yaml, yaml_error
 from dpbench.config.values import check_values, checked_type
 from dpbench.data.dataset import KEYS

@@ -28,7 +28,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf._utils import get_yaml_loader
 from omegaconf.errors import OmegaConfBaseException
 
-from dpbench.config.plain import MISSING, NotPlain, below, has, is_plain, over, with_setting
+from dpbench.config.omegaconf_fast import MISSING, NotPlain, below, has, is_plain, over, with_setting
 from dpbench.files import Node
 from dpbench.resources import conf_dir
 

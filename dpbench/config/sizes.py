@@ -91,8 +91,8 @@ def _test_rows(given: Any) -> float | list[float]:
         case [float(part), int(most)] if 0 < part < 1 <= most <= MOST_ROWS:
             return [part, most]
     raise UserError(
-        "sample.test_rows must be a whole number of at least 0, a part of the rows such as 0.2, or this with the most "
-        f"rows that it may come to, such as [0.2, 1000], not {shown(given)}"
+        "sample.test_rows must be a whole number of at least 0, a fraction such as 0.2, or [fraction, maximum], such "
+        f"as [0.2, 1000], not {shown(given)}"
     )
 
 

@@ -50,7 +50,7 @@ def _check_protocol(experiment: Experiment) -> None:
 
 def _check_sample(experiment: Experiment) -> None:
     """No part of a table that is not public has a fixed number of rows, and none is public."""
-    from dpbench.data.coins import testing_part
+    from dpbench.data.secret_split import testing_part
 
     if experiment.dataset.public:
         return

@@ -19,8 +19,7 @@ import numpy as np
 from dpbench.data.csv_format import CsvFormat
 from dpbench.data.dates import days_of, first_formats
 from dpbench.data.domain import EPOCH
-from dpbench.data.faults import drop_setting
-from dpbench.data.skeleton import (
+from dpbench.data.domain_draft import (
     LONG,
     Kind,
     bounds_text,
@@ -31,7 +30,8 @@ from dpbench.data.skeleton import (
     texts_there,
     to_fill_in,
 )
-from dpbench.data.written import UNIT_SIGNS
+from dpbench.data.number_formats import UNIT_SIGNS
+from dpbench.data.row_errors import drop_setting
 
 if TYPE_CHECKING:
     import pandas as pd

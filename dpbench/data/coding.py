@@ -13,9 +13,9 @@ import numpy as np
 
 from dpbench.data.dates import days_of
 from dpbench.data.domain import Attribute, Codes, Domain, Floats
-from dpbench.data.faults import MISSING, Mask, check_columns, raise_faults
+from dpbench.data.number_formats import UNIT_SIGNS
+from dpbench.data.row_errors import MISSING, Mask, check_columns, raise_faults
 from dpbench.data.table import Table
-from dpbench.data.written import UNIT_SIGNS
 from dpbench.errors import UserError, check_known
 
 if TYPE_CHECKING:

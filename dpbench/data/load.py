@@ -10,11 +10,11 @@ from typing import TypedDict
 import numpy as np
 
 from dpbench.data.coding import Coded
-from dpbench.data.coins import testing_part
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Codes, Domain, Floats
 from dpbench.data.encode import MOST_LEVELS
 from dpbench.data.fetch import fetch, sha256_of
+from dpbench.data.secret_split import testing_part
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Table, TableError, TestRows, count_test_rows
 from dpbench.data.tabular import Shipped, code_csv, csv_sha256, load_csv, shipped_facts
@@ -178,7 +178,7 @@ def cautions(table: Table, target: str | None, budgets: Iterable[tuple[float, fl
             found.append(f"epsilon = {epsilon:g} is above {LARGE:g}: that protects little")
         if delta * len(table) > 1:
             found.append(
-                f"delta = {delta:g} is above 1/n: it allows for a person's row to be given away; set delta to "
+                f"delta = {delta:g} is above 1/n: it permits releasing a person's row outright; set delta to "
                 f"{1 / (10 * _about(len(table))):.0e} or less"
             )
     return [*dict.fromkeys(found), *_rare(table, target)]

@@ -80,7 +80,7 @@ class TableError(ValueError):
 
 @dataclass(frozen=True)
 class Table:
-    """n rows: `codes` (n, d) int64, one column an attribute of `domain`, each in [0, size).
+    """n rows: `codes` (n, d) int64, one column per attribute of `domain`, each in [0, size).
 
     `numbers` holds the undiscretised values (n,) float64 of numeric attributes where they are known, each finite and
     in the bin that its code names, and so within the declared bounds, or NaN where the code is that of a missing one;
@@ -153,7 +153,7 @@ def _numbers(given: Any, name: str, domain: Domain, codes: Codes) -> Floats:
     numbers = np.asarray(given)
     if numbers.shape != (len(codes),) or numbers.dtype.kind not in "iuf":
         raise TableError(
-            f"attribute {name!r}: its numbers must be of shape ({len(codes)},), one a row, "
+            f"attribute {name!r}: its numbers must be of shape ({len(codes)},), one per row, "
             f"not {numbers.dtype} of shape {numbers.shape}"
         )
     numbers = numbers.astype(np.float64, copy=False)

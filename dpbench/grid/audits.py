@@ -1,4 +1,4 @@
-"""What `dpbench audit` measured, kept beside the results: one small file a mechanism, budget and kind of attack."""
+"""What `dpbench audit` measured, kept with the results: one small file per mechanism, budget and kind of attack."""
 
 from __future__ import annotations
 

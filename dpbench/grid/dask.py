@@ -21,7 +21,7 @@ from typing import Any
 
 from dpbench.errors import UserError
 from dpbench.files import Json
-from dpbench.grid import guard
+from dpbench.grid import process_tree
 from dpbench.grid.plan import Plan
 from dpbench.grid.process import GUARD
 from dpbench.grid.runner import Options, Summary
@@ -156,7 +156,7 @@ def run_shard(plan: str, line: Sequence[str], folder: str, environment: Mapping[
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(LEAVE_SECONDS)
         finally:
-            guard.end([process.pid])
+            process_tree.end([process.pid])
             process.wait()
             GUARD.forget(process.pid)
         said.seek(0)

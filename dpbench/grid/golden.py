@@ -1,6 +1,6 @@
 """Golden outputs: what each mechanism, model and metric of the project computed from tiny inputs (`outputs`), stored.
 
-They stand in conf/golden, a file a part, one entry a version: a part whose outputs are those of the last entry computes
+conf/golden has one file per part and one entry per version: a part whose outputs are those of the last entry computes
 what it did, however its code was edited. `make golden` adds a version for a part whose outputs changed, and notes the
 digests of the code that was compared last. Numbers agree within `TOLERANCE`, which leaves room for the rounding of
 another processor. Where rounding grows, as in Markov chains and networks, outputs of another processor agree within a
@@ -55,7 +55,7 @@ EXTERNAL = ("dpbench.mechanisms.snsynth.snsynth",)  # they need an environment o
 
 @dataclass(frozen=True)
 class Golden:
-    """The golden outputs of a part with these parameters, one entry a version, the last of which is today's.
+    """The golden outputs of a part with these parameters, one entry per version, the last of which is today's.
 
     `arithmetic`: of the machine that computed the last entry.
     """
@@ -78,7 +78,7 @@ class Golden:
 
     @property
     def text(self) -> str:
-        """The file, a line a case."""
+        """The file, one line per case."""
         listed = []
         for entry in self.versions:
             cases = (f"{json.dumps(case)}: {json.dumps(found)}" for case, found in entry.items())

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import lru_cache
 from threading import Lock
 
-from dpbench.grid.guard import Process, below, processes
+from dpbench.grid.process_tree import Process, below, processes
 
 MB = 2**20
 POLL_SECONDS = 0.1  # between two looks at memory

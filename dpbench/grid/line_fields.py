@@ -65,7 +65,7 @@ _SPENT = _object("delta", "epsilon", "ex_post", "mu", "rho", taken="epsilon")
 
 @lru_cache
 def _done(metric: str) -> re.Pattern[bytes]:
-    """A trial that is done, with a score of this metric without details: what it has beside its value, and that."""
+    """A trial that is done, with a score of this metric without details: what it has besides its value, and that."""
     about = rf'"direction": "[^"]+", "name": {re.escape(json.dumps(metric))}, "unit": "[^"]*"'
     score, another = rf'\{{({about}), "value": ([^}}]+)\}}', r"\{[^}]*\}"
     return re.compile(

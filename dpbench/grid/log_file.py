@@ -57,7 +57,7 @@ def unsealed(line: bytes) -> Json | None:
 
 
 def warn(path: Path, problem: str) -> None:
-    """Log what counts as not stored: once a process, and of much in one folder the first."""
+    """Log what counts as not stored: once per process, and of much in one folder the first."""
     named, what = _NAMED.setdefault(path.parent, set()), f"{path} {problem}"
     if what in named:
         return

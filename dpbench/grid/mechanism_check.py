@@ -26,10 +26,10 @@ from dpbench.data.table import Table
 from dpbench.errors import ContractError, NoEstimateError, UserError
 from dpbench.grid.channel import Message, Work
 from dpbench.grid.records import PartKey
-from dpbench.grid.tiny import SEED, bytes_of, design_of, made, small, tables, tiny_table
+from dpbench.grid.tiny_tables import SEED, bytes_of, design_of, made, small, tables, tiny_table
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.tape import Tape, record
+from dpbench.privacy.recording import Tape, record
 from dpbench.releases import Release, check_release
 from dpbench.resources import PACKAGE
 from dpbench.targets import forget_own, is_shipped, own_folder
@@ -39,9 +39,9 @@ Check = tuple[str, list[str]]  # what is checked, and what is wrong with it: not
 BUDGETS = ((1.0, 1e-5), (0.1, 1e-6))
 ROUNDING = 1e-9
 UNSEEN = (
-    "not seen: Python code is not sandboxed. Code that means to deceive can: it may tell a check from a run, act on "
-    "tables of other sizes or attributes alone, keep rows outside of its own modules, open files through a library, or "
-    "change dpbench itself. Run mechanisms of people whom you trust, and read them"
+    "not seen: Python code is not sandboxed. Code that means to deceive can: it may detect that it is being checked, "
+    "act on tables of other sizes or attributes alone, keep rows outside of its own modules, open files through a "
+    "library, or change dpbench itself. Run mechanisms of people whom you trust, and read them"
 )
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CODE = (".py", ".pyc", ".pyi", ".so", ".pth")  # a file of this kind may be read: it is imported
@@ -250,4 +250,4 @@ def _of_file(path: Any, mode: Any, flags: Any) -> str | None:
     roots = (f"{PACKAGE}{os.sep}", f"{sys.prefix}{os.sep}", f"{sys.base_prefix}{os.sep}", *_SYSTEM)
     if name.endswith(_CODE) or name.startswith(roots) or os.path.isdir(name):
         return None
-    return f"reads a file, {Path(name).name}, of which no ledger tells"
+    return f"reads a file, {Path(name).name}, which is not recorded in the ledger"

@@ -1,4 +1,4 @@
-"""The odometer: what all releases of one table have spent together, in a log beside the secret salt.
+"""The odometer: what all releases of one table have spent together, in a log next to the secret salt.
 
 A release is entered before any noise is drawn, at the budget that was asked for, and again before anything is
 written, with its ledger. So a process that dies has spent at least what it gave away: what was entered and has no

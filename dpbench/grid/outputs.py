@@ -23,7 +23,7 @@ from dpbench.config.registry import PARTS
 from dpbench.data.table import Split, Table
 from dpbench.errors import NoEstimateError, missing_extra
 from dpbench.files import Json, write_file
-from dpbench.grid.tiny import SEED, SMALL, design_of, made, small, tiny_settings, tiny_table
+from dpbench.grid.tiny_tables import SEED, SMALL, design_of, made, small, tiny_settings, tiny_table
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.models.fit import Fit
 from dpbench.privacy.budget import Budget

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from dpbench.config import Experiment, Limits, Part, checked_name
-from dpbench.data.coins import COINS, testing_part
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
+from dpbench.data.secret_split import COINS, testing_part
 from dpbench.errors import UserError
 from dpbench.files import Json
 from dpbench.grid.code import codes_of
@@ -217,7 +217,7 @@ def read_plan(path: Path) -> Plan:
             if header["format"] != FORMAT:
                 raise UserError(
                     f"{path} is a plan of format {header['format']}, this version reads format {FORMAT}: the "
-                    "results beside it are of another version; give another results=FOLDER, or remove this folder, "
+                    "results next to it are of another version; give another results=FOLDER, or remove this folder, "
                     "and run the experiment again"
                 )
             plan = Plan(
@@ -268,7 +268,7 @@ def all_stays() -> Iterator[None]:
 def make_plan(experiment: Experiment) -> Plan:
     """Multiply out the axes: mechanism x calibration x epsilon x repetition, and on each release the fitting models.
 
-    Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once a repetition,
+    Calibrations multiply only mechanisms that have the parameter; the non-private reference runs once per repetition,
     at epsilon = inf. A model of synthetic rows is fitted to each of `draws` sets of them. A release's key names the
     design and the public rows only if the mechanism takes them, so that one release serves every
     target. Points of a sweep that ask for the same release share it, and each has its trials on it.

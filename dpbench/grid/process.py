@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
 from dpbench.config import Limits
-from dpbench.grid import guard, limits, template
+from dpbench.grid import fork_server, limits, process_tree
 from dpbench.grid.channel import Answer, Channel, Message, Page, Phase, Printed, memory
 from dpbench.grid.limits import POLL_SECONDS, Memory, kernel_kills
 from dpbench.grid.records import Failure
@@ -59,12 +59,12 @@ class Child:
         self._output = Printed(memory())
         with there, Page.file() as file:
             self._page = Page(file.fileno())
-            self._process = template.start_worker(there.fileno(), file.fileno(), self._output.fileno())
+            self._process = fork_server.start_worker(there.fileno(), file.fileno(), self._output.fileno())
         GUARD.watch(self._process.pid)
         self._channel = Channel(here)
         self._memory = Memory(self._process.pid)
         with suppress(OSError):  # it has ended: the first request finds that out
-            self._channel.send(template.surroundings(), seconds=limits.SETUP_SECONDS)
+            self._channel.send(fork_server.surroundings(), seconds=limits.SETUP_SECONDS)
 
     def ask(self, message: Message, requests: Sequence[Message], within: Limits) -> list[Reply]:
         """Have requests done one after another, each within the limits: how each of them ended.
@@ -149,7 +149,7 @@ class Child:
     # --- the end of a process -----------------------------------------------------------------------------------------
 
     def _died(self, phase: str, within: Limits, kills: int) -> Reply:
-        code = template.wait(self._process, EXIT_SECONDS)
+        code = fork_server.wait(self._process, EXIT_SECONDS)
         seen = self._memory.seen_mb
         self._replace()
         if code is None:
@@ -182,8 +182,8 @@ class Child:
             self._start()
 
     def _end(self) -> None:
-        guard.end([self._process.pid])
-        template.wait(self._process)
+        process_tree.end([self._process.pid])
+        fork_server.wait(self._process)
         GUARD.forget(self._process.pid)
 
     def leave(self) -> None:
@@ -197,7 +197,7 @@ class Child:
 
         A request that is under way in another thread raises `StoppedError`.
         """
-        template.wait(self._process, seconds)
+        fork_server.wait(self._process, seconds)
         with self._lock:
             self._stopped = True
             self._end()
@@ -235,7 +235,7 @@ class Guard:
     def _tell(self, line: str) -> None:
         if self._process is None or self._process.poll() is not None:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", guard.__file__],
+                [sys.executable, "-I", "-S", process_tree.__file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,

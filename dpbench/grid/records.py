@@ -267,7 +267,7 @@ def _seed_of(part: PartKey) -> Json:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a trial has no scores; `traceback` has one line a frame, without folders of the machine."""
+    """Why a trial has no scores; `traceback` has one line per frame, without folders of the machine."""
 
     type: str
     message: str

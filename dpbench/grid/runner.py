@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from dpbench.grid.claims import Claims
 from dpbench.grid.own_checks import check_own
 from dpbench.grid.plan import Plan, ReleaseItem
 from dpbench.grid.provenance import provenance
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.seeds import canonical
 from dpbench.grid.store import Store
 from dpbench.grid.trial import FINISHED, Context, Outcome, Result, check_data, run_batch
@@ -189,5 +189,5 @@ def _execute(batches: Batches, context: Context, jobs: int) -> Iterator[tuple[Ki
 
 
 def default_jobs() -> int:
-    """One worker a core that this process may use."""
+    """One worker per core that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

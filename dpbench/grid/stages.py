@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench.contracts import check_columns
 from dpbench.data.coding import Coded
-from dpbench.data.coins import coin_splitter
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import cautions, left_out, load_counted
 from dpbench.data.public import public_part, shared_rows
+from dpbench.data.secret_split import coin_splitter
 from dpbench.data.simulate import Simulation
 from dpbench.data.table import Split, Table, split
 from dpbench.data.tabular import load_csv
@@ -300,7 +300,9 @@ def _splits(config: str) -> Callable[[str], Split]:
         rows = _table(config, key)
         if "coins" in sizes:
             if isinstance(rows, Simulation):
-                raise UserError(f"dataset={dataset['name']} draws its rows, which nobody owns: set dataset.public=true")
+                raise UserError(
+                    f"dataset={dataset['name']} is simulated, so its rows are no one's data: set dataset.public=true"
+                )
             if key not in splitters:
                 splitters[key] = coin_splitter(rows, secret_key("split"))
             parts = splitters[key](canonical([dataset["name"], seed, repetition]), sizes["test_rows"], sizes["coins"])

@@ -65,7 +65,7 @@ class Store:
 
     @cached_property
     def releases(self) -> Log:
-        """The releases of all experiments; one that an earlier version wrote is a folder beside them."""
+        """The releases of all experiments; one that an earlier version wrote is a folder next to them."""
         return Log(self.root / "releases")
 
     @cached_property

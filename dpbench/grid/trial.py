@@ -11,7 +11,6 @@ from dataclasses import dataclass, field, replace
 
 from dpbench.errors import UserError, WorkersLostError
 from dpbench.grid.channel import Answer, Message, Took
-from dpbench.grid.claims import Claims
 from dpbench.grid.fits import read_header
 from dpbench.grid.log_file import warn
 from dpbench.grid.plan import Plan, ReleaseItem, Setting
@@ -27,6 +26,7 @@ from dpbench.grid.records import (
     spent_from_dict,
     spent_to_dict,
 )
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.releases import find_release
 from dpbench.grid.spending import OverspentError, cost_of_record
 from dpbench.grid.store import Store

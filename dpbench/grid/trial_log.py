@@ -1,8 +1,8 @@
 """Append-only logs: a folder of files of sealed lines, one file for each process that writes.
 
 No two processes write to one file, and what a kill or a full disk leaves of a last line is not a line: nothing that was
-stored is ever touched again. A record may have bytes of its own, such as arrays, in the file <name>.bin beside. What
-many records have in common is a line of its own, which they name by its place. A record that is written anew has a
+stored is ever touched again. A record may have bytes of its own, such as arrays, in the file <name>.bin next to it.
+What many records have in common is a line of its own, which they name by its place. A record that is written anew has a
 higher `turn`, and stands for those before it.
 """
 

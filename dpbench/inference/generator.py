@@ -19,7 +19,7 @@ Weights = Mapping[str, torch.Tensor]
 
 
 class Block(nn.Module):
-    """A hidden layer, normalised over the batch and rectified, beside its input."""
+    """A hidden layer, normalised over the batch and rectified, concatenated with its input."""
 
     def __init__(self, width: int, size: int) -> None:
         super().__init__()

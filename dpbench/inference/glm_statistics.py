@@ -53,20 +53,12 @@ def weights(family: str, d: int) -> Floats:
     return np.tile(one, len(blocks(family, d)) // 2)
 
 
-def row_statistics(X: Floats, y: Floats, family: str) -> Floats:
-    """The statistics (n, k) of each row of X (n, d) and y (n,).
-
-    >>> row_statistics(np.array([[2.0, 3.0]]), np.array([-1.0]), "logistic").tolist()
-    [[-2.0, -3.0, 4.0, 6.0, 9.0]]
-    """
-    check_known("family", family, FAMILIES)
-    i, j = triangle(X.shape[1])
-    pairs, yx = X[:, i] * X[:, j], y[:, None] * X
-    return np.hstack([yx, pairs] if family == "logistic" else [X, pairs, yx, y[:, None] * pairs])
-
-
 def sum_statistics(X: Floats, y: Floats, family: str) -> Floats:
-    """The statistics (k,) of the table X (n, d), y (n,): the sums of those of its rows."""
+    """The statistics (k,) of the table X (n, d), y (n,): the sums of those of its rows.
+
+    >>> sum_statistics(np.array([[2.0, 3.0]]), np.array([-1.0]), "logistic").tolist()
+    [-2.0, -3.0, 4.0, 6.0, 9.0]
+    """
     check_known("family", family, FAMILIES)
     upper, yx = triangle(X.shape[1]), X.T @ y
     pairs = (X.T @ X)[upper]

@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from dpbench.data.table import counted
 
-from .engines import Model
 from .measurements import Array, Clique, InferenceError, canonical
 from .products import BLOCK
 
@@ -85,7 +84,7 @@ class QueryWorkload:
         return tuple(levels.get(name, slice(None)) for name in self.sizes)
 
     def tables(self, answers: Array) -> dict[Clique, Array]:
-        """The answers (m,) as one table a marginal, of the sizes of its attributes."""
+        """The answers (m,) as one table per marginal, of the sizes of its attributes."""
         parts = np.split(answers, self.starts[1:-1])
         shapes = ([self.sizes[name] for name in clique] for clique in self.cliques)
         return {clique: part.reshape(shape) for clique, part, shape in zip(self.cliques, parts, shapes, strict=True)}
@@ -151,11 +150,6 @@ class QueryWorkload:
                     table[:, start : start + len(distribution)] = part
                 start += len(distribution)
         return answers
-
-    def of_model(self, model: Model) -> Array:
-        """The answers of a fitted model, divided by its total."""
-        tables = model.answer(self.cliques)
-        return np.concatenate([np.zeros(0), *(tables[clique].ravel() for clique in self.cliques)]) / model.total
 
 
 def _blocks(distributions: Sequence[Array], most: int) -> Iterator[Sequence[Array]]:

@@ -11,7 +11,7 @@ from .measurements import Array
 Moves = list[tuple[Array, Array]]  # steps of the potentials, and the changes of the marginals that they made
 
 MEMORY = 20
-MOST_UNEVEN = 5.0  # the gap of one table a cell, over the gap allowed, where a solution begins with known moves
+MOST_UNEVEN = 5.0  # the gap of one table per cell, over the gap allowed, where a solution begins with known moves
 ARMIJO = 1e-4
 MOST_NATS = 20.0  # by which a residual of one sigma may change the logarithm of a cell in one proximal step
 ROUNDING = 1e-13  # of a dual value's own size: differences below it say nothing

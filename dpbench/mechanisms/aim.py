@@ -50,7 +50,7 @@ def aim(
     calibration: str = "tight",
     noise: str = "continuous",
 ) -> Release:
-    """Measure the marginals that the current model answers worst, one a round, and fit a graphical model to them.
+    """Measure the marginals that the current model answers worst, one per round, and fit a graphical model to them.
 
     **Source** DD-SSP, Algorithms 2, 3 and 4 (McKenna, Mullins, Sheldon and Miklau 2022).
     **Privacy** Add/remove, or replace one. A marginal has l2 sensitivity 1, or sqrt 2; a selection's score changes by

@@ -41,7 +41,7 @@ def aim_grem(
     calibration: str = "tight",
     noise: str = "continuous",
 ) -> Release:
-    """Measure the marginals that are answered worst, one a round, and answer from the residuals of all measurements.
+    """Measure the marginals that are answered worst, one per round, and answer from the residuals of all measurements.
 
     **Source** DD-SSP, Algorithms 2, 3 and 4 (AIM), whose lines are marked as in `aim`, with GReM-MLE (Mullins et al.
     2024, section 4) in place of Private-PGM, as Fuentes et al. 2026 propose (AIM+GReM).

@@ -41,7 +41,7 @@ def amp(
 ) -> Release:
     """The coefficients of least loss with a ridge and a random linear term, and noise for the solver's error.
 
-    Logistic loss, or squared error with clipped gradients. Noise is drawn once, in place of once a moment or a step.
+    Logistic loss, or squared error with clipped gradients. Noise is drawn once, in place of once per moment or step.
 
     **Source** Iyengar, Near, Song, Thakkar, Thakurta and Wang 2019, "Towards Practical Differentially Private Convex
     Optimization" (AMP), with the privacy of Redberg, Koskela and Wang 2023, "Improving the Privacy and Practicality of

@@ -16,8 +16,8 @@ from dpbench.privacy.accounting import check_calibration, gaussian_mu, zcdp_rho
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import gaussian, sampled_gaussian
+from dpbench.privacy.recording import Rows
 from dpbench.privacy.sensitivity import of_least_eigenvalue
-from dpbench.privacy.tape import Rows
 from dpbench.releases import Coefficients, Release
 
 SHARE = 0.05  # of mu^2, for each of the largest eigenvalue and the residuals

@@ -18,7 +18,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import sampled_multiplier
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import sampled_gaussian
-from dpbench.privacy.tape import Rows
+from dpbench.privacy.recording import Rows
 from dpbench.releases import Coefficients, Release
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.calibration import check_finite
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.noise import sampled_gaussian
-from dpbench.privacy.tape import Rows
+from dpbench.privacy.recording import Rows
 from dpbench.releases import Coefficients, Release
 
 CURVATURE = {"logistic": 0.25, "squared": 2.0}  # the largest of the loss in a score

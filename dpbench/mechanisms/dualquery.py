@@ -11,8 +11,8 @@ import numpy as np
 from dpbench.data.domain import Codes, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_positive
+from dpbench.inference.query_records import Cell, Search
 from dpbench.inference.query_workload import QueryWorkload
-from dpbench.inference.records import Cell, Search
 from dpbench.mechanisms.adaptive import Asked, Places, Round, adaptive_measurements, rho_of
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import release_of_rows

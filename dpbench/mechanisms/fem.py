@@ -10,8 +10,8 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.table import Table
 from dpbench.errors import check_positive
+from dpbench.inference.query_records import Search
 from dpbench.inference.query_workload import QueryWorkload
-from dpbench.inference.records import Search
 from dpbench.mechanisms.adaptive import Asked, adaptive_measurements, check_rounds, equal_rounds, rho_of
 from dpbench.mechanisms.dualquery import Records, weighted_cells
 from dpbench.mechanisms.fitting import check_settings

@@ -159,8 +159,8 @@ def rows_if_public(mechanism: str, train: Countable, budget: Budget, n_public: b
                 "leave n_public out (null), or set relation=add_remove, where n is private"
             )
         raise UserError(
-            f"{mechanism}: n_public is true, but with relation=add_remove the number of rows tells of a record: "
-            "leave n_public out (null), so that n is estimated, or set relation=replace"
+            f"{mechanism}: n_public is true, but with relation=add_remove the number of rows reveals whether a "
+            "record is present: leave n_public out (null), so that n is estimated, or set relation=replace"
         )
     return len(train) if public else None
 

@@ -53,7 +53,7 @@ def gaussian_marginals(
     **Shapes** A marginal on r has the shape `domain.shape(r)`.
     **Departures** None.
 
-    `workload`: see `cliques_of`. `weights`: one a marginal, in the workload's order; the noise minimises sum_r w_r
+    `workload`: see `cliques_of`. `weights`: one per marginal, in the workload's order; the noise minimises sum_r w_r
     sigma_r^2 (None: all are 1, and so all noise is alike). `distribution` of the noise: `gaussian` or `laplace`.
     `n_public`: see `rows_if_public`. `reconstruction` and the parameters after it: see `Reconstruction`. `noise`:
     `continuous`, or `discrete`, for Gaussian noise. The release holds the workload's marginals; with an

@@ -67,9 +67,9 @@ def gem(
     conversion; `tight`: that of the tight one, as in the authors' code.
     **Shapes** A network R^latent -> R^W, float32; B product distributions over W levels.
     **Departures** 1. No query is measured twice, and measurements are clipped to [0, 1]. 2. Table 2's first layer of
-    512 is z, and the output of each other one stands beside its input. 3. gamma is half of the average of the largest
-    errors of all measurements so far. All are as in the authors' code, and post-processing or a selection from fewer
-    queries.
+    512 is z, and the output of each other one is concatenated with its input. 3. gamma is half of the average of the
+    largest errors of all measurements so far. All are as in the authors' code, and post-processing or a selection from
+    fewer queries.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K. `components`: B. `latent`, `hidden`: the sizes of z
     and of the hidden layers. `resample`: whether z is drawn anew for each step (Algorithm 4), or once (the authors'

@@ -32,7 +32,7 @@ def pace_ggm(
     alpha: float = 0.9,
     calibration: str = "tight",
 ) -> Release:
-    """Measure the entry of A'A, A = [X, y], that the model is worst at, one a round, and fit the model to them.
+    """Measure the entry of A'A, A = [X, y], that the model is worst at, one per round, and fit the model to them.
 
     **Source** Ferrando, Fuentes, Mullins, Musco and Sheldon (2026, arXiv 2605.24295), of which the abstract and the
     introduction were read: an entry that is poorly approximated is selected and measured by the Gaussian mechanism, and

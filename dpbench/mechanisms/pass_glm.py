@@ -84,7 +84,7 @@ def _scales(family: str, given: Sequence[float] | None) -> tuple[list[float], li
     scales = [1.0] * count if given is None else [float(scale) for scale in given]
     if len(scales) != count or not all(0 < scale < math.inf for scale in scales):
         raise UserError(
-            f"pass_glm: noise_scales must be {count} numbers greater than 0, one a block of the {family} statistics, "
+            f"pass_glm: noise_scales must be {count} numbers greater than 0, one per block of the {family} statistics, "
             f"not {list(given or ())}"
         )
     scales = [scale / scales[0] for scale in scales]

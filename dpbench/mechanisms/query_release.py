@@ -22,15 +22,10 @@ from dpbench.releases import Distribution, Marginals, Release, SyntheticRows
 
 HISTOGRAMS = ("mwem", "pep")  # the methods that keep a table over the whole domain
 HISTOGRAM_MB = 80.0  # the largest, unless set otherwise
-WITHOUT_HISTOGRAM = (  # as in conf/
-    "gem, gem_small, rap, rap_softmax, dualquery, fem, aim, aim_grem, aim_mixture, mst, mwem_pgm, gaussian_marginals, "
-    "residual_planner, residual_planner_mixture"
-)
-ON_PUBLIC_ROWS = "pmw_pub, pep_pub, gem_pub, jam"  # these keep none either
 
 
 def check_histogram(method: str, domain: Domain, max_model_mb: float) -> None:
-    """Raises `UserError` for a domain whose table exceeds the limit, with the methods that keep none.
+    """Raises `UserError` for a domain whose table exceeds the limit.
 
     The plan calls it with the declared domain, and each of `HISTOGRAMS` again.
     """
@@ -39,8 +34,8 @@ def check_histogram(method: str, domain: Domain, max_model_mb: float) -> None:
         raise UserError(
             f"{method} keeps a probability for each of the {math.prod(domain.sizes.values()):,} cells of the domain, "
             f"{mb:,.3g} MB, and the limit is {max_model_mb:g} MB; raise max_model_mb, declare fewer bins, leave "
-            f"attributes out (dataset.drop), or take a method that keeps none: {WITHOUT_HISTOGRAM}; with public "
-            f"rows {ON_PUBLIC_ROWS}"
+            "attributes out (dataset.drop), or take a method that keeps none, such as aim, mst or gem (dpbench list "
+            "mechanisms)"
         )
 
 

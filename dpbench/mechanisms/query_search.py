@@ -36,7 +36,7 @@ from dpbench.privacy.ledger import ROUNDING, Ledger
 from dpbench.privacy.noise import gaussian, number_of_runs, unpaid
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import Release
-from dpbench.releases.release import answers_of
+from dpbench.releases.release_type import answers_of
 
 METHODS: dict[str, Callable[..., Release]] = {
     method.__name__: method for method in (mwem, pep, gem, rap, rap_softmax, dualquery, fem, pmw_pub, pep_pub, gem_pub)

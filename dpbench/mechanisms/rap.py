@@ -50,7 +50,7 @@ def rap(
     **Departures** 1. A round makes so many Adam steps; the authors' code makes up to 5,000 and ends them at a plateau
     (`iterations=5000`, `patience=5`), or at a loss below 1e-8, and goes on from the last of them, here from the best.
     2. Measurements and the released answers are clipped to [0, 1], as in the authors' code. 3. Synthetic rows, and the
-    marginals of one and two attributes beside the workload's, are of the mixture of products that the relaxed rows are
+    marginals of one and two attributes besides the workload's, are of the mixture of products that the relaxed rows are
     when negative entries are put to 0 and those of an attribute are divided by their sum. All are post-processing.
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K; no query is measured twice. `components`: n'. `rate`:

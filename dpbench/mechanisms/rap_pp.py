@@ -69,7 +69,7 @@ def rap_pp(
     smaller rates; here that did not help on Adult. 4. Relaxed rows are as often in the release, up to one, their
     levels drawn. 5. Add/remove, where n is private, and `tight` are ours.
 
-    `degree`: how many attributes a marginal has beside a target. `targets`: attributes of whose levels each query has
+    `degree`: how many attributes a marginal has besides a target. `targets`: attributes of whose levels each query has
     one (None: those of two levels, or else a marginal has `degree` attributes, and the others have no levels). An
     attribute is a number where it has bounds and no missing values, and is no target. `halfspaces`, `prefixes`: how
     many there are to select from; h has independent N(0, 1/m) entries, b is N(0, 1), and thresholds are uniform.

@@ -65,7 +65,7 @@ def residual_planner(
     For `replace` the plan is that for add/remove without n, its noise scaled to the sensitivity, whose variance is not
     quite the least. 3. The ratios of the scales are rounded to whole numbers.
 
-    `workload`: see `cliques_of`. `weights`: w_C, one a marginal, in the workload's order (None: 1). `objective`: the
+    `workload`: see `cliques_of`. `weights`: w_C, one per marginal, in the workload's order (None: 1). `objective`: the
     least sum over all cells of w_C V_C, V_C being the variance of each cell of the unbiased marginal on C, or the least
     max_C w_C V_C. `n_public`: see `rows_if_public`. `reconstruction` and the parameters after it: see `Reconstruction`.
     The release holds the workload's marginals; with an engine, rows and the distribution too.

@@ -41,7 +41,7 @@ def tab_pe(
     The first m rows are uniform over the domain. A variation draws each level anew with a probability, and moves each
     number by at most that part of its range; this rate falls from 0.5 to 0.01. In the first iterations m rows are drawn
     in proportion to their votes, and a variation of each takes its place. After them the m rows with most votes are
-    kept, beside three variations of each.
+    kept, as well as three variations of each.
 
     **Source** Tran, Backurs, Lin, Reis, Xiong and Yekhanin 2026, "Differentially Private Synthetic Data via APIs 4:
     Tabular Data", ICML (arXiv 2606.08259); of the text the abstract was read, and for facts the authors' public code

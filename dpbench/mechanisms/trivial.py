@@ -59,7 +59,7 @@ def max_entropy(
     **Privacy** None: the ledger's cost is infinite, and so must the budget's epsilon be. All read the number of rows.
     **Shapes** Rows (n, d), n that of `train`; a marginal on r has the shape `domain.shape(r)`.
 
-    `workload`: the marginals that are released beside the distribution. Raises `UserError` for another `known`, a
+    `workload`: the marginals that are released besides the distribution. Raises `UserError` for another `known`, a
     workload that does not fit the domain or memory, or a pair over `max_model_mb`.
     """
     check_known("known", known, KNOWN)

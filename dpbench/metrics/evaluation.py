@@ -21,7 +21,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Release, SyntheticRows
 from dpbench.releases.checks import check_plain, kind_of
-from dpbench.releases.release import answers_of
+from dpbench.releases.release_type import answers_of
 
 MOST_FITS = 8  # that a reference keeps: a fit may be a large one, of trees
 DIRECTIONS = ("lower", "higher", "none")

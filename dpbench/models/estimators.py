@@ -21,7 +21,7 @@ from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.errors import NoEstimateError, check_positive
 from dpbench.models.fit import Fit
-from dpbench.models.rows import labelled_rows, training_rows
+from dpbench.models.training_rows import labelled_rows, training_rows
 from dpbench.releases import Release
 
 

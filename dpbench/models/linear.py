@@ -7,7 +7,7 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design, second_moments
 from dpbench.models.fit import Fit
-from dpbench.models.rows import training_rows
+from dpbench.models.training_rows import training_rows
 from dpbench.releases import Marginals, Release, SufficientStatistics
 
 RELATIVE_RANK_TOLERANCE = 1e-10

@@ -19,7 +19,7 @@ from dpbench.models.estimators import trained
 from dpbench.models.fit import Fit
 from dpbench.models.linear import linear_marginals, linear_statistics
 from dpbench.models.polynomials import polynomial_coefficients
-from dpbench.models.rows import labelled_rows
+from dpbench.models.training_rows import labelled_rows
 from dpbench.releases import Release, SyntheticRows
 
 OF_SEVERAL = ("logistic_lbfgs", "mlp_classifier", "random_forest_classifier", "xgboost_classifier")  # levels

@@ -12,7 +12,7 @@ from dpbench.data.encode import Design, second_moments
 from dpbench.errors import check_part
 from dpbench.models.fit import Fit
 from dpbench.models.linear import RELATIVE_RANK_TOLERANCE, solve, units
-from dpbench.models.rows import training_rows
+from dpbench.models.training_rows import training_rows
 from dpbench.releases import Release
 
 

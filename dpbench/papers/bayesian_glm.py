@@ -130,7 +130,7 @@ def _draw(
 
 
 def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], form: Form) -> list[pd.DataFrame]:
-    """A line a series, in steps, and the widest of their bands; the points of each."""
+    """One line per series, in steps, and the widest of their bands; the points of each."""
     drawn, bands = [], []
     for place, (one, look) in enumerate(zip(known, line_styles(known), strict=True)):
         details = list(rows.loc[rows["series_order"] == place, "detail"])
@@ -149,7 +149,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], form: F
     return drawn
 
 
-# --- marginal posteriors of the coefficients and the non-private ones, one panel a coefficient ---------------------
+# --- marginal posteriors of the coefficients and the non-private ones, one panel per coefficient ---------------------
 
 
 def posteriors(
@@ -189,7 +189,7 @@ def posteriors(
 
 
 def _draw_quantiles(axes: Axes, rows: pd.DataFrame, column: str, known: Sequence[Series]) -> list[pd.DataFrame]:
-    """The non-private posterior and a line a series; the points of each."""
+    """The non-private posterior and one line per series; the points of each."""
     looks: dict[str, LineStyle] = {REFERENCE: {"color": REFERENCE_COLOUR, "linestyle": "--"}}
     parts = [(REFERENCE, rows.drop_duplicates("repetition"), "nonprivate")]
     for place, (one, look) in enumerate(zip(known, line_styles(known), strict=True)):

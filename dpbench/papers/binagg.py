@@ -34,7 +34,7 @@ Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, valu
 
 
 def bins_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
-    """Smallest, largest and median number of bins over the repetitions: a row a data set, value of `x` and series.
+    """Smallest, largest and median number of bins over the repetitions: one row per data set, value of `x` and series.
 
     `published` may have rows: data set -> {value of `x`: [min, max, median]}. The verdict is whether the published
     median lies within our smallest and largest number; trials without an estimate have no bins, and are not counted.
@@ -81,7 +81,7 @@ def _text_of_bins(value: object) -> str:
 
 
 def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
-    """A row a value of the setting `spec["x"]`, quantity and coefficient; a column a method and calibration.
+    """One row per value of `spec["x"]`, quantity and coefficient; one column per method and calibration.
 
     bias: mean of the estimate minus the population's coefficient; empirical SD: of the estimates; theoretical SD: mean
     half-width of the intervals over the normal quantile of their level; coverage: share of the repetitions whose

@@ -1,4 +1,4 @@
-"""The distribution behind a score, one panel a data set (DD-SSP, Figure 4)."""
+"""The distribution behind a score, one panel per data set (DD-SSP, Figure 4)."""
 
 from __future__ import annotations
 

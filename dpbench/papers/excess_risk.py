@@ -1,4 +1,4 @@
-"""A bound, the quantity that it bounds, and the steps in between, one panel a data set (excess risk, section 3)."""
+"""A bound, the quantity that it bounds, and the steps in between, one panel per data set (excess risk, section 3)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def steps(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str
 
 
 def _draw_panel(axes: Axes, panel: Cells, spec: Spec) -> list[pd.DataFrame]:
-    """A line a series, over the steps in their order; the points of each."""
+    """One line per series, over the steps in their order; the points of each."""
     drawn = []
     for one, look, cells in panel:
         points = _points(cells)

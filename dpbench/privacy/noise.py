@@ -1,5 +1,5 @@
 """The only place where noise is drawn. Each call enters its draw into the ledger, and each function takes the exact
-value, so that queries and answers can be recorded and replayed (`privacy.tape`).
+value, so that queries and answers can be recorded and replayed (`privacy.recording`).
 
 Noise is sampled in double precision: the guarantee is that of the real-valued mechanism, not of floating-point
 arithmetic (Mironov 2012). Discrete noise (`noise=discrete`) is integer multiples of a spacing, drawn exactly
@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpbench.data.domain import Codes, Floats
-from dpbench.privacy import discrete, events, tape
+from dpbench.privacy import discrete, events, recording
 from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.discrete import DiscreteGaussian, OnGrid, is_discrete
 from dpbench.privacy.events import Event
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.projections import Projection, TwoSidedProjection
+from dpbench.privacy.recording import Rows
 from dpbench.privacy.renyi import RandomSearch
-from dpbench.privacy.tape import Rows
 
 T = TypeVar("T")
 
@@ -63,7 +63,7 @@ def _discrete_gaussian(rng: np.random.Generator, ledger: Ledger, value: OnGrid, 
         drawn = discrete.gaussian(discrete.Source.of(rng), event.scale, exact.size).reshape(exact.shape)
         return (exact + drawn).astype(float) * event.spacing
 
-    return tape.answer(rng, event.label, event, exact * event.spacing, noisy)
+    return recording.answer(rng, event.label, event, exact * event.spacing, noisy)
 
 
 def sampled_gaussian(
@@ -132,13 +132,13 @@ def _steps(
     all_rows = isinstance(event, events.Gaussian) and event.rate == 1
 
     def step() -> Floats:
-        rows = slice(None) if all_rows else tape.sample(n, draw)
+        rows = slice(None) if all_rows else recording.sample(n, draw)
         exact = query(rows)
 
         def noisy() -> Floats:
             return exact + rng.normal(0.0, event.multiplier * event.sensitivity, size=exact.shape)
 
-        return tape.answer(rng, event.label, event, exact, noisy, rows=rows, n=n)
+        return recording.answer(rng, event.label, event, exact, noisy, rows=rows, n=n)
 
     return (step() for _ in range(event.count))
 
@@ -169,7 +169,7 @@ def tree_laplace(
             return rng.laplace(0.0, scale, size=size)
         return discrete.laplace(discrete.Source.of(rng), round(scale / spacing), size).astype(float) * spacing
 
-    return lambda counts: tape.answer(rng, label, event, counts, lambda: counts + draw(len(counts)))
+    return lambda counts: recording.answer(rng, label, event, counts, lambda: counts + draw(len(counts)))
 
 
 def projection(
@@ -338,7 +338,7 @@ def perturbed_minimiser(
     """
     event = kind(label, sensitivity, multiplier, offset)
     ledger.record(event)
-    return tape.answer(
+    return recording.answer(
         rng, label, event, gradient, lambda: minimise(rng.normal(0.0, multiplier * sensitivity, size=size))
     )
 
@@ -348,7 +348,7 @@ def number_of_runs(rng: np.random.Generator, ledger: Ledger, search: RandomSearc
     runs independent, and release only the one with the best private score.
     """
     ledger.record(search)
-    return tape.answer(rng, search.label, search, None, lambda: _draw_number(rng, search))
+    return recording.answer(rng, search.label, search, None, lambda: _draw_number(rng, search))
 
 
 def _draw_number(rng: np.random.Generator, search: RandomSearch) -> int:
@@ -375,7 +375,7 @@ def unperturbed(ledger: Ledger, value: ArrayLike, *, label: str) -> Floats:
 def unpaid(value: ArrayLike, *, label: str) -> Floats:
     """The value itself, in no ledger: the release names it among its `nonprivate_inputs`."""
     exact = np.asarray(value, dtype=float)
-    return tape.answer(None, label, None, exact, lambda: exact)
+    return recording.answer(None, label, None, exact, lambda: exact)
 
 
 def _answer(
@@ -390,4 +390,4 @@ def _answer(
     """The answer of `draw` for the value, once the event is in the ledger."""
     ledger.record(event)
     exact = np.asarray(value, dtype=float)
-    return tape.answer(rng, event.label, event, exact, lambda: draw(exact), replacement=replacement)
+    return recording.answer(rng, event.label, event, exact, lambda: draw(exact), replacement=replacement)

@@ -11,7 +11,7 @@ from .offers import (
     SyntheticRows,
     SyntheticTables,
 )
-from .release import KINDS, Release, check_release
+from .release_type import KINDS, Release, check_release
 
 __all__ = [
     "KINDS",

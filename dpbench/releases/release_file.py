@@ -11,7 +11,7 @@ import numpy as np
 
 from dpbench.errors import MALFORMED, UserError
 
-from .release import Release, check_release
+from .release_type import Release, check_release
 
 PLAIN = "release.json"  # the array that holds the bytes of the JSON
 MOST = 2**31  # bytes that are unpacked

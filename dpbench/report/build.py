@@ -80,7 +80,7 @@ def draw_one(
 def made_figure(
     chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec, notes: Sequence[str]
 ) -> tuple[Figure, pd.DataFrame]:
-    """The figure of `spec`, and what it draws, a row a mark."""
+    """The figure of `spec`, and what it draws, one row per mark."""
     labels = ordered(labels, spec.get("show"))
     frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
     footnote = as_text([str(spec.get("caption") or ""), *notes_below(chosen, labels, spec, notes, absent)])

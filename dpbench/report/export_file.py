@@ -1,6 +1,6 @@
 """The export: the trials of an experiment in one compressed file, repetitions stored together.
 
-That of an experiment alone is `NAME` in its folder, those of a paper are in its folder `FOLDER`, one an experiment.
+That of an experiment alone is `NAME` in its folder, those of a paper are in its folder `FOLDER`, one per experiment.
 
 Lines of JSON under xz: a header, a line for each ledger that it has, then a line for each cell. A cell holds the trials
 of one status that differ only in their repetition: their key is stored once, with all else that they share and the

@@ -24,7 +24,7 @@ from dpbench.grid.odometer import DECLARED, Entry, Sum
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release
-from dpbench.report.page.documents import blocks
+from dpbench.report.page.text_blocks import blocks
 from dpbench.report.text import markdown, markdown_table, mean_and_error, number
 
 PRIORS = (0.01, 0.1, 0.5)  # of which the posterior is given
@@ -244,8 +244,8 @@ def _together(odometer: Sum) -> list[str]:
     return [
         markdown_table(ENTRY_HEADER, [entry_row(entry) for entry in odometer.entries]),
         f"Together, by composition, they spent ε = {number(total.epsilon)} at δ = {number(total.delta)}. {limit} "
-        "This sum is an odometer's, kept by the owner of the table. It holds for budgets that were chosen without "
-        "regard to what earlier releases showed.",
+        "This sum is an odometer's, kept by the owner of the table. It holds for budgets that were chosen "
+        "independently of earlier releases.",
     ]
 
 

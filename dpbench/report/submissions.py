@@ -195,11 +195,11 @@ def _of_trial(trial: Trial, about: About) -> Iterator[str]:
     if trial.experiment != about.experiment:
         yield f"trial {trial.id} is of {shown(trial.experiment)}, not of {about.experiment}"
     if not trial.public:
-        yield f"trial {trial.id} is on private rows, which its scores give away"
+        yield f"trial {trial.id} is on private rows, which its scores reveal"
     if not about.ran_here:
         return
     if trial.status == "done" and trial.spent is None:
-        yield f"trial {trial.id} does not say what it spent"
+        yield f"trial {trial.id} has no recorded cost"
     if trial.spent is not None and trial.phase != "budget":
         try:
             check_cost(trial.spent, trial.key.release)

@@ -10,7 +10,7 @@ from dpbench.audit.one_run import corners, features, levels, one_run_audit
 from dpbench.config import composed, part_of
 from dpbench.config.parts import parts_of
 from dpbench.data.table import Table
-from dpbench.grid.tiny import made, tiny_settings
+from dpbench.grid.tiny_tables import made, tiny_settings
 from dpbench.mechanisms import snsynth
 from dpbench.privacy import noise
 from dpbench.privacy.accounting import gaussian_epsilon

@@ -33,7 +33,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import ExponentialMechanism, Gaussian, PureDP
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.tape import record
+from dpbench.privacy.recording import record
 from dpbench.releases import Release, SufficientStatistics
 
 LONG = (

@@ -11,7 +11,7 @@ from dpbench.privacy.batches import BatchGaussian
 from dpbench.privacy.discrete import DiscreteGaussian
 from dpbench.privacy.events import Gaussian, Laplace, PureDP
 from dpbench.privacy.ledger import Ledger
-from dpbench.privacy.tape import Entry, Tape, Watched, record
+from dpbench.privacy.recording import Entry, Tape, Watched, record
 
 EVENTS = {
     "gaussian": lambda label, scale: Gaussian(label, scale, 2.0),

@@ -13,7 +13,7 @@ from dpbench.privacy.events import Laplace
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.pld import composed_epsilon
 from dpbench.privacy.projections import projection_epsilon
-from dpbench.privacy.tape import ReplayError
+from dpbench.privacy.recording import ReplayError
 
 DELTA = 1e-5
 

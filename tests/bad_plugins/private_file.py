@@ -1,4 +1,4 @@
-"""It reads a file that an environment variable names, of which no ledger tells."""
+"""It reads a file that an environment variable names, which is not recorded in the ledger."""
 
 import os
 

@@ -13,7 +13,7 @@ from dpbench.commands.audit import _cases, _of_answers
 from dpbench.config.registry import declared
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.grid.audits import read_audits
-from dpbench.grid.tiny import made, tiny_table
+from dpbench.grid.tiny_tables import made, tiny_table
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.events import Gaussian
 from dpbench.privacy.ledger import Ledger

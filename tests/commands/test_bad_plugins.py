@@ -10,7 +10,7 @@ from dpbench.grid.trial_log import Log
 FOLDER = Path(__file__).parent.parent / "bad_plugins"
 FOUND = {  # what the check says
     "global_rows": "reads the rows without noise: on other rows, with the same answers, diagnostics changed",
-    "private_file": "it reads a file, rows.csv, of which no ledger tells",
+    "private_file": "it reads a file, rows.csv, which is not recorded in the ledger",
     "honest_when_small": "(add_remove, 2,000 rows): reads the rows without noise",
     "writes_rows": "it writes to a file, copied.txt",
     "fixed_noise": 'the noise of "X\'X" is of another generator than it was given',

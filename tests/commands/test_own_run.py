@@ -20,7 +20,7 @@ def line(tmp_path, monkeypatch):
 def test_weak_budgets_and_a_target_of_one_class_are_warned_of_before_trials_run(line, capsys, caplog):
     assert main([*line, "epsilon=[1,20]", "delta=0.1"]) == 0
     assert sorted(record.message for record in caplog.records) == [
-        "dataset=csv: delta = 0.1 is above 1/n: it allows for a person's row to be given away; set delta to 2e-03 or "
+        "dataset=csv: delta = 0.1 is above 1/n: it permits releasing a person's row outright; set delta to 2e-03 or "
         "less",
         "dataset=csv: epsilon = 20 is above 10: that protects little",
         "dataset=csv: y (the target) is 'no' in every row: nothing to predict, and metrics of it have no value",

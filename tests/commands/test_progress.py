@@ -9,8 +9,8 @@ import pytest
 from dpbench.commands import progress
 from dpbench.commands.progress import Board, Lines, Standing
 from dpbench.config import compose
-from dpbench.grid.claims import Claims
 from dpbench.grid.plan import make_plan
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.runner import Summary, missing
 from dpbench.grid.store import Store
 

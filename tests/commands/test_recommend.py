@@ -56,7 +56,7 @@ def test_for_few_rows_it_says_where_no_method_beats_the_mean():
     assert len(methods(out)) == len(commands(out)) == 3
     assert all(line[:3] == ["dpbench", "release", "dataset=diabetes"] for line in commands(out))
     assert len(out.splitlines()) <= 24  # a screen
-    rule = r"Named: the best on the nearest 5\. .* best in (\d+) of 60 cases, the best over all in (\d+)"
+    rule = r"Recommended: the best on the nearest 5\. .* best in (\d+) of 60 cases, the best over all in (\d+)"
     near, overall = map(int, re.search(rule, out).groups())
     assert 30 < overall <= near < 60
 
@@ -67,7 +67,7 @@ def test_intervals_that_cover_too_little_are_not_recommended_and_missing_ones_ar
     named = methods(out)
     assert "SSP" in named and named["SSP"]["no interval in"] == "16 of 100 runs"  # on Fire 12 of 20, on Taxi 4
     assert all(float(row["coverage of 0.9"].split()[0]) > 0.85 for row in named.values())
-    never = re.search(r"Not to be used, as .*", out)[0]
+    never = re.search(r"Not to be used, for undercoverage .*", out)[0]
     for name in ("AIM-Synth, taken for real rows", "MST-Synth, taken for real rows", "JLT"):
         assert re.search(rf"{name} 0\.[0-8]", never) and name not in named
     assert "DD-SSP with MST, bootstrap 100 of 100 runs" in out
@@ -166,7 +166,7 @@ def test_what_is_missing_is_told(tmp_path, capsys):
 def test_what_ships_answers_alone_and_own_trials_of_an_arena_replace_it(tmp_path):
     line = ("--rows", "5000", "--columns", "4", "epsilon=1")
     shipped = answer(*line, f"results={tmp_path}")
-    assert "Named: the best" in shipped
+    assert "Recommended: the best" in shipped
     (tmp_path / "arena_regression" / "trials").mkdir(parents=True)
     assert main(["recommend", *line, f"results={tmp_path}"]) == 2
 

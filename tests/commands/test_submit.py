@@ -98,7 +98,7 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     line = ["submit", str(stranger.folder / "scores.csv"), "--method", "Elsewhere", "--who", "B", "--out", str(copy)]
     assert main([*line, "--experiment", "arena_lite_regression"]) == 0
     assert main(["verify", str(copy.parent)]) == 0
-    assert "stranger_s_moments.jsonl.xz (recomputed): 2 trials, all well" in capsys.readouterr().out
+    assert "stranger_s_moments.jsonl.xz (recomputed): 2 trials, no problem found" in capsys.readouterr().out
     paper, name = paper_of("arena"), "arena_regression"
     cells = [one for one in exports_of(paper, ROOT / "results")[name] if one.key.release.dataset["name"] == "abalone"]
     board = board_of(paper, next(spec for spec in paper.report["figures"] if spec["name"] == "regression_ranks"), cells)
@@ -145,7 +145,7 @@ def test_a_folder_that_verify_finds_wrong_is_refused(stranger, capsys):
         better(record)
     path.write_bytes(b"".join(sealed(record).encode() for record in changed))
     assert stranger("--recompute", "1") == 2, "what has new checksums is found by running it again"
-    assert "other scores when they are run again" in capsys.readouterr().err
+    assert "other scores when rerun" in capsys.readouterr().err
     assert not (stranger.folder / "sent").exists()
 
 

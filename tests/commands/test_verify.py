@@ -43,15 +43,15 @@ def edited(path, change):
 def test_what_a_run_stored_is_well_and_so_is_its_export(stored, capsys):
     assert main(["figures", "name=grid", f"results={stored.results}"]) == 0
     out = verify(stored, capsys, 0)
-    assert "grid/trials.jsonl.xz: 2 trials, all well" in out
-    assert "grid: 2 trials, all well" in out and "releases: 2 releases, all well" in out
+    assert "grid/trials.jsonl.xz: 2 trials, no problem found" in out
+    assert "grid: 2 trials, no problem found" in out and "releases: 2 releases, no problem found" in out
 
 
 def test_a_folder_is_that_of_all_results_or_of_one_run(stored, capsys):
     for folder in (stored.results, stored.results / "grid"):
         assert main(["verify", str(folder)]) == 0
         out = capsys.readouterr().out
-        assert "grid: 2 trials, all well" in out and "releases: 2 releases, all well" in out
+        assert "grid: 2 trials, no problem found" in out and "releases: 2 releases, no problem found" in out
     assert main(["verify", str(stored.results), "results=elsewhere"]) == 2
     assert "give one folder" in capsys.readouterr().err
 
@@ -73,7 +73,7 @@ def test_a_cost_that_was_made_smaller_in_the_ledger_is_found(stored, capsys):
 
     (log,) = (stored.results / "releases").glob("*.jsonl")
     edited(log, cheaper)
-    assert "2 releases have a ledger that costs something else" in verify(stored, capsys, 1)
+    assert "2 releases have a ledger whose cost differs from the record" in verify(stored, capsys, 1)
 
 
 def test_a_trial_that_spent_more_than_was_asked_for_is_found(stored, capsys):
@@ -104,7 +104,7 @@ def test_a_trial_under_another_budget_than_its_identity_says_is_found(stored, ca
             record["shared"]["key"]["release"]["budget"]["epsilon"] = 2.0
 
     edited(next((stored.results / "grid" / "trials").iterdir()), moved)
-    assert "2 trials are not what their identity says" in verify(stored, capsys, 1)
+    assert "2 trials do not match their id" in verify(stored, capsys, 1)
 
 
 def test_a_trial_that_names_another_release_is_found(stored, capsys):
@@ -113,7 +113,7 @@ def test_a_trial_that_names_another_release_is_found(stored, capsys):
             record["release_id"] = "0" * 16
 
     edited(next((stored.results / "grid" / "trials").iterdir()), moved)
-    assert "2 trials are not what their identity says" in verify(stored, capsys, 1)
+    assert "2 trials do not match their id" in verify(stored, capsys, 1)
 
 
 def test_nothing_to_verify_is_told(bench, capsys):
@@ -138,7 +138,7 @@ def test_after_damage_a_run_and_setting_aside_lead_back_to_all_well(stored, caps
     verify(stored, capsys, 1)
     assert stored.run("mechanism=[adassp]", "repetitions=2") == 0
     assert "set aside in" in set_aside(stored, capsys)
-    assert "grid: 2 trials, all well" in verify(stored, capsys, 0)
+    assert "grid: 2 trials, no problem found" in verify(stored, capsys, 0)
     assert stored.trials() == expected
     assert (stored.results / "damaged").exists()
 
@@ -147,10 +147,10 @@ def test_a_damaged_release_can_be_set_aside_and_is_made_again_where_it_is_needed
     (arrays,) = (stored.results / "releases").glob("*.bin")
     arrays.write_bytes(b"x" + arrays.read_bytes()[1:])
     set_aside(stored, capsys)
-    assert "releases: 1 releases, all well" in verify(stored, capsys, 0)
+    assert "releases: 1 releases, no problem found" in verify(stored, capsys, 0)
     stored.drop_trials()
     assert stored.run("mechanism=[adassp]", "repetitions=2") == 0
-    assert "releases: 2 releases, all well" in verify(stored, capsys, 0)
+    assert "releases: 2 releases, no problem found" in verify(stored, capsys, 0)
 
 
 def test_a_log_that_was_cut_to_nothing_is_not_well(stored, capsys):
@@ -159,7 +159,7 @@ def test_a_log_that_was_cut_to_nothing_is_not_well(stored, capsys):
     out = verify(stored, capsys, 1)
     assert "logs hold nothing" in out and path.name in out
     set_aside(stored, capsys)
-    assert "grid: 0 trials, all well" in verify(stored, capsys, 0)
+    assert "grid: 0 trials, no problem found" in verify(stored, capsys, 0)
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_others_are_checked(stored, capsys):
@@ -194,14 +194,14 @@ def test_what_checksums_cannot_show_is_said_and_running_again_shows_it(stored, c
     assert main(["verify", "--recompute", "1", f"results={stored.results}"]) == 1
     out = capsys.readouterr().out
     assert "1 trials run again, something is wrong" in out
-    assert "1 trials have other scores when they are run again" in out and " 1e-09, now " in out
+    assert "1 trials have other scores when rerun" in out and " 1e-09, now " in out
     assert sorted(stored.results.rglob("*")) == before, "it runs elsewhere"
 
 
 def test_trials_that_are_what_they_say_are_run_again_with_the_same_scores(bench, capsys):
     assert bench.run(*SETTINGS) == 0
     assert main(["verify", "--recompute", "9", str(bench.results / "grid")]) == 0
-    assert "grid: 2 trials run again, all well" in capsys.readouterr().out
+    assert "grid: 2 trials run again, no problem found" in capsys.readouterr().out
     csv = bench.folder / "my.csv"
     csv.write_text(csv.read_text() + "30,f,1\n")
     assert main(["verify", "--recompute", "2", str(bench.results)]) == 1

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpbench.data.cell_counts import EDGES, chosen_kind, from_places, kind_counts, place_bounds, place_counts
 from dpbench.data.csv_format import CsvFormat
-from dpbench.data.skeleton import Kind
+from dpbench.data.domain_draft import Kind
 
 CELLS = ["", "NA", "3", "03", "-2.5", "$4", "7%", "2024-02-01", "31.1.2023", "31.13.0000", "home", "x" * 50, "1e20"]
 KINDS = [Kind("whole"), Kind("number", "%"), Kind("date", form="%d.%m.%Y"), Kind("text"), Kind("free text"), None]

@@ -14,10 +14,10 @@ from dpbench.data.coding import code_frame, decoded
 from dpbench.data.csv_format import CsvFormat
 from dpbench.data.dataset import Dataset
 from dpbench.data.declare import domain_from_config
-from dpbench.data.faults import drop_setting
 from dpbench.data.load import check, fingerprint
+from dpbench.data.row_errors import drop_setting
+from dpbench.data.synthetic_csv import typed_rows
 from dpbench.data.tabular import load_csv
-from dpbench.data.typed import typed_rows
 from dpbench.errors import UserError
 
 DOMAIN = (

@@ -11,8 +11,8 @@ import pytest
 from dpbench.cli import main
 from dpbench.data.dataset import Dataset
 from dpbench.data.load import check
+from dpbench.data.synthetic_csv import typed_rows
 from dpbench.data.tabular import load_csv
-from dpbench.data.typed import typed_rows
 from dpbench.errors import UserError
 
 DAYS = "{dates: [2020-01-01, 2023-12-31], by: year, format: '%s'}"

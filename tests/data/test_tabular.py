@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from dpbench.config import compose
-from dpbench.data.coins import coin_splitter
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Domain
 from dpbench.data.load import card, check, fingerprint, load_dataset
+from dpbench.data.secret_split import coin_splitter
 from dpbench.data.table import Table
 from dpbench.data.tabular import write_shipped
 from dpbench.errors import UserError
@@ -284,7 +284,7 @@ def test_the_data_of_dd_ssp_keep_its_thousand(node):
 
 @pytest.mark.parametrize("given", ["-1", "1.5", "[0.2]", "[2,1000]", "[0.2,0]", "[0.2,1.5]", "true", "[0.2,true]", "a"])
 def test_bad_test_rows(given):
-    with pytest.raises(UserError, match=r"sample\.test_rows must be a whole number of at least 0, a part of the rows"):
+    with pytest.raises(UserError, match=r"sample\.test_rows must be a whole number of at least 0, a fraction such as"):
         compose(["dataset=adult", f"sample.test_rows={given}"])
 
 

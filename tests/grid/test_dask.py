@@ -14,7 +14,7 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.grid import dask
-from dpbench.grid.guard import below, processes
+from dpbench.grid.process_tree import below, processes
 
 OWN = '''
 import os

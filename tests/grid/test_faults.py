@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
-from dpbench.grid.guard import below, processes
+from dpbench.grid.process_tree import below, processes
 
 pytestmark = pytest.mark.slow
 

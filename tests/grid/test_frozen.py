@@ -9,10 +9,10 @@ import pytest
 
 from dpbench.cli import main
 from dpbench.config import compose
-from dpbench.data.coins import coin_splitter
 from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
+from dpbench.data.secret_split import coin_splitter
 from dpbench.data.table import split
 from dpbench.grid import seeds
 from dpbench.grid.code import code_of
@@ -23,7 +23,7 @@ from dpbench.grid.store import Store
 
 OWN = '''
 import numpy as np
-from dpbench.data.coins import coin_splitter
+from dpbench.data.secret_split import coin_splitter
 from dpbench.data.encode import Design
 from dpbench.releases import Release
 from dpbench.mechanisms.ssp import ssp

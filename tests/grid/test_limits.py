@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpbench.grid import limits
-from dpbench.grid.guard import Process
 from dpbench.grid.limits import Memory, kernel_kills, peak_memory_mb, reset_peak_memory
+from dpbench.grid.process_tree import Process
 
 
 def test_the_peak_counts_from_its_last_reset():

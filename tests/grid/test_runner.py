@@ -11,9 +11,9 @@ import pytest
 
 from dpbench.config import compose
 from dpbench.grid import runner, trial
-from dpbench.grid.claims import Claims
 from dpbench.grid.plan import make_plan
 from dpbench.grid.records import Failure, Trial
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.runner import BATCH, BATCH_SECONDS, Batches, Options, missing, run
 from dpbench.grid.store import Store, StoreError
 from dpbench.grid.trial import Outcome
@@ -47,7 +47,7 @@ def test_what_another_run_would_give_again_is_no_failure_to_retry(status, bench)
 DIES = """
 import os, sys
 from pathlib import Path
-from dpbench.grid.claims import Claims
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.store import Store
 Claims(Store(Path(sys.argv[1]), "grid")).take("a")
 os.kill(os.getpid(), 9)

@@ -10,11 +10,11 @@ from dpbench.config import compose
 from dpbench.data.domain import Attribute, Domain
 from dpbench.errors import UserError, WorkersLostError
 from dpbench.grid import trial
-from dpbench.grid.claims import Claims
 from dpbench.grid.fits import write_fit
 from dpbench.grid.plan import make_plan
 from dpbench.grid.process import Reply
 from dpbench.grid.records import Failure, spent_to_dict
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.releases import write_release
 from dpbench.grid.store import Store
 from dpbench.models.fit import Fit

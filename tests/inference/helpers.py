@@ -28,6 +28,12 @@ def skewed_joint(rng, sizes, total):
     return rng.dirichlet(np.full(int(np.prod(shape)), 0.2)).reshape(shape) * total
 
 
+def answers_of(model, cliques):
+    """The cells of these marginals of a model, divided by its total: the answers to the queries of a workload."""
+    tables = model.answer(cliques)
+    return np.concatenate([tables[clique].ravel() for clique in cliques]) / model.total
+
+
 def brute_joint(model: MarkovModel):
     """The whole joint from the potentials, by definition."""
     logs = np.zeros(tuple(model.sizes.values()))

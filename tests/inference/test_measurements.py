@@ -1,4 +1,4 @@
-"""Repeated and nested measurements become one consistent table a clique."""
+"""Repeated and nested measurements become one consistent table per clique."""
 
 import numpy as np
 import pytest

@@ -11,6 +11,8 @@ from dpbench.inference.mixture import MixtureModel
 from dpbench.inference.products import softmax
 from dpbench.inference.query_workload import QueryWorkload
 
+from .helpers import answers_of
+
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 2}
 STARTS = np.array([0, 3, 5, 9])
 WORKLOADS = {
@@ -56,7 +58,7 @@ def test_a_mixture_of_products_is_answered_as_its_own_histogram(name):
     table = np.einsum("ka,kb,kc,kd->abcd", *parts) / len(distributions)
     np.testing.assert_allclose(workload.of_products(distributions), workload.of_histogram(table), rtol=1e-12)
     model = MixtureModel(SIZES, 30.0, 1, 0.0, logits)
-    np.testing.assert_allclose(workload.of_model(model), workload.of_products(distributions), rtol=1e-12)
+    np.testing.assert_allclose(answers_of(model, workload.cliques), workload.of_products(distributions), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
@@ -76,7 +78,7 @@ def test_what_a_large_marginal_is_answered_with_takes_no_more_memory_than_blocks
     for module in (query_workload, products):
         assert 8 * module.BLOCK <= 2**27
         monkeypatch.setattr(module, "BLOCK", 2**16)
-    for answers in (lambda: workload.of_products(distributions), lambda: workload.of_model(model)):
+    for answers in (lambda: workload.of_products(distributions), lambda: answers_of(model, workload.cliques)):
         tracemalloc.start()
         found = answers()
         _, peak = tracemalloc.get_traced_memory()

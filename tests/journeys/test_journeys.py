@@ -202,7 +202,7 @@ def test_one_claim(outsider):
     assert "again: 16 trials, made by an installation without a commit (16)" in said
     assert not re.search(r"^adult +adassp", said, re.MULTILINE), "AdaSSP's scores are equal, or but for rounding"
     assert "8 cells are in both" in said and "values missing in the second" not in said
-    assert outsider.does("dpbench verify results=again").count("all well") == 2
+    assert outsider.does("dpbench verify results=again").count("no problem found") == 2
     said = outsider.does(
         "dpbench audit mechanism=[adassp] calibration=tight relation=add_remove results=again --runs 40"
     )
@@ -227,4 +227,4 @@ def test_one_cluster(outsider):
     assert "8 ran now" in outsider.does(f"dpbench run {grid} results=whole")
     for other in ("tasks", "shards"):
         assert "with 24 scores: 24 equal" in outsider.does(f"dpbench compare whole {other} --tolerance 0")
-        assert outsider.does(f"dpbench verify results={other}").count("all well") == 2
+        assert outsider.does(f"dpbench verify results={other}").count("no problem found") == 2

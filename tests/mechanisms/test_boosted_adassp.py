@@ -12,7 +12,7 @@ from dpbench.mechanisms.boosted_adassp import boosted_adassp
 from dpbench.models.linear import linear_statistics
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.tape import answered_by
+from dpbench.privacy.recording import answered_by
 from dpbench.releases import Coefficients
 
 DELTA = 1e-5

@@ -13,7 +13,7 @@ from dpbench.mechanisms.dpgd_intervals import dpgd_intervals
 from dpbench.models.descent_intervals import descent_intervals
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.tape import answered_by
+from dpbench.privacy.recording import answered_by
 from dpbench.releases import Coefficients
 
 DELTA, LEVEL = 1e-5, 0.9

@@ -11,7 +11,7 @@ from dpbench.errors import UserError
 from dpbench.mechanisms.dpsgd_minibatch import dpsgd_minibatch
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.tape import record
+from dpbench.privacy.recording import record
 from dpbench.releases import Coefficients
 
 DELTA = 1e-5

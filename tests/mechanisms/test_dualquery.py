@@ -6,8 +6,8 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import UserError
+from dpbench.inference.query_records import Search
 from dpbench.inference.query_workload import QueryWorkload
-from dpbench.inference.records import Search
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.dualquery import DualQuery, Records, dualquery, growing_rounds, weighted_cells
 from dpbench.mechanisms.workload import cliques_of

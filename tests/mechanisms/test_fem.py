@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from dpbench.errors import UserError
+from dpbench.inference.query_records import Search
 from dpbench.inference.query_workload import QueryWorkload
-from dpbench.inference.records import Search
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.dualquery import Records
 from dpbench.mechanisms.fem import Fem, fem

@@ -13,7 +13,7 @@ from dpbench.models.linear import linear_statistics
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.projections import projection_delta
-from dpbench.privacy.tape import record
+from dpbench.privacy.recording import record
 from dpbench.releases import SufficientStatistics
 
 DELTA = 1e-5

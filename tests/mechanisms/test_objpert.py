@@ -16,7 +16,7 @@ from dpbench.mechanisms.objpert import objpert
 from dpbench.models.logistic import logistic_rows
 from dpbench.privacy.accounting import gaussian_mu, spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.tape import record
+from dpbench.privacy.recording import record
 from dpbench.releases import Coefficients, Release
 
 DELTA = 1e-5

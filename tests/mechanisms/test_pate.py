@@ -13,7 +13,7 @@ from dpbench.errors import UserError
 from dpbench.mechanisms.pate import pate, votes_rdp
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.tape import record
+from dpbench.privacy.recording import record
 from dpbench.releases import Coefficients
 
 DELTA = 1e-5

@@ -13,7 +13,7 @@ from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError
 from dpbench.inference.product_queries import softmax
 from dpbench.inference.query_workload import QueryWorkload
-from dpbench.mechanisms.query_release import ON_PUBLIC_ROWS, WITHOUT_HISTOGRAM, mixture_of
+from dpbench.mechanisms.query_release import mixture_of
 from dpbench.models.linear import linear_marginals, linear_rows
 from dpbench.privacy.budget import Budget
 from dpbench.releases import Marginals, SyntheticRows
@@ -58,6 +58,26 @@ def test_all_methods_are_there():
     }
 
 
+WITHOUT_HISTOGRAM = [
+    "gem",
+    "gem_small",
+    "rap",
+    "rap_softmax",
+    "dualquery",
+    "fem",
+    "aim",
+    "aim_grem",
+    "aim_mixture",
+    "mst",
+    "mwem_pgm",
+    "gaussian_marginals",
+    "residual_planner",
+    "residual_planner_mixture",
+    "pmw_pub",
+    "pep_pub",
+    "gem_pub",
+    "jam",
+]
 LONG = ("gem_small_search", "gem_small_best", "rap_search", "rap_softmax_search")
 
 
@@ -87,7 +107,7 @@ def test_every_release_holds_all_pairs_and_rows_that_regressions_read(name, part
         assert np.isfinite(fit.coefficients).all() and len(fit.coefficients) == len(design.columns)
 
 
-@pytest.mark.parametrize("name", f"{WITHOUT_HISTOGRAM}, {ON_PUBLIC_ROWS}".split(", "))
+@pytest.mark.parametrize("name", WITHOUT_HISTOGRAM)
 def test_the_methods_that_a_domain_too_large_for_a_histogram_is_left_to_run_on_it(name):
     """3^40 cells; records are searched for by integer programming."""
     domain = Domain(tuple(Attribute.categorical(f"x{j}", range(3)) for j in range(40)))

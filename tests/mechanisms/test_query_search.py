@@ -21,7 +21,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.events import ZCDP, Gaussian
 from dpbench.privacy.renyi import RandomSearch
 from dpbench.releases import SyntheticRows
-from dpbench.releases.release import answers_of
+from dpbench.releases.release_type import answers_of
 from mechanisms.helpers import PARTS
 
 DELTA = 1e-6

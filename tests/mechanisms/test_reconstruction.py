@@ -21,7 +21,7 @@ from dpbench.models.linear import linear_marginals, linear_rows
 from dpbench.models.logistic import logistic_marginals
 from dpbench.privacy.budget import Budget
 from dpbench.releases import Distribution, Marginals, Release, SyntheticRows, check_release
-from dpbench.releases.release import answers_of
+from dpbench.releases.release_type import answers_of
 
 MECHANISMS = [gaussian_marginals, residual_planner]
 WAYS = [*ANSWERS, *(name for name in ENGINES if name != "mbi")]

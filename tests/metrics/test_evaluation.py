@@ -10,7 +10,7 @@ import pytest
 from dpbench.data.encode import Design
 from dpbench.data.table import Split
 from dpbench.errors import ContractError
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.mechanisms.binagg import binagg
 from dpbench.mechanisms.mst import mst
 from dpbench.mechanisms.ssp import ssp

@@ -9,7 +9,7 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 from dpbench.errors import UserError
-from dpbench.inference.glm_statistics import row_statistics
+from dpbench.inference.glm_statistics import triangle
 from dpbench.models.glm_moments import POLYNOMIALS, expectations, fourth, moments, third
 
 FUNCTIONS = {
@@ -80,7 +80,9 @@ def test_simulated_statistics_have_these_moments(family, d):
         if family == "logistic"
         else rng.poisson(np.logaddexp(0, u))
     )
-    drawn = row_statistics(X, y, family)
+    i, j = triangle(d)
+    pairs, yx = X[:, i] * X[:, j], y[:, None] * X
+    drawn = np.hstack([yx, pairs] if family == "logistic" else [X, pairs, yx, y[:, None] * pairs])
     mean, covariance = moments(theta, Sigma, family, "quadrature")
     centred = drawn - mean
     assert np.abs(centred.mean(axis=0) / np.sqrt(np.diag(covariance) / n)).max() < 5

@@ -72,7 +72,7 @@ def triangle(rows):
     return rows[:, upper[0]] * rows[:, upper[1]]
 
 
-RELEASED = {  # each statistic of one record, a row a record; of A'A, A = [X, y], as well as of X'X
+RELEASED = {  # each statistic of one record, one row per record; of A'A, A = [X, y], as well as of X'X
     "gram": lambda X, y: gram(X),
     "gram of A": lambda X, y: gram(np.column_stack([X, y])),
     "triangle": lambda X, y: triangle(X),
@@ -265,7 +265,7 @@ def test_the_papers_poisson_lemma_is_exceeded_where_noise_scales_differ_much():
 
 
 def residuals_of_records(sizes, weights):
-    """The weighted residuals of every record of a domain, one a row."""
+    """The weighted residuals of every record of a domain, one per row."""
     found = []
     for record in product(*map(range, sizes.values())):
         table = np.zeros(tuple(sizes.values()))

@@ -9,7 +9,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import ContractError
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.mechanisms.binagg import binagg
 from dpbench.privacy.budget import Budget
 from dpbench.releases import BinSums

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench.errors import ContractError
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.releases import Coefficients
 
 DOMAIN = tiny_table().domain

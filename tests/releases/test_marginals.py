@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench.errors import ContractError
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.exact import exact_table
 from dpbench.mechanisms.gaussian_marginals import gaussian_marginals

@@ -8,7 +8,7 @@ import pytest
 from dpbench import inference
 from dpbench.data.encode import Design, second_moments
 from dpbench.data.table import Split
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.inference.mixture import ProductMixture
 from dpbench.metrics.evaluation import Evaluation, Reference
 from dpbench.metrics.queries import workload_error_max

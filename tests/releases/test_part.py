@@ -6,11 +6,11 @@ from typing import ClassVar
 import numpy as np
 
 from dpbench.data.encode import Design
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import Part, Release, check_release
-from dpbench.releases.release import KINDS
+from dpbench.releases.release_type import KINDS
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import pytest
 from dpbench.data.domain import Attribute, Domain
 from dpbench.data.table import Table
 from dpbench.errors import ContractError
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.releases import SyntheticRows
 
 

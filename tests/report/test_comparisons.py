@@ -18,7 +18,7 @@ FIRST, CHANGE = RNG.normal(1.0, 0.1, 8), RNG.normal(0.0, 0.01, 8)
 
 
 def trials(values, **settings):
-    """A repetition a value of the one metric."""
+    """One repetition per value of the one metric."""
     scores = [[Score("mse", float(value), "", "lower")] for value in values]
     return [make_trial(scores=one, metrics=["mse"], repetition=r, **settings) for r, one in enumerate(scores)]
 

@@ -72,7 +72,7 @@ def test_a_header_that_cannot_be_shown_is_refused(tmp_path, header, message):
     [
         ([], "1 to 100,000 trials"),
         ([made(spent=0.2)], "spent epsilon = 0.2, the budget was 0.1"),
-        ([replaced(made(), spent=None)], "does not say what it spent"),
+        ([replaced(made(), spent=None)], "has no recorded cost"),
         ([made(epsilon="inf")], "mine is not private"),
         ([made(name="aim")], "aim is the name of another mechanism than 'm.aim'"),
         ([made(name="a mechanism")], "no name: 'a mechanism'"),

@@ -17,7 +17,7 @@ from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_err
 
 
 def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:
-    """Write the paper's claims with their verdicts: statements.md, and statements.csv with one row a comparison.
+    """Write the paper's claims with their verdicts: statements.md, and statements.csv with one row per comparison.
 
     A claim is checked on the experiments of its figure, without those in `except`, or with `only` some of them; for
     an experiment with several panels `except` may name panels.

@@ -1,4 +1,4 @@
-"""Figures of the details of the scores of one metric at one epsilon, one panel a data set."""
+"""Figures of the details of the scores of one metric at one epsilon, one panel per data set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines of a metric over the axis `x`, one a series, and the data drawn as a table: one row a cell."""
+"""Lines of a metric over the axis `x`, one per series, and the data drawn as a table: one row per cell."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from dpbench.report.figures.axes import (
     set_metric_axis,
     set_x_axis,
 )
+from dpbench.report.figures.count_labels import number_survivors
 from dpbench.report.figures.style import (
     REFERENCE_COLOUR,
     LineStyle,
@@ -34,7 +35,6 @@ from dpbench.report.figures.style import (
     style,
     without_line,
 )
-from dpbench.report.figures.survivors import number_survivors
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.frame import SERIES, has_value, summarise
 from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series
@@ -79,7 +79,7 @@ def draw_lines(
 
     `spec["statistic"]` is "mean", with bars of one standard error, "mean_95", with 95 % intervals, or "median", with
     bars from quartile to quartile. Where some repetitions have no value, the number of those that do is written at the
-    point. Returns the figure and the data drawn, one row a cell: `kind` is "point", or "line" where `x` is infinite,
+    point. Returns the figure and the data drawn, one row per cell: `kind` is "point", or "line" where `x` is infinite,
     `place` the position on the axis, `low` and `high` the ends of the bar, `clipped` "above", "below" or "".
     """
     statistic = statistic_of(spec)

@@ -116,7 +116,7 @@ def counted(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
-    """A row a series, the best one on top."""
+    """One row per series, the best one on top."""
     looks, order = line_styles(known), points.sort_values("mean_rank", kind="stable", ignore_index=True)
     for place, row in enumerate(order.to_dict("records")):
         look = without_line(looks[row["series_order"]])

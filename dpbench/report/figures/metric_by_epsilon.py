@@ -1,4 +1,4 @@
-"""A metric against epsilon, one line a series (DD-SSP, Figure 3)."""
+"""A metric against epsilon, one line per series (DD-SSP, Figure 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A metric against another, such as coverage against width or error against seconds, a point a series."""
+"""A metric against another, such as coverage against width or error against seconds, one point per series."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ POOLED = "Points: geometric means over the data sets on which every method was r
 def metric_by_metric(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
 ) -> tuple[Figure, pd.DataFrame]:
-    """Draw `spec["metric"]` against `spec["against"]`, a metric too: a panel a data set and epsilon, a point a series.
+    """Draw `spec["metric"]` against `spec["against"]`, a metric too: one panel per data set and epsilon, one point per
+    series.
 
     Points are means over the repetitions. References are in every panel of their data set. Both metrics may be ones
     that every trial has (see `metric_rows`). `spec` has name, title and perhaps
 
-    - pooled: true for a panel an epsilon, with geometric means over the data sets on which every series was run
+    - pooled: true for one panel per epsilon, with geometric means over the data sets on which every series was run
     - relative: as for `metric_by_epsilon`, of either metric
     - xlabel, ylabel, xscale, yscale ("log"), ylim, panels (data set -> title, in the order of the panels)
     - xlim: the upper limit of the axis; points beyond are at its edge, with their value

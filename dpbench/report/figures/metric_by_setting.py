@@ -1,4 +1,4 @@
-"""A metric against a setting, such as the number of rows, one line a series (BinAgg, Figures 1 and 2)."""
+"""A metric against a setting, such as the number of rows, one line per series (BinAgg, Figures 1 and 2)."""
 
 from __future__ import annotations
 

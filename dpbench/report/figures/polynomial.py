@@ -36,7 +36,7 @@ def polynomial(
     `spec` has name, title, radius and fits: [{degree, construction, iterations}] (see `models.polynomials`). The legend
     gives the largest distance |phi - fit| within the radius; with `distances`, a second panel shows phi - fit there.
     The paper's numbers (`published`) are rows of a fit, its `error` and perhaps its `coefficients`; a fit with
-    `as_published` uses these. Returns the figure and the curves, one row a point.
+    `as_published` uses these. Returns the figure and the curves, one row per point.
     """
     from dpbench.models.logistic import phi
 

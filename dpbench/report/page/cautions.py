@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dpbench.files import Json
 from dpbench.report.footnotes import SLACK
-from dpbench.report.page.documents import Block
+from dpbench.report.page.text_blocks import Block
 from dpbench.report.page.trial_cells import Cell
 
 

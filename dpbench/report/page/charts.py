@@ -193,7 +193,7 @@ def _bins(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator
 
 
 def _curves(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A column a curve, over the first column; in a second panel their distance to `phi` where they are fitted."""
+    """One column per curve, over the first column; in a second panel their distance to `phi` where they are fitted."""
     first, *others = (str(name) for name in rows.columns)
     look = _look(pd.Series(others), looks)
     fold: list[Json] = [{"fold": others, "as": ["series", "value"]}]
@@ -252,7 +252,7 @@ def _pairs(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterato
 
 
 def _mean_ranks(rows: pd.DataFrame, axes: Axes, looks: Mapping[str, Look]) -> Iterator[Json]:
-    """A row a series, the best one on top, with the bar of its critical difference."""
+    """One row per series, the best one on top, with the bar of its critical difference."""
     names = [label.get_text() for label in axes.get_yticklabels()]
     x, look = _axis(axes, "x", "mean_rank"), _look(rows["series"], looks)
     y = {"field": "series", "type": "nominal", "sort": names, "title": None, "axis": {"labelLimit": LONGEST}}

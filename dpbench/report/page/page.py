@@ -28,9 +28,9 @@ from dpbench.report.kinds import is_table
 from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
 from dpbench.report.page.charts import Look, chart_of, looks_of
 from dpbench.report.page.compressed import address, packed, packed_json, template
-from dpbench.report.page.documents import Block, Links, blocks
 from dpbench.report.page.filters import Filters, Tags
 from dpbench.report.page.shown_ledgers import Ledgers
+from dpbench.report.page.text_blocks import Block, Links, blocks
 from dpbench.report.page.trial_cells import Cell, Cells, cells_of
 from dpbench.report.page.vega import vega
 from dpbench.report.paper import build_paper, write_manifest

@@ -31,7 +31,7 @@ ASSETS = ("site.css", "site.js", "iframe-worker.js")
 
 
 def write_site(root: Path, folder: Path, ranked: Collection[str] | None = None) -> Site:
-    """Write all pages of the checkout `root` into `folder`/pages, with mkdocs.yml beside it.
+    """Write all pages of the checkout `root` into `folder`/pages, with mkdocs.yml next to it.
 
     `ranked`: the papers whose trials are read, for leaderboards and counts; None for all.
     """

@@ -47,7 +47,7 @@ class Trial(NamedTuple):
 class Board:
     """The private methods of some experiments, ranked by a metric on each table and at each epsilon.
 
-    `rows`: a row a trial of the metric, references included. `cells`: a row for each method, table and epsilon
+    `rows`: one row per trial of the metric, references included. `cells`: a row for each method, table and epsilon
     (`cells_of`). `by_trial`: what the exports hold, by the identities of trials.
     """
 

@@ -110,7 +110,7 @@ class Scale:
 
 
 def chart(rows: pd.DataFrame, x: str, low: str, high: str, title: str, *, log: bool = False) -> str:
-    """A chart of Vega-Lite as JSON, its numbers included: a row a series, with a point and its interval for each
+    """A chart of Vega-Lite as JSON, its numbers included: one row per series, with a point and its interval for each
     epsilon, as `x`, `low` and `high` have them.
     """
     rows = rows.assign(epsilon=[number(value) for value in rows["epsilon"]])

@@ -56,14 +56,11 @@ def _table(named: pd.DataFrame) -> pd.DataFrame:
     return table.rename_axis(index="series", columns="epsilon")
 
 
-def cell_trials(frame: pd.DataFrame, labels: Mapping[str, str], metric: str) -> Trials:
-    """The trials of each number of `cell_table`, whose first column of numbers is the column 1."""
-    named = _with_names(_named(_cells(frame, series_of(frame, labels), [metric])))
-    return _trials(frame[frame["metric"] == metric], named, _table(named))
-
-
 def _trials(rows: pd.DataFrame, named: pd.DataFrame, table: pd.DataFrame) -> Trials:
-    """`cell_trials` of the rows of one metric, with their cells and the table."""
+    """The trials of each number of the table of one metric, whose first column of numbers is the column 1.
+
+    `rows`: those of the metric. `named`: their cells.
+    """
     cells = named[~named.duplicated(["name", "epsilon"], keep=False)]  # only one of two cells in one place is shown
     rows = rows.merge(cells[[*CELL, "name"]], on=list(CELL))
     rows["column"] = rows["epsilon"].map(number)
@@ -104,7 +101,7 @@ def write_tables(
     notes: str = "",
     keep: Keep | None = None,
 ) -> list[Path]:
-    """Write `name`.csv (tidy, one row a cell), .md and .tex (a section a metric) into `folder`; their paths.
+    """Write `name`.csv (tidy, one row per cell), .md and .tex (one section per metric) into `folder`; their paths.
 
     `keep` writes which trials the numbers come from.
 

@@ -35,7 +35,7 @@ QUARTILES = {"median": 0.5, "low": 0.25, "high": 0.75}
 def comparison_table(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
 ) -> TextTable:
-    """Mean and standard error of `spec["metric"]` over the repetitions, a row a data set and a column a method.
+    """Mean and standard error of `spec["metric"]` over the repetitions, one row per data set and one column per method.
 
     Models with one label are averaged within a repetition, without those that have no estimate; it is lost if one of
     them failed. The metric may be one that every trial has (see `metric_rows`). `spec` perhaps has

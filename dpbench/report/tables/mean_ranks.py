@@ -33,7 +33,7 @@ CAPTION = (
 def mean_ranks_table(
     frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable
 ) -> TextTable:
-    """Mean rank by `spec["metric"]` of each private series, a row a series, the best one on top, and for each epsilon
+    """Mean rank by `spec["metric"]` of each private series, one row per series, the best on top, and for each epsilon
     the columns of `COLUMNS`; the last row is the critical difference of the mean ranks.
 
     Ranks are those of the figure `mean_ranks`. A paper publishes none: `published` is not read.

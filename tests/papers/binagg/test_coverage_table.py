@@ -16,7 +16,7 @@ PUBLISHED = {"where": "Table 1", "repetitions": 4, "digit": 0.001, "rows": [[0, 
 
 
 def trials_of(model, errors, half, draw=0, calibration="tight", status="done", start=0):
-    """A repetition an error, of both coefficients, with intervals of this half-width around the estimate."""
+    """One repetition per error, of both coefficients, with intervals of this half-width around the estimate."""
     trials = []
     for place, error in enumerate(errors, start=start):
         estimate = np.add(TRUTH, error)

@@ -23,7 +23,7 @@ DECLARED = {"gamma": 0, "repeated": "mean"}  # PEP's config has gamma alone, its
 
 
 def trials(values, mechanism="pep", dataset="a", epsilon=1.0, **parameters):
-    """One trial a repetition; None is no number."""
+    """One trial per repetition; None is no number."""
     settings = {**(DECLARED if mechanism == "pep" else {"rate": 1.0}), **parameters}
     return [
         make_trial(mechanism, "released_answers", epsilon, place, metrics=["query_error_max"], dataset=dataset,

@@ -17,7 +17,7 @@ SPLITS = (0.0, 5.0, -3.0, 1.0, 2.0)  # what a split adds to every method's score
 
 
 def trials_of(method, offsets, name="mse", direction="lower", level=10.0, **changes):
-    """A trial a repetition, whose score is `level`, what its split adds, and the offset of the method."""
+    """One trial per repetition, whose score is `level`, what its split adds, and the offset of the method."""
     mechanism, model = method.split("/")
     return [
         make_trial(

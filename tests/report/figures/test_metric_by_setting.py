@@ -83,7 +83,7 @@ def test_x_is_the_setting_and_a_panel_each_value_of_another():
     assert figure.axes[0].get_xlabel() == "rows n"
     cell = drawn[(drawn["panel"] == "10") & (drawn["series"] == "SSP (paper)") & (drawn["x"] == 1000)]
     assert cell["mean"].item() == pytest.approx(10 * 4 / 1000 * 1.05) and cell["count"].item() == 2
-    assert len(drawn) == 2 * 2 * 4, "one point a panel, size and series, though delta and parameters go with the size"
+    assert len(drawn) == 2 * 2 * 4, "one point per panel, size and series, though delta and parameters go with the size"
 
 
 def test_only_the_rows_of_where_are_shown():

@@ -8,8 +8,8 @@ import pytest
 from dpbench.config import Paper, compose
 from dpbench.report.frames.results import Results
 from dpbench.report.page import page
-from dpbench.report.page.documents import blocks
 from dpbench.report.page.page import add_links, save_trials, write_experiment_page, write_paper_page
+from dpbench.report.page.text_blocks import blocks
 from dpbench.report.page.trial_cells import Cells
 
 from ..made_up import LABELS, make_trial

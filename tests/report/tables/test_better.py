@@ -12,7 +12,7 @@ SPEC = {"name": "better", "kind": "better_table", "metric": "mse", "level": 0.2,
 
 
 def trials(values, mechanism="ssp", **settings):
-    """A trial a value, of consecutive repetitions; None: it has no estimate."""
+    """One trial per value, of consecutive repetitions; None: it has no estimate."""
     model = "linear_statistics"
     return [
         make_trial(mechanism, model, mse=value, status="done" if value else "no_estimate", repetition=place, **settings)

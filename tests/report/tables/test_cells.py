@@ -5,7 +5,7 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.report.frames.frame import trial_frame
-from dpbench.report.tables.cells import cell_table, cell_trials, terminal_table, write_tables
+from dpbench.report.tables.cells import cell_table, terminal_table, write_tables
 
 from ..made_up import LABELS, make_grid, make_trial
 
@@ -62,11 +62,20 @@ def test_models_that_share_a_label_have_rows_of_their_own():
     }
 
 
-def test_the_trials_of_a_number_are_those_of_its_row_and_column():
+def kept(trials, labels, folder):
+    """What `write_tables` keeps of the trials of each number of its one table."""
+    tables = []
+    frame = trial_frame(trials)
+    write_tables(frame, labels, ["mse"], folder, "cells", keep=lambda found, *_: tables.extend(found) or [])
+    (table,) = tables
+    return table
+
+
+def test_the_trials_of_a_number_are_those_of_its_row_and_column(tmp_path):
     labels = {"aim/svr": "AIM-Synth, ML", "aim/mlp": "AIM-Synth, ML"}
     trials = [make_trial("aim", model, epsilon, k, delta=delta) for model in ("svr", "mlp") for delta in (1e-5, 1e-6)
               for epsilon in (0.1, 1) for k in range(2)]  # fmt: skip
-    found = cell_trials(trial_frame(trials), labels, "mse")
+    found = kept(trials, labels, tmp_path)
     (row,) = (
         at
         for at, name in enumerate(cell_table(trial_frame(trials), labels, "mse").index)
@@ -77,10 +86,10 @@ def test_the_trials_of_a_number_are_those_of_its_row_and_column():
     assert len(found) == 8 and all(len(ids) == 2 for ids in found.values())
 
 
-def test_of_two_methods_in_one_place_it_is_not_told_whose_trials_are_shown():
+def test_of_two_methods_in_one_place_it_is_not_told_whose_trials_are_shown(tmp_path):
     labels = {"ssp/linear_statistics": "one", "adassp/linear_statistics": "one", "aim/linear_marginals": "two"}
     trials = [make_trial(), make_trial("adassp"), make_trial("aim", "linear_marginals")]
-    assert cell_trials(trial_frame(trials), labels, "mse") == {(1, 1): [trials[2].id]}
+    assert kept(trials, labels, tmp_path) == {(1, 1): [trials[2].id]}
 
 
 def test_data_sets_and_deltas_have_rows_of_their_own():

@@ -6,8 +6,8 @@ import pytest
 
 from dpbench.data.coding import code_frame
 from dpbench.data.declare import domain_from_config
+from dpbench.data.synthetic_csv import typed_rows
 from dpbench.data.table import Table
-from dpbench.data.typed import typed_rows
 from dpbench.errors import UserError
 
 DECLARED = {

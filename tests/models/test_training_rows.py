@@ -10,7 +10,7 @@ from dpbench.data.domain import Attribute, Domain
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
-from dpbench.models.rows import bin_rows, labelled_rows
+from dpbench.models.training_rows import bin_rows, labelled_rows
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger
 from dpbench.releases import BinSums, Release, SyntheticRows

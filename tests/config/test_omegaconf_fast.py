@@ -10,7 +10,7 @@ from omegaconf import OmegaConf
 
 from dpbench.config import compose
 from dpbench.config.hydra_merge import _by_hydra, _plain, merge
-from dpbench.config.plain import NotPlain, is_plain, over, resolved, with_setting
+from dpbench.config.omegaconf_fast import NotPlain, is_plain, over, resolved, with_setting
 
 TEXTS = [
     "",

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpbench.report.figures.survivors import GAP, number_survivors
+from dpbench.report.figures.count_labels import GAP, number_survivors
 
 from ..made_up import draw, lines_of, make_trial
 

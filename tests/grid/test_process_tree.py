@@ -3,8 +3,8 @@
 import subprocess
 import sys
 
-from dpbench.grid import guard
-from dpbench.grid.guard import Process, below, processes
+from dpbench.grid import process_tree
+from dpbench.grid.process_tree import Process, below, processes
 
 
 def process(parent, session=0, dead=False):
@@ -30,7 +30,7 @@ def test_what_is_watched_when_the_parent_is_gone_is_ended_and_what_was_let_go_is
     kept, freed = (subprocess.Popen(line, start_new_session=True) for _ in range(2))
     try:
         assert kept.pid in processes()
-        guard.guard([f"+{kept.pid}\n", f"+{freed.pid}\n", f"-{freed.pid}\n"])
+        process_tree.guard([f"+{kept.pid}\n", f"+{freed.pid}\n", f"-{freed.pid}\n"])
         assert kept.wait(5) == -9
         assert freed.poll() is None
     finally:

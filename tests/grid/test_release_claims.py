@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dpbench.grid import claims as module
-from dpbench.grid.claims import Claims
+from dpbench.grid import release_claims as module
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.store import Store, StoreError
 
 
@@ -72,7 +72,7 @@ def test_of_many_who_ask_at_once_one_gets_it(store):
 DIES = """
 import sys, time
 from pathlib import Path
-from dpbench.grid.claims import Claims
+from dpbench.grid.release_claims import Claims
 from dpbench.grid.store import Store, StoreError
 claims = Claims(Store(Path(sys.argv[1]), "grid"))
 print(claims.take("a"), flush=True)

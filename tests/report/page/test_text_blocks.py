@@ -1,4 +1,4 @@
-from dpbench.report.page.documents import blocks
+from dpbench.report.page.text_blocks import blocks
 from dpbench.report.text import markdown, markdown_table
 
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbench.data.coins import coin_splitter, siphash
 from dpbench.data.domain import Attribute, Domain
+from dpbench.data.secret_split import coin_splitter, siphash
 from dpbench.data.table import Table
 from dpbench.errors import UserError
 

@@ -10,7 +10,7 @@ import pytest
 from dpbench.data.encode import Design, pairs
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, UserError
-from dpbench.grid.tiny import tiny_table
+from dpbench.grid.tiny_tables import tiny_table
 from dpbench.mechanisms.aim import aim
 from dpbench.mechanisms.binagg import binagg
 from dpbench.mechanisms.exact import exact, exact_table
@@ -86,7 +86,7 @@ def holding(part):
     ("release", "message"),
     [
         (None, "not None"),
-        (Carrier(**vars(RELEASE)), "test_release.Carrier"),
+        (Carrier(**vars(RELEASE)), "test_release_type.Carrier"),
         (replace(RELEASE, parts=()), "must hold statistics; it holds none"),
         (replace(RELEASE, domain=tiny_table(labels=True).domain), "domain"),
         (replace(RELEASE, budget=Budget(100.0)), "the budget of the release must be the requested one"),

@@ -1,4 +1,5 @@
-"""A process that has imported what most workers need, and of which they are forked: each is there at once.
+"""The fork server, called the template: a process that has imported what most workers need, and from which they are
+forked: each is there at once.
 
 A fresh interpreter takes more than a second of CPU time until it can read rows. The template reads no rows, runs no
 plug-in and imports nothing whose threads a fork would cut off (jax, torch), so a worker that is forked of it is what a

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpbench.inference.records import Search
+from dpbench.inference.query_records import Search
 
 SIZES = {"a": 3, "b": 2, "c": 4, "d": 5}
 BY_HIGHS = Search(max_cells=1)

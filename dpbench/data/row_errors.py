@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpbench.data.dates import formats_of
 from dpbench.data.domain import ISO, Attribute, Domain
-from dpbench.data.written import ABSENT, setting_of, unit_of
+from dpbench.data.number_formats import ABSENT, setting_of, unit_of
 from dpbench.errors import UserError, unknown
 
 if TYPE_CHECKING:

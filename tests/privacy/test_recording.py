@@ -6,8 +6,8 @@ import pytest
 from dpbench.privacy import noise
 from dpbench.privacy.events import Gaussian
 from dpbench.privacy.ledger import Ledger
+from dpbench.privacy.recording import ReplayError, record, replay
 from dpbench.privacy.renyi import RandomSearch
-from dpbench.privacy.tape import ReplayError, record, replay
 
 SCALE = {"sensitivity": 2.0, "multiplier": 3.0, "label": "x"}
 PICK = {"sensitivity": 2.0, "epsilon": 1.0, "label": "x"}

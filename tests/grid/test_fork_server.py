@@ -1,4 +1,4 @@
-"""Workers that are forked of one template are as fresh ones, and outlive it."""
+"""Workers that are forked from one template are as fresh ones, and outlive it."""
 
 import os
 import signal
@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from dpbench.grid import template
+from dpbench.grid import fork_server
 from dpbench.grid.channel import Page, memory
-from dpbench.grid.guard import processes
-from dpbench.grid.template import IMPORTED, start_worker, wait
+from dpbench.grid.fork_server import IMPORTED, start_worker, wait
+from dpbench.grid.process_tree import processes
 
 OWN = """
 import atexit, os, signal, threading, time
@@ -43,15 +43,15 @@ def fatal(train, budget, rng, *, design: Design):
 
 FORK = """
 import os, sys, threading, time
-from dpbench.grid import template
-from dpbench.grid.guard import processes
+from dpbench.grid import fork_server
+from dpbench.grid.process_tree import processes
 
 if len(sys.argv) > 1:
     threading.Thread(target=threading.Event().wait, daemon=True).start()
 left_open = os.open(os.devnull, os.O_RDONLY)
 os.set_inheritable(left_open, True)
 sys.stdout.write("said once, ")
-template.fork_here()
+fork_server.fork_here()
 below = [pid for pid, process in processes().items() if process.parent == os.getpid()]
 for pid in below:
     files = f"/proc/{pid}/fd"
@@ -141,7 +141,9 @@ def test_a_command_line_whose_workers_are_forked_of_it_stores_what_others_do(ben
 
 
 def test_a_fork_ends_well_where_exit_codes_of_children_are_not_kept():
-    code = "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from dpbench.grid.template import fork_here"
+    code = (
+        "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN); from dpbench.grid.fork_server import fork_here"
+    )
     done = subprocess.run([sys.executable, "-c", f"{code}; fork_here()"], capture_output=True, text=True, check=True)
     assert not done.stdout + done.stderr
 
@@ -163,7 +165,7 @@ def test_several_threads_ask_for_one_exit_code(own_files):
 
 def test_what_keeps_a_template_from_starting_is_said(own_files, tmp_path, monkeypatch):
     (tmp_path / "pandas.py").write_text("raise ImportError('no pandas today')")
-    monkeypatch.setattr(template, "_key", object)  # another template than that of this process
+    monkeypatch.setattr(fork_server, "_key", object)  # another template than that of this process
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(OSError, match="no process can be started: ImportError: no pandas today"):
         start_worker(*own_files)

@@ -14,8 +14,8 @@ from dpbench.data.coding import without_unit
 from dpbench.data.csv_format import UNNAMED, CsvFormat, numbers_rows
 from dpbench.data.dates import YEAR, days_of, formats_of
 from dpbench.data.domain import EPOCH, ISO
-from dpbench.data.faults import MISSING, drop_setting, stray_rows
-from dpbench.data.written import ABSENT, setting_of, unit_of
+from dpbench.data.number_formats import ABSENT, setting_of, unit_of
+from dpbench.data.row_errors import MISSING, drop_setting, stray_rows
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:

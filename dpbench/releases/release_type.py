@@ -84,7 +84,7 @@ class Release:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """The synthetic rows: a column an attribute, levels by name, and for a number the middle of its bin.
+        """The synthetic rows: one column per attribute, levels by name, and for a number the middle of its bin.
 
         Raises `UserError` if the release has none.
         """
