@@ -1,13 +1,15 @@
-"""Our synthesizers and the public code of their authors, on the same rows of Adult.
+"""Our synthesizers and public code of others, on the same rows of Adult.
 
-    python -m benchmarks.synthesizers FOLDER   # writes the rows for other code, runs ours, and scores all
-    python -m benchmarks.synthesizers FOLDER --mechanisms aim privsyn --seeds 5
+    python -m benchmarks.synthesizers FOLDER                  # writes the rows, runs ours, and scores all
+    python -m benchmarks.synthesizers FOLDER --out results/synthesis/tables/public_code.csv
 
 Each seed has its own split: four fifths of the rows train. FOLDER/SEED.csv has the training rows as codes, and
 FOLDER/domain.json how many levels each attribute has, so that all start from the same bins. What other code makes of
-them is read from FOLDER/rows/NAME/SEED.csv, in the same codes, and its seconds from FOLDER/rows/NAME/SEED.json, as
-{"cpu": seconds}. Columns are means over seeds: the total variation distance of single attributes and of pairs from the
-training rows, and the AUC on the test rows of boosted trees that predict the income.
+them is read from FOLDER/rows/NAME/SEED.csv, in the same codes. FOLDER/rows/NAME/SEED.json says what it is: {"code":
+a name with the settings, "source": repository and commit, "cpu": seconds}.
+
+Scores are the total variation distances of single attributes and of pairs from the training rows, and the AUC on the
+test rows of boosted trees that predict the income. The CSV has means over seeds and their standard errors.
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.data.load import load_dataset
 from dpbench.data.table import Split, Table, split
+from dpbench.grid.provenance import provenance
 from dpbench.grid.single import make_release, private_part
 from dpbench.metrics.marginals import marginal_distances
 from dpbench.metrics.quality import efficacy_of_trees
@@ -57,19 +60,20 @@ def write(folder: Path, parts: Split, seed: int) -> None:
     frame.to_csv(folder / f"{seed}.csv", index=False)
 
 
-def ours(name: str, parts: Split, epsilon: float, seed: int) -> tuple[Table, float]:
-    """The rows of one of our mechanisms with its declared setting, and its CPU seconds."""
+def ours(name: str, parts: Split, epsilon: float, seed: int) -> tuple[Table, Row]:
+    """The rows of one of our mechanisms with its declared setting."""
     part = private_part(part_of("mechanism", name), RELATION, epsilon, {})
     start = time.process_time()
     release = make_release(part, parts.train, Budget(epsilon, DELTA, RELATION), np.random.default_rng([seed, 1]))
-    return release[SyntheticRows].table, time.process_time() - start
+    about: Row = {"code": name, "source": "dpbench", "cpu": time.process_time() - start}
+    return release[SyntheticRows].table, about
 
 
-def theirs(folder: Path, parts: Split, seed: int) -> tuple[Table, float]:
-    """The rows that other code made of the training rows, and its CPU seconds."""
+def theirs(folder: Path, parts: Split, seed: int) -> tuple[Table, Row]:
+    """The rows that other code made of the training rows, and what it is."""
     codes = pd.read_csv(folder / f"{seed}.csv")[list(parts.train.domain.names)].to_numpy(np.int64)
-    seconds = json.loads((folder / f"{seed}.json").read_text())["cpu"]
-    return Table(parts.train.domain, codes), float(seconds)
+    about = json.loads((folder / f"{seed}.json").read_text())
+    return Table(parts.train.domain, codes), {name: about[name] for name in ("code", "source", "cpu")}
 
 
 def scores(rows: Table, parts: Split, seed: int) -> Row:
@@ -80,29 +84,39 @@ def scores(rows: Table, parts: Split, seed: int) -> Row:
     return {"one_way": one_way, "two_way": two_way, "auc": auc}
 
 
+def summary(found: list[Row]) -> pd.DataFrame:
+    """One row for each code and score: mean, standard error and number of seeds; and where ours was run."""
+    frame = pd.DataFrame(found).melt(["code", "source", "seed"], var_name="metric")
+    made = provenance()
+    means = frame.groupby(["code", "source", "metric"], sort=False)["value"].agg(["mean", "sem", "count"])
+    return means.reset_index().rename(columns={"sem": "se"}).assign(commit=made["commit"], machine=made["cpu"])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--mechanisms", nargs="*", default=OURS)
     parser.add_argument("--epsilon", type=float, default=1.0)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     found: list[Row] = []
     for seed in range(given.seeds):
         parts = adult(seed)
         write(given.folder, parts, seed)
         others = sorted(path.parent for path in given.folder.glob(f"rows/*/{seed}.csv"))
-        runs = [(f"{path.name}, public code", theirs(path, parts, seed)) for path in others]
-        runs += [("training rows", (parts.train, 0.0))] if not seed else []
-        for name, (rows, seconds) in runs:
-            found.append({"code": name, "seed": seed, **scores(rows, parts, seed), "cpu_seconds": seconds})
-        for name in given.mechanisms:
-            rows, seconds = ours(name, parts, given.epsilon, seed)
-            found.append({"code": name, "seed": seed, **scores(rows, parts, seed), "cpu_seconds": seconds})
-            print(found[-1], flush=True)
-    frame = pd.DataFrame(found)
-    frame.to_csv(given.folder / "scores.csv", index=False)
-    print(frame.groupby("code").agg(["mean", "sem", "count"])[["one_way", "two_way", "auc", "cpu_seconds"]].to_string())
+        for rows, about in (
+            (parts.train, {"code": "training rows", "source": "", "cpu": 0.0}),
+            *(ours(name, parts, given.epsilon, seed) for name in given.mechanisms),
+            *(theirs(path, parts, seed) for path in others),
+        ):
+            found.append({**about, "seed": seed, **scores(rows, parts, seed)})
+            print(*(f"{value:.4f}" if isinstance(value, float) else value for value in found[-1].values()), flush=True)
+    table = summary(found)
+    if given.out:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        table.to_csv(given.out, index=False)
+    print(table.pivot(index="code", columns="metric", values="mean").round(4).to_string())
 
 
 if __name__ == "__main__":

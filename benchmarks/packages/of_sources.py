@@ -60,6 +60,31 @@ def boosted(given):
     return scored(score, *boosted_tables(), given.runs)
 
 
+def privmrf_rows(given):
+    """The number of records, to which the constructor of the attribute graph adds noise."""
+    import collections
+    from types import SimpleNamespace
+    from unittest.mock import patch
+
+    collections.Iterable = collections.abc.Iterable  # where it was until Python 3.10
+    sys.modules["cupy"] = np  # it is imported, and not used here
+    sys.path.insert(0, str(given.sources / "PrivMRF"))
+    from PrivMRF import attribute_graph
+
+    tape, rng = Tape(given.delta), np.random.default_rng(given.seed)
+    config = {"epsilon": 0.8, "beta1": 0.1, "beta2": 0.0, "init_measure": 0}
+    attributes = [SimpleNamespace(level_to_size={0: 2})] * 2
+
+    def graph(table):
+        def normal(scale):
+            return tape.noisy("gaussian", float(len(table)), scale, scale * rng.normal()) - len(table)
+
+        with patch.object(np.random, "normal", normal):
+            attribute_graph.AttributeGraph(table, [2, 2], attributes, dict(config), "table")
+
+    return replayed(tape, graph, np.zeros((100, 2), int), np.zeros((101, 2), int))
+
+
 def models(module, delta):
     """Models of one coefficient and neighbours, whose distance to unsafety is next below the threshold and one less."""
     half = EPSILON["tukey"] / 2
@@ -106,6 +131,7 @@ main(
     {
         "boosted_steps": boosted_steps,
         "boosted": boosted,
+        "privmrf_rows": privmrf_rows,
         "tukey": lambda given: tukey(given, "dp_regression", "dp_tukey"),
         "kendall_tukey": lambda given: tukey(given, "private_kendall", "tukey"),
     },

@@ -45,9 +45,7 @@ def dpsgd_rule(
     at least 20. C is `clip` of the largest gradient at 0, ||X|| / 2, or 2 ||X|| ||Y||.
 
     **Source** The algorithm is that of Abadi et al. 2016 on whole batches; the rule is our own. It was chosen on
-    simulated rows with a logistic target, uniform numbers or levels of several attributes, n = 1,000 and 10,000, 8 and
-    40 features, eps = 0.1, 1 and 10: of 0.015 to 4 for `time`, 0.25 to 1 for `clip` and 400 or 1,000 steps it keeps
-    most of the gain over the mean, with and without an average of the last steps. No real table was used.
+    simulated rows with a logistic target (`python -m benchmarks.dpsgd_rule`); no real table was used.
     **Privacy** Add/remove. T sums of gradients of l2 norm C at most, with Gaussian noise, which compose exactly; mu is
     the largest Gaussian-DP parameter that (eps, delta) allows. n is the declared `expected_rows`.
     **Shapes** X (n, p), y (n,) as `design` encodes them, ||x||_2 <= ||X||; theta (p,).
