@@ -49,10 +49,10 @@ def private_gsd(
     the paper is for is left out: numbers without bins, and threshold, range, prefix and halfspace queries. A mutation
     gives a number a random bin. 2. The authors keep the best candidate of a generation, here all are kept that lower
     the error and share no cell of a marginal with a better one, whose gains add up exactly (`genetic`). 3. Their elites
-    are the best rows and others a cell away from it; here a crossover takes its cell from the best rows. 4. They start
-    from uniform rows and fit the noisy answers; here rows start independent, and fit the most likely marginals that
-    agree and are not negative (`inference.nonnegative`): post-processing. 5. The paper's adaptive rounds, which select
-    what is measured, are not here. 6. Replacement, and `tight`, are ours.
+    are the best rows and others a cell away from it; here a crossover takes its cell from the best rows. 4. They
+    start from uniform rows and fit the noisy answers; here rows start independent, and fit the most likely
+    marginals that agree and are not negative, with their total held (`inference.nonnegative`): post-processing. 5.
+    The paper's adaptive rounds, which select what is measured, are not here. 6. Replacement, and `tight`, are ours.
 
     `population`: candidates a generation. `generations`: the most; fewer where 200 of them lower the error by less than
     `tolerance` of it.
