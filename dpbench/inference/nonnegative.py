@@ -46,10 +46,8 @@ def nonnegative(
     """
     check_effort(iterations, tolerance)
     tolerance = TOLERANCE if tolerance is None else tolerance
-    held_total = {(): np.asarray(residuals.total)}
-    residuals = replace(
-        residuals, values={**residuals.values, **held_total}, variances={**residuals.variances, (): 0.0}
-    )
+    values = {**residuals.values, (): np.asarray(residuals.total)}
+    residuals = replace(residuals, values=values, variances={**residuals.variances, (): 0.0})
     sets = [set(r) for r in cliques]
     held = [r for r, own in zip(cliques, sets, strict=True) if not any(own < other for other in sets)]
     step = _steps(residuals, held)
