@@ -171,10 +171,14 @@ class Log:
             if (entry := self.entries.get(identity)) is None:
                 continue
             name, start, length = entry.place
-            if name not in maps:
-                maps[name] = self._mapped(name)
-            record = unsealed(maps[name][start : start + length])
-            whole = None if record is None or record.get("id") != identity else self._whole(name, record)
+            whole = None
+            for again in (False, True):  # a file may have grown since it was mapped, or not have been opened
+                if name not in maps or again:
+                    maps[name] = self._mapped(name)
+                record = unsealed(maps[name][start : start + length])
+                whole = None if record is None or record.get("id") != identity else self._whole(name, record)
+                if whole is not None:
+                    break
             if whole is None:
                 self._warn(self._folder / name, start)
                 del self.entries[identity]
@@ -285,7 +289,10 @@ class Log:
                 if (name, start) not in self._shared:
                     line = self._piece(name, start, length)
                     record = None if line is None else unsealed(line)
-                    self._shared[name, start] = None if record is None else _mapping(record.get("shared"))
+                    found = None if record is None else _mapping(record.get("shared"))
+                    if found is None:
+                        return None  # and is looked for again
+                    self._shared[name, start] = found
                 return self._shared[name, start]
         return None
 

@@ -55,6 +55,23 @@ def test_a_file_that_other_threads_crowd_out_is_read_to_the_end(log, monkeypatch
     assert log.read(place) == ({"id": "a", "value": 1, "common": 2}, b"abc")
 
 
+@pytest.mark.parametrize("what", ["open_file", "_opened"], ids=["the record", "what it shares"])
+def test_what_cannot_be_opened_for_a_moment_is_not_damaged(tmp_path, monkeypatch, caplog, what):
+    Log(tmp_path).append({"id": "a", "value": 1}, {"common": 2})
+    log, opened, refused = Log(tmp_path), getattr(module, what), iter([True])
+    log.scan()
+    log._shared.clear()
+
+    def open_file(path):
+        if next(refused, False):
+            raise OSError(errno.EMFILE, "Too many open files")
+        return opened(path)
+
+    monkeypatch.setattr(module, what, open_file)
+    assert [record["common"] for record in log.records(["a"])] == [2]
+    assert not caplog.text
+
+
 def test_what_others_append_is_seen_at_the_next_look(log, tmp_path):
     other = Log(tmp_path)
     for identity in "abc":
