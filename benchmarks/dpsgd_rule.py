@@ -14,7 +14,6 @@ import argparse
 import itertools
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import cast
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -25,6 +24,7 @@ import pandas as pd
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from benchmarks.arrays import Arrays
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Table
@@ -37,35 +37,8 @@ CASES = tuple(itertools.product(("numbers", "levels"), (1000, 10_000), (8, 40), 
 TEST, LEVELS, SIGNAL = 5000, 5, 2.0  # rows, of an attribute, standard deviation of the true scores
 
 
-@dataclass(frozen=True)
-class Rows:
-    """X (n, p) with an intercept and y in {-1, 1}, in place of a table with its design: ||x||_2 <= `x_bound`."""
-
-    X: Floats
-    y: Floats
-    x_bound: float
-    y_bound: float = 1.0
-    binary: bool = True
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    @property
-    def domain(self) -> None:
-        """There is none."""
-
-    @property
-    def columns(self) -> range:
-        """A place for each feature."""
-        return range(self.X.shape[1])
-
-    def encode(self, table: object) -> tuple[Floats, Floats]:
-        """The rows."""
-        return self.X, self.y
-
-
-def simulated(kind: str, n: int, features: int, rng: np.random.Generator) -> tuple[Rows, Rows]:
-    """Rows for training and for testing."""
+def simulated(kind: str, n: int, features: int, rng: np.random.Generator) -> tuple[Arrays, Arrays]:
+    """Rows for training and for testing, with an intercept and y in {-1, 1}."""
     many = n + TEST
     if kind == "numbers":
         parts, bound = [rng.uniform(-1, 1, (many, features))], np.sqrt(features + 1)
@@ -78,14 +51,15 @@ def simulated(kind: str, n: int, features: int, rng: np.random.Generator) -> tup
     theta *= SIGNAL / (X @ theta).std()
     theta[-1] -= (X @ theta).mean() + 0.5
     y = np.where(rng.random(many) < expit(X @ theta), 1.0, -1.0)
-    return Rows(X[:n], y[:n], float(bound)), Rows(X[n:], y[n:], float(bound))
+    train, test = (Arrays(X[part], y[part], float(bound), binary=True) for part in (slice(n), slice(n, None)))
+    return train, test
 
 
-def log_loss(rows: Rows, theta: Floats) -> float:
+def log_loss(rows: Arrays, theta: Floats) -> float:
     return float(np.mean(np.logaddexp(0, -rows.y * (rows.X @ theta))))
 
 
-def fitted(rows: Rows) -> Floats:
+def fitted(rows: Arrays) -> Floats:
     """The fit without noise, with a ridge that makes it finite."""
 
     def objective(theta: Floats) -> tuple[float, Floats]:

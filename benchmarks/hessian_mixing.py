@@ -15,7 +15,6 @@ import argparse
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -25,7 +24,8 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 import pandas as pd
 
-from dpbench.data.domain import Attribute, Domain, Floats
+from benchmarks.arrays import Arrays
+from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.fetch import mirror_dirs
 from dpbench.data.table import Table
@@ -49,38 +49,6 @@ METHODS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "Hessian mixing (paper)": (iterative_hessian_mixing, {"calibration": "paper"}),
     "Hessian mixing (tight)": (iterative_hessian_mixing, {"calibration": "tight"}),
 }
-
-
-@dataclass(frozen=True)
-class Arrays:
-    """X and y as they are, in place of a table with its design: ||x|| <= 1 and |y| <= 1."""
-
-    X: Floats
-    y: Floats
-    x_bound = y_bound = 1.0
-    scaled = True
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    @property
-    def domain(self) -> Domain:
-        """Of no attribute here: a release must have one."""
-        return Domain((Attribute.categorical("none", ["0"]),))
-
-    @property
-    def columns(self) -> list[str]:
-        """Names of the features."""
-        return [f"x{j}" for j in range(self.X.shape[1])]
-
-    @property
-    def peaks(self) -> Floats:
-        """Of a row of norm 1 for which sensitivities are largest: all of it is in one feature."""
-        return np.eye(self.X.shape[1])[0]
-
-    def encode(self, table: object) -> Rows:
-        """Both."""
-        return self.X, self.y
 
 
 # --- the tables -------------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@
 
 Each seed has its own split: four fifths of the rows train. FOLDER/SEED.csv has the training rows as codes, and
 FOLDER/domain.json how many levels each attribute has, so that all start from the same bins. What other code makes of
-them is read from FOLDER/rows/NAME/SEED.csv, in the same codes. FOLDER/rows/NAME/SEED.json says what it is: {"code":
-a name with the settings, "source": repository and commit, "cpu": seconds}.
+them at the same epsilon is read from FOLDER/rows/NAME/SEED.csv, in the same codes. FOLDER/rows/NAME/SEED.json says
+what it is: {"code": a name with the settings, "source": repository and commit, "cpu": seconds}.
 
 Scores are the total variation distances of single attributes and of pairs from the training rows, and the AUC on the
 test rows of boosted trees that predict the income. The CSV has means over seeds and their standard errors.

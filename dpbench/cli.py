@@ -199,7 +199,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--force", action="store_true", help="run everything again")
     run.add_argument("--retry-failed", action="store_true", help="run failed trials again")
     run.add_argument("--fail-fast", action="store_true", help="stop at the first failed trial")
-    run.add_argument("--shard", metavar="I/N", help="run shard I of N of the plan")
+    run.add_argument("--shard", metavar="I/N", help="run shard I of N")
     run.add_argument("--plan", type=Path, help="run a frozen plan (dpbench slurm writes one for each task)")
     add("status", "status:status", "Show what is stored of every experiment, and the tasks on SLURM.")
     figures = add(

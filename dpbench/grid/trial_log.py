@@ -170,20 +170,23 @@ class Log:
         for identity in identities:
             if (entry := self.entries.get(identity)) is None:
                 continue
-            name, start, length = entry.place
-            whole = None
-            for again in (False, True):  # a file may have grown since it was mapped, or not have been opened
-                if name not in maps or again:
-                    maps[name] = self._mapped(name)
-                record = unsealed(maps[name][start : start + length])
-                whole = None if record is None or record.get("id") != identity else self._whole(name, record)
-                if whole is not None:
-                    break
+            whole = self._found(identity, entry.place, maps)
+            if whole is None:  # the file may have grown since it was mapped, or could not be opened
+                del maps[entry.place[0]]
+                whole = self._found(identity, entry.place, maps)
             if whole is None:
-                self._warn(self._folder / name, start)
+                self._warn(self._folder / entry.place[0], entry.place[1])
                 del self.entries[identity]
             else:
                 yield whole
+
+    def _found(self, identity: str, place: Place, maps: dict[str, mmap.mmap | bytes]) -> Json | None:
+        """The record of this id in the bytes of its file, which are mapped if they are not among `maps`."""
+        name, start, length = place
+        if name not in maps:
+            maps[name] = self._mapped(name)
+        record = unsealed(maps[name][start : start + length])
+        return None if record is None or record.get("id") != identity else self._whole(name, record)
 
     def shared(self, identities: Iterable[str]) -> Iterator[Json]:
         """What the records of these ids that are stored share with others, once; one that shares nothing, itself."""

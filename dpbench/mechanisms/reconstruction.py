@@ -36,7 +36,8 @@ class Reconstruction:
       noise do not agree on what they share, those of residuals do.
     - `simplex`: each of these by itself brought to the nearest table of non-negative cells that sum to the total
       (Duchi et al. 2008). Tables do not agree on what they share.
-    - `least_squares`: the most likely tables that agree and are not negative (`inference.nonnegative`).
+    - `least_squares`: the most likely tables that agree and are not negative, with their total held
+      (`inference.nonnegative`).
     - an engine, `native` or `mbi` (a junction tree, which must hold all of the workload) or `mixture` (of products of
       one-way distributions): a distribution, whose marginals agree, and rows drawn from it. It takes tables of
       independent noise; of residuals it gets the unbiased tables, each with the noise of its cells.
