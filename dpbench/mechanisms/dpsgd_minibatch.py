@@ -32,7 +32,7 @@ def dpsgd_minibatch(
     steps: int,
     learning_rate: float,
     expected_rows: int,
-    decay: float = 0.0,
+    decay: float = 0.1,
     clip: float = 1.0,
     replacement: bool = True,
     calibration: str = "tight",

@@ -1,5 +1,7 @@
 """Mechanisms, models and metrics of a configuration: each has parameters that its function takes."""
 
+from inspect import signature
+
 import pytest
 
 from dpbench.config import compose, part_of
@@ -8,6 +10,7 @@ from dpbench.config.registry import choices
 from dpbench.errors import UserError
 
 TARGET = "dpbench.mechanisms.ssp.ssp"
+LIMITS = {"max_model_mb", "iterations"}  # set by conf/limits, to a run's memory and time
 
 
 def test_a_part_of_the_registry_has_its_default_parameters():
@@ -15,6 +18,19 @@ def test_a_part_of_the_registry_has_its_default_parameters():
     assert part.offers == ("bins",) and part.private and part.parameters["ratio"] == [1, 3, 3, 3]
     with pytest.raises(UserError, match="unknown mechanism 'binag'; did you mean 'binagg'"):
         part_of("mechanism", "binag")
+
+
+@pytest.mark.parametrize("group", ["mechanism", "model", "metric"])
+def test_a_config_named_after_its_function_has_the_defaults_of_its_signature(group):
+    """Else one method would have two declared settings, one for the command line and one for an import."""
+    for name in choices(group, None):
+        part = part_of(group, name)
+        if part.target.rsplit(".", 1)[1] != name:
+            continue
+        for one in signature(part.function).parameters.values():
+            if one.default is not one.empty and one.name in part.parameters and one.name not in LIMITS:
+                default = list(one.default) if isinstance(one.default, tuple) else one.default
+                assert part.parameters[one.name] == default, (name, one.name)
 
 
 @pytest.mark.parametrize(
