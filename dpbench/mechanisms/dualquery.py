@@ -10,7 +10,7 @@ import numpy as np
 
 from dpbench.data.domain import Codes, Floats
 from dpbench.data.table import Table
-from dpbench.errors import UserError, check_positive
+from dpbench.errors import UserError, check_known, check_positive
 from dpbench.inference.query_records import Cell, Search
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked, Places, Round, adaptive_measurements, rho_of
@@ -21,7 +21,8 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import ROUNDING, Ledger
 from dpbench.releases import Release
 
-TIES = 1e-6  # what breaks the ties of whole numbers of queries: the sum of so many attributes' terms is far below 1
+TIES = ("random", "first")
+APART = 1e-6  # breaks the ties of whole numbers of queries: the sum of so many attributes' terms is far below 1
 
 
 def dualquery(
@@ -35,6 +36,7 @@ def dualquery(
     rounds: int | None = None,
     max_cells: int = 1_000_000,
     seconds: float = 60.0,
+    ties: str = "random",
     calibration: str = "tight",
 ) -> Release:
     """Draw queries by multiplicative weights on them, and answer each round's with the one record that is best for it.
@@ -47,22 +49,24 @@ def dualquery(
     rho of Theorem 1's conversion; `tight`: that of the tight one, as in the authors' code.
     **Shapes** T rows, whatever n.
     **Departures** 1. B.2 minimises the sum of the queries: their signs are those of the error, so that it is maximised.
-    2. Ties between records are broken at random. 3. A search that is ended after `seconds` gives its best record so
-    far; `unfinished` in the diagnostics counts these. All three are post-processing. 4. Where rho does not pay for a
-    second round, eta is lowered until it does: the first looks at no row.
+    2. Ties between records are broken at random (`ties`). 3. A search that is ended after `seconds` gives its best
+    record so far; `unfinished` in the diagnostics counts these. All three are post-processing. 4. Where rho does not
+    pay for a second round, eta is lowered until it does: the first looks at no row.
 
     `workload`: see `cliques_of`; queries are its cells and their negations. `samples`: s. `rounds`: the most rounds
-    (None: as many as rho allows), at least 2. `max_cells`, `seconds`: see `Search`.
+    (None: as many as rho allows), at least 2. `max_cells`, `seconds`: see `Search`. `ties`: of the records that are
+    equally good one at `random`, or the `first` that the search finds (the authors' code).
     """
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
     check_settings("dualquery", tolerance=None, samples=samples, rounds=rounds, max_cells=max_cells)
     check_positive("dualquery", eta=eta, seconds=seconds)
+    check_known("ties", ties, TIES)
     if rounds == 1:
         raise UserError("dualquery: rounds must be at least 2: the first looks at no row")
     rho, n, ledger = rho_of("dualquery", train, budget, calibration), len(train), Ledger()
     noise_rng, ties_rng = rng.spawn(2)
     plan = growing_rounds(rho, n, eta=eta, samples=samples, most=rounds)
-    family = DualQuery(queries, Search(max_cells, seconds), ties_rng)
+    family = DualQuery(queries, Search(max_cells, seconds), ties_rng if ties == "random" else None)
     found = adaptive_measurements(train, queries, family, plan, noise_rng, ledger)
     diagnostics = {"rho": rho, "rounds": len(plan), "unfinished": found.unfinished}
     return release_of_rows(budget, ledger, Table(train.domain, found.rows), n, diagnostics)
@@ -96,7 +100,7 @@ class DualQuery:
     signed: ClassVar[bool] = True
     queries: QueryWorkload
     search: Search
-    rng: np.random.Generator
+    rng: np.random.Generator | None  # what breaks ties
 
     def initial(self) -> Records:
         """No record."""
@@ -109,7 +113,10 @@ class DualQuery:
     def update(self, D: Records, asked: Asked) -> Records:
         """One record more: the x with the largest sum of the round's queries, or of 1 - q for a negation."""
         cells, weights = weighted_cells(self.queries, asked.queries[-asked.newest :], asked.signs[-asked.newest :])
-        ties = {name: TIES * self.rng.random(size) for name, size in self.queries.sizes.items()}
+        ties = {
+            name: np.zeros(size) if self.rng is None else APART * self.rng.random(size)
+            for name, size in self.queries.sizes.items()
+        }
         x, best = self.search.best(self.queries.sizes, cells, weights, ties)
         return Records(np.vstack([D.rows, x]), D.unfinished + (not best))
 

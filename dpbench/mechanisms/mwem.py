@@ -50,10 +50,9 @@ def mwem(
 
     `workload`: see `cliques_of`. `rounds`, `per_round`: T and K. `past`: in each round go back to the measured queries
     whose error is at least half the largest of the newest, too, each step with the answers of the round's start; the
-    newest count twice (`Mwem`). `rate`: 1 in B.3, 1/2 in Hardt et al. and in the authors' code; the default was
-    chosen on other data than the paper's (experiment=queries_options_mwem). `repeated`: what counts of a query that was
-    measured more than once, the `mean` of its answers or the `newest` (the authors' code). `rows`: the number of
-    synthetic rows (None: n).
+    newest count twice (`Mwem`). `rate`: 1 in B.3, 1/2 in Hardt et al. and in the authors' code. `repeated`: what counts
+    of a query that was measured more than once, the `mean` of its answers or the `newest` (the authors' code). `rows`:
+    the number of synthetic rows (None: n).
     """
     check_histogram("mwem", train.domain, max_model_mb)
     support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))

@@ -21,7 +21,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.releases import Release
 
 LEAST = 1e-6  # of a measurement and of 1 minus it: the authors' code
-ANSWERS = (1e-200, 1 - 1e-12)  # of D: their odds are numbers, too
+LARGEST = 1 - 1e-12  # of D's answers: their odds are numbers, too
 REPEATED, CLIPPED = ("mean", "all"), ("measurement", "odds")
 FLOOR = 1e-200  # of a cell: measurements that contradict each other drive some to 0, where nothing raises them again
 LARGE = 1e100  # a sum of cells is normalised when it is larger than this, or less than 1 over it
@@ -40,6 +40,7 @@ def pep(
     gamma: float = 0.0,
     repeated: str = "mean",
     clipped: str = "measurement",
+    least: float = FLOOR,
     alpha: float = 0.5,
     max_model_mb: float = HISTOGRAM_MB,
     rows: int | None = None,
@@ -60,12 +61,13 @@ def pep(
     projections at most, too (2 in the authors' code; None: no such limit). `gamma`: the tolerance, in standard
     deviations of a measurement's noise. `repeated`: what counts of a query that was measured more than once, the `mean`
     of its answers or `all` of them (the authors' code). `clipped`: the whole `measurement`, or its `odds` alone (the
-    authors' code, where a negative one keeps a violation that nothing reduces). `rows`: the number of synthetic rows
+    authors' code, where a negative one keeps a violation that nothing reduces). `least`: where D answers less than
+    this, its odds are those of this answer (1e-6 in the authors' code). `rows`: the number of synthetic rows
     (None: n).
     """
     check_histogram("pep", train.domain, max_model_mb)
     support = WholeDomain(QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload)))
-    family = Pep(support, projections, gamma, increase, repeated, clipped)
+    family = Pep(support, projections, gamma, increase, repeated, clipped, least)
     check_projections("pep", family)
     return reweighed(
         "pep",
@@ -93,6 +95,7 @@ class Pep:
     increase: int | None = None
     repeated: str = "mean"
     clipped: str = "measurement"
+    least: float = FLOOR
     overlaps: dict[tuple[int, int], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def initial(self) -> Floats:
@@ -126,7 +129,7 @@ class Pep:
             i = int(violations.argmax())  # line 2
             if violations[i] <= tolerance:
                 break
-            q = np.clip(answers[i], *ANSWERS)
+            q = np.clip(answers[i], self.least, min(LARGEST, 1 - self.least))
             growth = a[i] * (1 - q) / ((1 - a[i]) * q) - 1  # line 3
             total += growth * masses[i]
             overlaps = [self._overlap(queries[i], query) for query in queries]
@@ -158,3 +161,5 @@ def check_projections(mechanism: str, family: Pep) -> None:
         raise UserError(f"{mechanism}: gamma must be at least 0, not {family.gamma}")
     check_known("repeated", family.repeated, REPEATED)
     check_known("clipped", family.clipped, CLIPPED)
+    if not 0 < family.least < 0.5:
+        raise UserError(f"{mechanism}: least must be greater than 0 and less than 1/2, not {family.least}")

@@ -6,7 +6,7 @@ import numpy as np
 
 from dpbench.data.table import Table
 from dpbench.inference.query_workload import QueryWorkload
-from dpbench.mechanisms.pep import Pep, check_projections
+from dpbench.mechanisms.pep import FLOOR, Pep, check_projections
 from dpbench.mechanisms.supports import PublicRows, reweighed
 from dpbench.mechanisms.workload import Workload, cliques_of
 from dpbench.privacy.budget import Budget
@@ -27,6 +27,7 @@ def pep_pub(
     gamma: float = 0.0,
     repeated: str = "mean",
     clipped: str = "measurement",
+    least: float = FLOOR,
     start: str = "public",
     alpha: float = 0.5,
     rows: int | None = None,
@@ -45,7 +46,7 @@ def pep_pub(
     """
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
     support = PublicRows.of("pep_pub", queries, public, start)
-    family = Pep(support, projections, gamma, increase, repeated, clipped)
+    family = Pep(support, projections, gamma, increase, repeated, clipped, least)
     check_projections("pep_pub", family)
     return reweighed(
         "pep_pub",

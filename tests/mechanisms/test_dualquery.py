@@ -52,6 +52,11 @@ def test_ties_are_broken_at_random():
     assert found == {(0, 1), (1, 1)}
 
 
+def test_ties_are_not_broken_if_the_first_is_asked_for():
+    family = DualQuery(QUERIES, Search(), None)
+    assert {tuple(family.update(family.initial(), asked([7], [1], 1)).rows[0]) for _ in range(30)} == {(0, 1)}
+
+
 def test_the_rounds_are_as_many_as_rho_allows_by_hand():
     """Round t costs s (2 eta (t - 1) / n)^2 / 8: with s = 8, eta / n = 1/2 this is (t - 1)^2."""
     for rho, count in ((1.0, 2), (4.99, 2), (5.0, 3), (13.9, 3), (14.0, 4)):

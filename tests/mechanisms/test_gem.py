@@ -9,7 +9,7 @@ from dpbench.inference.product_queries import ProductQueries, softmax
 from dpbench.inference.query_workload import QueryWorkload
 from dpbench.mechanisms.adaptive import Asked
 from dpbench.mechanisms.gem import Gem, absolute_loss, cosine_rate, gem, generator_of, worst
-from dpbench.mechanisms.gem_pub import gem_pub, pretrain, public_answers
+from dpbench.mechanisms.gem_pub import gem_pub, pretrain, pretrain_on_worst, public_answers
 from dpbench.mechanisms.workload import cliques_of
 from dpbench.privacy.accounting import spent
 from dpbench.privacy.budget import Budget
@@ -196,6 +196,20 @@ def test_pretraining_lowers_the_errors_of_all_marginals_that_public_rows_have(sm
     before = largest()
     pretrain(one, shared, answers, 4)
     assert largest() < before / 4
+
+
+@pytest.mark.parametrize("patience", [1, 30])
+def test_pretraining_on_the_worst_queries_ends_after_so_many_times_without_a_gain_and_keeps_the_best(
+    small_table, patience
+):
+    """Steps that are too long raise the error again. `before` has the largest error before each time."""
+    queries = QueryWorkload(small_table.domain.sizes, cliques_of(small_table.domain, 2))
+    answers, one, before = queries.of_rows(small_table.codes), family(queries=queries, rate=0.1, iterations=5), []
+    restart = one.generator.restart
+    one.generator.restart = lambda: (before.append(np.abs(answers - one.answers(one.initial())).max()), restart())
+    pretrain_on_worst(one, queries, answers, 30, patience)
+    assert np.abs(answers - one.answers(one.initial())).max() <= min(before[1:]) < before[0]
+    assert len(before) == min(30, np.argmin(before[1:]) + patience + 2)
 
 
 def test_good_public_rows_help_where_little_is_measured(small_table):

@@ -105,6 +105,15 @@ def test_a_negative_measurement_is_violated_by_its_answer_or_by_more(clipped, qu
     assert found[query] == pytest.approx({5: 1e-6, 6: 0.65}[query])
 
 
+def test_an_answer_below_the_least_has_the_odds_of_the_least():
+    """(1, 2) has 1e-4 and is measured as 0.1: one projection reaches 0.1, or multiplies its odds by 11."""
+    D = np.full((2, 3), (1 - 1e-4) / 5)
+    D[1, 2] = 1e-4
+    assert Pep(WholeDomain(QUERIES), 1, 0.0).update(D, asked([5], [0.1]))[1, 2] == pytest.approx(0.1)
+    found = Pep(WholeDomain(QUERIES), 1, 0.0, least=0.01).update(D, asked([5], [0.1]))[1, 2]
+    assert found / (1 - found) == pytest.approx(11 * 1e-4 / (1 - 1e-4))
+
+
 @pytest.mark.parametrize("noisy", [-0.2, 0.0, 1.0, 1.3])
 def test_measurements_that_have_no_odds_leave_a_law(noisy):
     family = Pep(WholeDomain(QUERIES), 25, 0.0)
@@ -147,6 +156,7 @@ def test_the_release_keeps_its_budget_and_holds_pairs_and_rows(small_table):
         ({"increase": 0}, "pep: increase must be at least 1"),
         ({"repeated": "newest"}, "unknown repeated 'newest'"),
         ({"clipped": "answer"}, "unknown clipped 'answer'"),
+        ({"least": 0.5}, "least must be greater than 0 and less than 1/2, not 0.5"),
         ({"workload": {"degree": 5}}, "k between 1 and 4"),
         ({"max_model_mb": 0.001}, "pep keeps a probability for each of the 180 cells"),
     ],
