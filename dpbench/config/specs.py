@@ -123,6 +123,7 @@ class Statement(Exceptions, total=False):
     method: Required[str]
     baseline: Required[str]
     relation: Required[str]
+    baseline_at: float
     at: list[float]
     only: list[str]
     x: str

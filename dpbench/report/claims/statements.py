@@ -45,7 +45,8 @@ class Outcome(TypedDict):
 def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Margin) -> pd.DataFrame:
     """One row per panel, calibration of the baseline and x: the paired difference and its verdict.
 
-    `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`.
+    `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`. With
+    `baseline_at` the baseline's values at this x are compared with the method's at each other.
 
     `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
     than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
@@ -64,7 +65,8 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
     relation = str(statement["relation"])
     check_known("relation", relation, RELATIONS)
     rows = frame.loc[frame["metric"] == metric, _READ]
-    places = statement.get("at") or rows.loc[np.isfinite(rows["x"]), "x"].unique()
+    start = statement.get("baseline_at")
+    places = statement.get("at") or [x for x in rows.loc[np.isfinite(rows["x"]), "x"].unique() if x != start]
     sign = 1 if (rows["direction"] == "higher").any() else -1
     if relation == AHEAD:
         rows = rows.assign(value=rows["value"].mask(rows["status"] == "no_estimate", -sign * np.inf))
@@ -75,6 +77,7 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
         for calibration in calibrations or [""]:
             method = _values(_under(known, panel, statement["method"], calibration), statement["method"], places)
             own = known.get((panel, statement["baseline"], calibration), NONE)
+            own = own if start is None else own[own.index.get_level_values("x") == start].rename({start: np.inf})
             baseline = _values(own, statement["baseline"], places)
             differences = dict(list((sign * (method - baseline)).groupby(level="x")))
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))

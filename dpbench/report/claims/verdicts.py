@@ -36,10 +36,10 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}))
         compares = [labels.get(statement[role], statement[role]) for role in ("method", "baseline")]
         versions = several_versions(chosen, labels, {**spec, "show": compares})
-        sentences = [_rule(paper, statement, metric), *choice_of_setting(spec), *notes_on(chosen), *versions]
+        symbol = str(spec.get("symbol", "ε"))
+        sentences = [_rule(paper, statement, metric, symbol), *choice_of_setting(spec), *notes_on(chosen), *versions]
         parts = [f"## {place}. {markdown(claim)}", markdown(as_text(sentences))]
         titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
-        symbol = str(spec.get("symbol", "ε"))
         cell = _share if statement["relation"] == AHEAD else _cell
         parts.append(_by_place(compared, cell, statement, labels, titles, symbol) if len(compared) else "No trials.")
         sections += parts
@@ -61,12 +61,13 @@ def _concerned(statement: Statement, experiment: str) -> bool:
     return experiment not in statement.get("except", []) and experiment in statement.get("only", [experiment])
 
 
-def _rule(paper: Paper, statement: Statement, metric: str) -> str:
+def _rule(paper: Paper, statement: Statement, metric: str, symbol: str) -> str:
     labels, relation = paper.report["labels"], str(statement["relation"])
     method, baseline = (labels.get(statement[role], statement[role]) for role in ("method", "baseline"))
     measured = "In how many repetitions" if relation == AHEAD else "By how much"
     sentence = f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is better than "
-    sentence += f"that of {baseline}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
+    start = f" at {symbol} = {number(statement['baseline_at'])}" if "baseline_at" in statement else ""
+    sentence += f"that of {baseline}{start}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
     if relation in ("better", AHEAD):
         return sentence
     margin = paper.published["margins"][metric]

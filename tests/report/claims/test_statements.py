@@ -151,6 +151,17 @@ def test_a_reference_without_epsilon_is_compared_with_each_and_a_margin_may_be_a
     assert list(rows["difference"]) == pytest.approx([-3, -0.2]) and set(rows["margin"]) == {0.5}
 
 
+def test_a_method_may_be_compared_with_itself_at_one_x():
+    """Paired by repetition: the splits, which differ by 8, cancel."""
+    trials = []
+    for epsilon, errors in ((0.1, [3, 3.1, 2.9]), (0.5, [1, 1.1, 0.9]), (1.0, [3.2, 3.3, 3.1])):
+        trials += trials_of(BETTER["method"], errors, epsilon=epsilon)
+    rows = verdicts(trials, baseline=BETTER["method"], baseline_at=0.1)
+    assert list(rows["x"]) == [0.5, 1.0] and list(rows["difference"]) == pytest.approx([2, -0.2])
+    assert list(rows["verdict"]) == ["agrees", "disagrees"]
+    assert list(verdicts(trials, baseline=BETTER["method"], baseline_at=2.0)["verdict"]) == ["not run"] * 3
+
+
 def test_a_margin_is_a_part_of_the_method_where_it_stands_and_of_its_mean_where_it_was_not_run():
     trials = []
     for epsilon, level in ((0.1, 20.0), (0.5, 16.0), (1.0, 10.0)):
