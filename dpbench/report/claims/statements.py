@@ -45,8 +45,9 @@ class Outcome(TypedDict):
 def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Margin) -> pd.DataFrame:
     """One row per panel, calibration of the baseline and x: the paired difference and its verdict.
 
-    `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`. With
-    `baseline_at` the baseline's values at this x are compared with the method's at each other.
+    `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`. Else
+    they are those of each panel. With `baseline_at` the baseline's values at this x are compared with the method's at
+    each other.
 
     `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
     than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
@@ -66,14 +67,15 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
     check_known("relation", relation, RELATIONS)
     rows = frame.loc[frame["metric"] == metric, _READ]
     start = statement.get("baseline_at")
-    places = statement.get("at") or [x for x in rows.loc[np.isfinite(rows["x"]), "x"].unique() if x != start]
     sign = 1 if (rows["direction"] == "higher").any() else -1
     if relation == AHEAD:
         rows = rows.assign(value=rows["value"].mask(rows["status"] == "no_estimate", -sign * np.inf))
     known = _known(rows, [statement["method"], statement["baseline"], margin.get("of", "")])
     calibrations = sorted({own for _, method, own in known if method == statement["baseline"]}, reverse=True)
     compared = []
-    for panel in sorted(rows["panel"].unique()):
+    for name, here in rows.groupby("panel")["x"]:
+        panel = str(name)
+        places = statement.get("at") or sorted(set(here[np.isfinite(here)]) - {start})
         for calibration in calibrations or [""]:
             method = _values(_under(known, panel, statement["method"], calibration), statement["method"], places)
             own = known.get((panel, statement["baseline"], calibration), NONE)

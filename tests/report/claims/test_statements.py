@@ -162,6 +162,14 @@ def test_a_method_may_be_compared_with_itself_at_one_x():
     assert list(verdicts(trials, baseline=BETTER["method"], baseline_at=2.0)["verdict"]) == ["not run"] * 3
 
 
+def test_a_panel_is_compared_where_it_has_trials():
+    trials = trials_of(BETTER["method"], [0] * 3, epsilon=0.1) + trials_of(BETTER["baseline"], [1] * 3, epsilon=0.1)
+    frame = trial_frame(trials)
+    both = pd.concat([frame.assign(panel="one"), frame.assign(panel="two", x=0.5)])
+    rows = compare(both, BETTER, "mse", MARGIN)
+    assert list(zip(rows["panel"], rows["x"], strict=True)) == [("one", 0.1), ("two", 0.5)]
+
+
 def test_a_margin_is_a_part_of_the_method_where_it_stands_and_of_its_mean_where_it_was_not_run():
     trials = []
     for epsilon, level in ((0.1, 20.0), (0.5, 16.0), (1.0, 10.0)):
