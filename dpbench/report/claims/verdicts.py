@@ -109,8 +109,8 @@ def _by_place(
     for (panel, calibration), cells in compared.groupby(["panel", "calibration"], sort=False):
         against = _against(statement, labels, str(calibration))
         texts = ["unknown" if cells["margin"].isna().any() else span(cells["margin"], digits=2)]
-        texts += [cell(row) for _, row in cells.sort_values("x").iterrows()]
-        rows.append([titles[str(panel)], against, *texts])
+        own = {row["x"]: cell(row) for _, row in cells.iterrows()}
+        rows.append([titles.get(str(panel), str(panel)), against, *texts, *(own.get(x, "") for x in places)])
     return markdown_table(["", "against", "margin", *(f"{symbol} = {number(x)}" for x in places)], rows)
 
 
