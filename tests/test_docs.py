@@ -101,7 +101,9 @@ COUNTS = {
             ("table2_accuracy table2_auc table2_log_loss", "verdict.notna()"),
             ("table2_authors_accuracy table2_authors_auc table2_authors_log_loss", "series.str.startswith('AIM')"),
         ],
-        "Figure 4": [("statements", "figure == 'figure4' and verdict != 'not run'")],
+        "Figure 2": [("statements", "figure == 'figure2'")],
+        "Figure 4": [("statements", "figure == 'figure4'")],
+        "Figure 5": [("statements", "figure.str.startswith('figure5')")],
     },
     "query_release": {
         row: [("statements", f"figure in {figures!r}")]
