@@ -22,7 +22,7 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
-# The GANs of smartnoise-synth need older packages than the rest: they run in an environment of their own.
+# smartnoise-synth needs older packages than the rest: its GANs and its AIM run in an environment of their own.
 snsynth: $(SNSYNTH)/.installed
 
 $(SNSYNTH)/.installed: requirements-snsynth.lock | $(STAMP)

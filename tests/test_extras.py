@@ -62,7 +62,7 @@ def test_what_is_imported_is_a_dependency_or_in_the_extra_that_a_message_names()
     }
     assert extras | {"jax": extras["numpyro"]} == EXTRAS
     known = names(PROJECT["dependencies"]) | set(EXTRAS) | set(COMES_ALONG) | {"dask", "distributed", "dpbench"}
-    own_environment = {"snsynth", "opacus", "torch"}  # that of the networks, `make snsynth`
+    own_environment = {"snsynth", "opacus", "opendp", "torch"}  # that of smartnoise-synth, `make snsynth`
     assert set(imported()) - set(sys.stdlib_module_names) - known - own_environment == set()
 
 

@@ -1,6 +1,6 @@
-"""Train a GAN of smartnoise-synth and sample from it: a script for the environment that `make snsynth` makes.
+"""Fit a synthesizer of smartnoise-synth and sample from it: a script for the environment that `make snsynth` makes.
 
-It runs apart from dpbench, which it does not import: `python -I _snsynth_worker.py --spec FOLDER/spec.json`. In the
+It runs apart from dpbench, which it does not import: `python -s -P _snsynth_worker.py --spec FOLDER/spec.json`. In the
 folder of the specification it reads train.npy, and writes result.npz or, if the library raises, error.txt.
 """
 
@@ -29,7 +29,7 @@ def main() -> int:
     warnings.simplefilter("ignore")
     try:
         with contextlib.redirect_stdout(sys.stderr):
-            account = _account()
+            account = _account_of_aim() if spec["synthesizer"] == "aim" else _account_of_networks()
             rows = synthesize(np.load(path.with_name("train.npy")), spec)
     except Exception as error:
         path.with_name("error.txt").write_text(f"{type(error).__name__}: {error}", encoding="utf-8")
@@ -48,20 +48,27 @@ def synthesize(train: np.ndarray[Any, Any], spec: Mapping[str, Any]) -> list[tup
     data = [tuple(kind(value) for kind, value in zip(kinds, row, strict=True)) for row in train]
     settings = {**spec["settings"], "epsilon": spec["epsilon"], "delta": spec["delta"]}
     synthesizer = Synthesizer.create(spec["synthesizer"], **settings)
-    synthesizer.fit(data, transformer=_transformer(columns), preprocessor_eps=0.0)
+    transformer = _transformer(columns, one_hot=spec["synthesizer"] != "aim")
+    synthesizer.fit(data, transformer=transformer, preprocessor_eps=0.0)
     rows: list[tuple[float, ...]] = synthesizer.sample(spec["rows"])
     return rows
 
 
-def _transformer(columns: list[dict[str, Any]]) -> Any:
+def _transformer(columns: list[dict[str, Any]], *, one_hot: bool) -> Any:
     """The library's encoding, fitted to made-up rows that show all declared levels: it reads nothing from the data."""
-    from snsynth.transform import MinMaxTransformer, OneHotEncoder  # type: ignore[import-not-found]
+    from snsynth.transform import (  # type: ignore[import-not-found]
+        LabelTransformer,
+        MinMaxTransformer,
+        OneHotEncoder,
+    )
     from snsynth.transform.table import TableTransformer  # type: ignore[import-not-found]
 
-    parts = [
-        OneHotEncoder() if "levels" in column else MinMaxTransformer(lower=column["lower"], upper=column["upper"])
-        for column in columns
-    ]
+    def part(column: dict[str, Any]) -> Any:
+        if "levels" in column:
+            return OneHotEncoder() if one_hot else LabelTransformer(nullable=False)
+        return MinMaxTransformer(lower=column["lower"], upper=column["upper"])
+
+    parts = [part(column) for column in columns]
     transformer = TableTransformer(parts)
     most = max(column.get("levels", 1) for column in columns)
     transformer.fit(
@@ -70,7 +77,36 @@ def _transformer(columns: list[dict[str, Any]]) -> Any:
     return transformer
 
 
-def _account() -> Callable[[float], float]:
+def _account_of_aim() -> Callable[[float], float]:
+    """delta -> the epsilon of the noise that AIM drew, by zCDP as the library counts it.
+
+    OpenDP's Gaussian noise takes no seed: NumPy's, of the same scale, is drawn in its place.
+    """
+    from opendp import prelude as dp  # type: ignore[import-not-found]
+    from snsynth.aim import aim  # type: ignore[import-not-found]
+
+    rhos: list[float] = []
+    select = aim.exponential_mechanism
+
+    def gaussian_noise(sigma: float, size: int) -> np.ndarray[Any, Any]:
+        rhos.append(0.5 / sigma**2)
+        return np.random.normal(0, sigma, size)  # noqa: NPY002
+
+    def exponential_mechanism(qualities: Any, epsilon: float, sensitivity: float) -> Any:
+        rhos.append(epsilon**2 / 8)
+        return select(qualities, epsilon, sensitivity)
+
+    aim.gaussian_noise, aim.exponential_mechanism = gaussian_noise, exponential_mechanism
+
+    def epsilon(delta: float) -> float:
+        space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
+        all_of_it = dp.m.make_gaussian(*space, 1 / math.sqrt(2 * math.fsum(rhos)))
+        return float(dp.c.make_zCDP_to_approxDP(all_of_it).map(1.0).epsilon(delta))
+
+    return epsilon
+
+
+def _account_of_networks() -> Callable[[float], float]:
     """delta -> the epsilon that the library's own account says in the end, which it keeps to itself."""
     from opacus import PrivacyEngine  # version 0.14, not that of dpbench
     from snsynth.pytorch.nn import patectgan, pategan  # type: ignore[import-not-found]

@@ -1,4 +1,4 @@
-"""The GANs of smartnoise-synth: what is sent to the other environment, what comes back, and what is refused.
+"""The GANs of smartnoise-synth and its AIM: what is sent to the other environment, what returns, and what is refused.
 
 A small script plays the worker, so that the protocol is tested without that environment.
 """
@@ -23,6 +23,7 @@ from dpbench.releases import SyntheticRows
 from dpbench.resources import PACKAGE
 
 BUDGET = Budget(1.0, 1e-5)
+NETWORKS = [name for name in SYNTHESIZERS if name != "aim"]
 PYTHON = Path(os.environ.get(module.VARIABLE, PACKAGE.parent / ".venv-snsynth" / "bin" / "python"))
 
 DOMAIN = Domain(
@@ -95,6 +96,27 @@ def test_the_worker_is_told_the_public_domain_the_budget_and_the_declared_rows(w
     assert np.array_equal(seen[:, 2], train.column("rings") + 1)  # no number is known: that of the bin
 
 
+def test_aim_is_given_bins_and_gives_them_back(worker):
+    kept = worker('(keep / "seen.json").write_text(json.dumps(spec)); np.save(keep / "seen.npy", train)\n' + ECHO)
+    train = table()
+    rows = run(train, synthesizer="aim", rows=len(train))[SyntheticRows].table
+    columns = json.loads((kept / "seen.json").read_text())["columns"]
+    assert [column["levels"] for column in columns] == [10, 3, 5, 1]
+    assert np.array_equal(np.load(kept / "seen.npy"), train.codes), "no number of a row goes there"
+    assert np.array_equal(rows.codes, train.codes)
+
+
+def test_nothing_of_the_environment_reaches_the_worker_but_a_fixed_order_of_sets(worker, monkeypatch):
+    """Else rows would differ between runs, or their Python would read packages of ours."""
+    monkeypatch.setenv("PYTHONPATH", "/ours")
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    kept = worker('import os; (keep / "seen").write_text(json.dumps([sorted(os.environ.items()), sys.path]))\n' + ECHO)
+    run()
+    variables, path = json.loads((kept / "seen").read_text())
+    assert [one for one in variables if one[0].startswith("PYTHON")] == [["PYTHONHASHSEED", "0"]]
+    assert str(module.WORKER.parent) not in path
+
+
 def test_a_batch_is_at_most_the_table(worker):
     kept = worker('(keep / "seen.json").write_text(json.dumps(spec))\n' + ECHO)
     run(settings={"batch_size": 500})
@@ -126,7 +148,16 @@ def test_the_seed_follows_the_generator(worker):
     assert first == again != other
 
 
-@pytest.mark.parametrize("synthesizer", SYNTHESIZERS)
+def test_aim_is_charged_as_claimed_and_uses_nothing_unpaid(worker):
+    worker(ECHO)
+    release = run(synthesizer="aim")
+    assert [event.kind for event in release.ledger.events] == ["claimed"]
+    assert spent(release.ledger, BUDGET.delta).epsilon == pytest.approx(1.0)
+    assert release.diagnostics["accounted_epsilon"] == 1.25
+    assert release.nonprivate_inputs == ()
+
+
+@pytest.mark.parametrize("synthesizer", NETWORKS)
 def test_the_ledger_holds_the_claim_and_the_release_says_what_is_wrong_with_it(worker, synthesizer):
     worker(ECHO)
     release = run(table(1000), synthesizer=synthesizer)
@@ -182,6 +213,8 @@ def test_a_missing_environment_is_named_with_what_makes_it(monkeypatch, tmp_path
         ({"rows": 0}, "must be positive, not 0 and 60"),
         ({"timeout": 0}, "must be positive, not 30 and 0"),
         ({"synthesizer": "pategan"}, "pategan needs at least 1000 training rows"),
+        ({"synthesizer": "mst"}, "unknown synthesizer 'mst'"),  # it does not keep its promise
+        ({"synthesizer": "aim", "settings": {"rounds": 3}}, "aim: rounds must be at least 4, .*, not 3"),
     ],
 )
 def test_what_cannot_work_is_refused_before_the_worker_starts(worker, given, message):
@@ -191,8 +224,8 @@ def test_what_cannot_work_is_refused_before_the_worker_starts(worker, given, mes
     assert not (kept / "started").exists()
 
 
-@pytest.mark.parametrize("name", SYNTHESIZERS)
+@pytest.mark.parametrize("name", [*NETWORKS, "snsynth_aim"])
 def test_every_config_writes_out_all_settings_of_its_synthesizer(name):
     parameters = part_of("mechanism", name).parameters
-    assert parameters["synthesizer"] == name
-    assert set(parameters["settings"]) == set(SYNTHESIZERS[name].settings)
+    assert parameters["synthesizer"] == name.removeprefix("snsynth_")
+    assert set(parameters["settings"]) == set(SYNTHESIZERS[parameters["synthesizer"]].settings)
