@@ -30,6 +30,7 @@ ANY = {  # keys that every kind's spec may have
     "best_setting": "bool",
 }
 RESERVED = {"_target_": "str", "_required_": "dict", "_optional_": "dict", "_reads_": "list"}
+GAIN = {"trivial": "list", "exact": "list"}  # methods, see `report.frames.settings.as_gains`
 REPORT = {"metrics": "list", "figures": "list", "panels": "dict"}
 OTHER_METRICS = ("seconds", "peak_mb", "spent_epsilon")  # shown as a metric, and stored with every trial
 
@@ -109,10 +110,13 @@ def _checked_spec(given: Any, where: str, metrics: Collection[str]) -> Spec:
     for metric in filter(None, [spec.get("metric"), spec.get("against"), *relative]):
         if metric not in metrics and metric not in OTHER_METRICS:
             raise unknown(f"metric of {where}", str(metric), metrics)
-    methods = labels() if relative else {}
-    for method in (str(method) for those in relative.values() for method in those):
-        if method not in methods:
-            raise unknown(f"method of {where}.relative", method, methods)
+    check_keys(f"key of {where}.gain", f"{where}.gain", spec.get("gain", {}), GAIN)
+    references = {key: spec[key] for key in ("relative", "gain") if spec.get(key)}
+    methods = labels() if references else {}
+    for key, named in references.items():
+        for method in (str(method) for those in named.values() for method in those):
+            if method not in methods:
+                raise unknown(f"method of {where}.{key}", method, methods)
     for axis, key in (("ylabel", "metric"), ("xlabel", "against")):
         if key in spec and axis in kind.optional:
             spec.setdefault(axis, metric_label(spec[key]))

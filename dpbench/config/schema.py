@@ -182,7 +182,7 @@ class Experiment:
 
         >>> from dpbench.config import compose
         >>> compose(["experiment=arena_lite_regression", "sweep.dataset=[abalone]"]).follows
-        ['Protocol: arena lite 1.0, departs in: sweep.dataset']
+        ['Protocol: arena lite 1.1, departs in: sweep.dataset']
         """
         if self.protocol is None:
             return []

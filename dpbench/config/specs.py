@@ -56,6 +56,7 @@ class Spec(AnySpec, total=False):
     bands: list[dict[str, Any]]
     rates: dict[str, str]
     relative: dict[str, list[str]]
+    gain: dict[str, list[str]]
     categories: dict[Any, Any]
     pooled: bool
     bounds: list[float]

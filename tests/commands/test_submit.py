@@ -63,7 +63,7 @@ def ran(tmp_path_factory):
     assert main(["run", *RUN, f"results={folder}/results", "--config-dir", str(folder / "own")]) == 0
     use_folder(None)
     said = yaml.safe_load((folder / "results" / "arena_lite_regression" / "experiment.yaml").read_text())["follows"]
-    assert said == ["Protocol: arena lite 1.0, departs in: epsilon, repetitions, sweep.dataset"]
+    assert said == ["Protocol: arena lite 1.1, departs in: epsilon, repetitions, sweep.dataset"]
     return folder
 
 
@@ -113,7 +113,7 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     own, elsewhere = (
         (site.folder / "submissions" / f"{name}.md").read_text() for name in ("stranger_s_moments", "elsewhere")
     )
-    assert "X&#39;X: gaussian: multiplier" in own and "A. Stranger" in own and "arena lite 1.0" in own
+    assert "X&#39;X: gaussian: multiplier" in own and "A. Stranger" in own and "arena lite 1.1" in own
     assert "0.040 ± 0.010" in elsewhere and "gaussian" not in elsewhere and "Spent" not in elsewhere
     stored = [
         score.value

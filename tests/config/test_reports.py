@@ -9,6 +9,7 @@ from dpbench.errors import UserError
 
 FIGURE = {"name": "mse", "metric": "mse"}
 TABLE = {**FIGURE, "kind": "comparison_table", "title": "MSE"}
+GAIN = {**TABLE, "name": "gain"}
 
 
 def test_a_figure_without_a_kind_is_of_the_default_one():
@@ -42,6 +43,8 @@ def test_an_empty_report_has_all_its_parts():
         ({"figures": [{**FIGURE, "metric": "msee"}]}, "did you mean 'mse'"),
         ({"figures": [{**FIGURE, "kind": "metric_by_metric", "against": "second"}]}, "unknown metric .*'second'"),
         ({"figures": [{**FIGURE, "relative": {"mse": ["exakt/linear_statistics"]}}]}, "did you mean 'exact/linear_st"),
+        ({"figures": [{**GAIN, "gain": {"trivial": ["exakt/linear_rows"]}}]}, "did you mean 'exact/linear_rows'"),
+        ({"figures": [{**GAIN, "gain": {"over": ["exact/linear_rows"]}}]}, "unknown key of report.figures.0 .*'over'"),
     ],
 )
 def test_a_report_that_asks_for_what_there_is_not_is_refused(report, message):

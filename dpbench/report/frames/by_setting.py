@@ -25,6 +25,7 @@ OF_TRIAL = {
     "unfinished": "int64",
     "release_seconds": "float64",
     "model_seconds": "float64",
+    "metrics_seconds": "float64",
     "peak_mb": "float64",
 }
 
@@ -76,6 +77,7 @@ def _of_trials(trials: Sequence[Trial]) -> OneSetting:
         "unfinished": [unfinished(trial.notes.get("unfinished")) for trial in trials],
         "release_seconds": [trial.runtime.release_seconds for trial in trials],
         "model_seconds": [trial.runtime.model_seconds for trial in trials],
+        "metrics_seconds": [trial.runtime.metrics_seconds for trial in trials],
         "peak_mb": [_peak(trial.runtime.release_peak_mb, trial.runtime.peak_mb) for trial in trials],
     }
     return OneSetting(trials[0].key, fields, [[score_to_dict(score) for score in trial.scores] for trial in trials])
@@ -99,6 +101,7 @@ def _of_cell(cell: Cell, places: Sequence[int]) -> OneSetting:
         "unfinished": list(map(unfinished, column("notes", "unfinished"))),
         "release_seconds": column("runtime", "release_seconds"),
         "model_seconds": column("runtime", "model_seconds"),
+        "metrics_seconds": column("runtime", "metrics_seconds"),
         "peak_mb": list(map(_peak, column("runtime", "release_peak_mb"), column("runtime", "peak_mb"))),
     }
     return OneSetting(cell.key, fields, column("scores"))

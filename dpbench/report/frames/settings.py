@@ -16,6 +16,7 @@ import pandas as pd
 
 from dpbench.config.reports import OTHER_METRICS
 from dpbench.config.specs import Spec
+from dpbench.data.domain import Floats
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
 from dpbench.privacy.accounting import gaussian_mu
@@ -172,9 +173,10 @@ def placed(frame: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     """The rows that a figure shows, with the setting `spec["x"]` as `x` (inf for rows without it) and that of
     `spec["panel"]` as `panel`: epsilon and the dataset if the spec names none. `spec["where"]`: {setting: value}, the
     only rows that are kept; those of a method without the setting are too. `spec["relative"]`: see `as_multiples`;
-    `spec["best_setting"]`: see `best_settings`.
+    `spec["gain"]`: see `as_gains`; `spec["best_setting"]`: see `best_settings`.
     """
     frame = as_multiples(frame, spec.get("relative", {}))
+    frame = as_gains(frame, str(spec["metric"]), **spec["gain"]) if "gain" in spec else frame
     for path, value in spec.get("where", {}).items():
         missing = frame[path].isna() | frame[path].isin([np.inf])
         frame = frame[(frame[path] == value) | missing]
@@ -238,19 +240,41 @@ def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 def as_multiples(frame: pd.DataFrame, of: Mapping[str, Sequence[str]]) -> pd.DataFrame:
     """The frame with each metric that `of` names divided by that of a reference on the same split.
 
-    `of`: metric -> non-private references, "mechanism/model". The reference of a data set is the one with the best
-    mean. Rows of repetitions that the reference lacks are left out. Means of such ratios are paired: they can be
-    compared even if one method has fewer repetitions.
+    `of`: metric -> non-private references, "mechanism/model" (see `_reference`). Rows of repetitions that the reference
+    lacks are left out. Means of such ratios are paired: they can be compared even if one method has fewer repetitions.
     """
     for metric, methods in of.items():
-        rows = frame["metric"] == metric
-        named = (frame["mechanism"] + "/" + frame["model"]).isin(list(methods))
-        references = frame[rows & named & (frame["epsilon"] == np.inf) & (frame["status"] == "done")]
-        values = references.groupby(["dataset", "mechanism", "model", "repetition"])["value"].mean().unstack()
-        means = values.mean(axis=1).dropna().groupby("dataset")
-        best = means.idxmax() if (frame.loc[rows, "direction"] == "higher").any() else means.idxmin()
-        own = values.loc[best].droplevel(["mechanism", "model"]).stack()
-        divisor = own.reindex(pd.MultiIndex.from_frame(frame[["dataset", "repetition"]])).to_numpy()
+        rows, divisor = frame["metric"] == metric, _reference(frame, metric, methods)
         value = (frame["value"] / divisor).where(rows, frame["value"])
         frame = frame.assign(value=value, unit=frame["unit"].mask(rows, ""))[~rows | np.isfinite(divisor)]
     return frame
+
+
+def as_gains(frame: pd.DataFrame, metric: str, trivial: Sequence[str], exact: Sequence[str] = ()) -> pd.DataFrame:
+    """The frame with a metric as the part of the gain over the trivial answer that is kept, (t - s) / (t - e), where t
+    and e are the scores of the references `trivial` and `exact` on the same split (see `_reference`); e is 0 if there
+    are none of these. 1 is as good as the exact answer, 0 as the trivial one; NaN where the exact one gains nothing.
+
+    Rows of repetitions that a reference lacks are left out.
+    """
+    rows, answer = frame["metric"] == metric, _reference(frame, metric, trivial)
+    gain = answer - (_reference(frame, metric, exact) if exact else 0.0)
+    higher = (frame.loc[rows, "direction"] == "higher").any()
+    kept = (answer - frame["value"]) / np.where(gain < 0 if higher else gain > 0, gain, np.nan)
+    changed = {"value": kept.where(rows, frame["value"]), "direction": frame["direction"].mask(rows, "higher")}
+    return frame.assign(**changed, unit=frame["unit"].mask(rows, ""))[~rows | np.isfinite(gain)]
+
+
+def _reference(frame: pd.DataFrame, metric: str, methods: Sequence[str]) -> Floats:
+    """For each row of the frame, the metric's mean of a non-private reference in its repetition; NaN if it lacks it.
+
+    The reference of a data set is the one of these methods, "mechanism/model", with the best mean.
+    """
+    rows = frame["metric"] == metric
+    named = (frame["mechanism"] + "/" + frame["model"]).isin(list(methods))
+    references = frame[rows & named & (frame["epsilon"] == np.inf) & (frame["status"] == "done")]
+    values = references.groupby(["dataset", "mechanism", "model", "repetition"])["value"].mean().unstack()
+    means = values.mean(axis=1).dropna().groupby("dataset")
+    best = means.idxmax() if (frame.loc[rows, "direction"] == "higher").any() else means.idxmin()
+    own = values.loc[best].droplevel(["mechanism", "model"]).stack()
+    return own.reindex(pd.MultiIndex.from_frame(frame[["dataset", "repetition"]])).to_numpy()

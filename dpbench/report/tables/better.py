@@ -40,18 +40,28 @@ def better_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, pub
     epsilons = sorted(rows["epsilon"].unique())
     cells = dict(zip(found.index, found.to_dict("records"), strict=True))
     lines = [[known[place].label, *(_text(cells.get((epsilon, place))) for epsilon in epsilons)] for place in order]
-    about = ", divided by that of the trivial answer on the same split," if spec.get("relative") else ""
     below = [
-        f"Cells: the number of data sets on which the mean of {spec['metric']}{about} is better than "
-        f"{number(float(spec['level']))}, "
-        f"by its {100 * LEVEL:.0f} % interval (Student's t), the number on which it is worse, and of how many. A run "
-        "without a value counts as the trivial answer",
+        about_level(spec, "data sets on"),
         *(sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []),
     ]
     tidy = found.reset_index().rename(columns={"without": "without_value"})
     tidy = tidy.assign(series=[known[place].label for place in tidy["series_order"]])[TIDY]
     trials = trials_at(marked, ["series_order"], "epsilon", [(place,) for place in order], [None, *epsilons])
     return TextTable(["", *(f"ε = {number(epsilon)}" for epsilon in epsilons)], lines, below, tidy, trials)
+
+
+def about_level(spec: Spec, cases: str = "pairs of a data set and an ε at") -> str:
+    """The sentence on what cells count, and how."""
+    return (
+        f"Cells: the number of {cases} which {compared(spec)}, by its {100 * LEVEL:.0f} % interval (Student's t), the "
+        "number where it is worse, and of how many. A run without a value counts as the trivial answer"
+    )
+
+
+def compared(spec: Spec) -> str:
+    """Such as "the mean of mse is better than 0.2"."""
+    about = ", divided by that of the trivial answer on the same split," if spec.get("relative") else ""
+    return f"the mean of {spec['metric']}{about} is better than {number(float(spec['level']))}"
 
 
 def judged(marked: pd.DataFrame, level: float) -> pd.DataFrame:

@@ -44,6 +44,8 @@ def comparison_table(
     - panel: a setting whose values are the rows in place of the data sets; `panels` maps them to titles, in their order
     - where: as for `metric_by_setting`
     - statistic: "mean" (the default), or "median" with quartiles, for errors with heavy tails
+    - level: what the trivial answer has; a run without a value counts as it, and is counted in its cell
+    - gain: the part of a gain in place of the metric, as in `as_gains`
     - beside: {method: column of the paper}, for methods that are compared with a published number of another name
     - ranks: a list of {method, among: methods}, on how many data sets the method has the lowest and second lowest mean;
       one that lacks a value in a repetition ranks last
@@ -86,7 +88,7 @@ def comparison_table(
     else:
         trials = trials_at(marked, ["row"], "series", [(name,) for name in texts], [None, *columns])
     tidy = cells.drop(columns="unconverged").assign(row=[titles.get(name, name) for name in cells["row"]])
-    below = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)"]
+    below = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)", *_about_level(spec)]
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
     below += _about_published(cells, spec, published)
     best = _best(cells, marked, keys, header, by_setting) if statistic == "mean" else frozenset()
@@ -158,11 +160,13 @@ def _cells(marked: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     lost = {"none": ("_none", "all"), "failed": ("_failed", "any"), "unconverged": ("_unconverged", "any")}
     one = each.agg(value=("_value", "mean"), **lost).reset_index()
     one["value"] = one["value"].where(~one["failed"])
+    one["valued"] = one["value"].notna()
+    one = _with_level(one, float(spec["level"])) if "level" in spec else one
     quartiles = {name: ("value", partial(pd.Series.quantile, q=q)) for name, q in QUARTILES.items()}
     cells = one.groupby(keys, dropna=False).agg(
         mean=("value", "mean"),
         se=("value", "sem"),
-        count=("value", "count"),
+        count=("valued", "sum"),
         no_estimate=("none", "sum"),
         unconverged=("unconverged", "sum"),
         repetitions=("repetition", "count"),
@@ -170,6 +174,22 @@ def _cells(marked: pd.DataFrame, spec: Spec) -> pd.DataFrame:
     )
     cells["failed"] = cells.pop("repetitions") - cells["count"] - cells["no_estimate"]
     return cells.reset_index().drop(columns=["_series", "_order"])
+
+
+def _with_level(one: pd.DataFrame, level: float) -> pd.DataFrame:
+    """The repetitions with this level for those that have no value; without those in which no method has one."""
+    known = one.groupby(["row", "repetition"])["valued"].transform("any")
+    return one[known].assign(value=one["value"].fillna(level))
+
+
+def _about_level(spec: Spec) -> list[str]:
+    """The sentences on what runs without a value count as."""
+    if "level" not in spec:
+        return []
+    level = number(float(spec["level"]))
+    return [
+        f"A run without a value counts as the trivial answer, {level}. Where no method has one, the split is left out"
+    ]
 
 
 def _setting(value: object) -> str:
@@ -236,7 +256,7 @@ def _text(cell: Mapping[Any, Any], source: str) -> str:
     ran = cell["count"] or lost
     se = 0.0 if cell["se"] < ROUNDING * abs(cell["mean"]) else cell["se"]
     found = mean_and_error(cell["mean"], se)
-    if "median" in cell and cell["count"]:
+    if not np.isnan(cell.get("median", np.nan)):
         found = f"{span([cell['median']])}, {span([cell['low'], cell['high']])}"
     ours = f"{found} ({counts})" if ran else NOT_RUN
     if np.isnan(cell["published"]):

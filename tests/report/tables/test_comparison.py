@@ -122,6 +122,22 @@ def test_a_median_stands_with_its_quartiles_and_the_number_that_it_is_of():
         table(trials, statistic="mode")
 
 
+def test_a_run_without_a_value_counts_as_the_trivial_answer_where_a_method_has_one():
+    how = {1: "no_estimate", 2: "failed"}
+    trials = [trial(value=0.6, repetition=k, dataset="a", status=how.get(k, "done")) for k in range(3)]
+    trials += [trial("aim", value=0.5, repetition=k, dataset="a") for k in range(3)]
+    trials += [trial("aim", dataset="b", status="no_estimate"), trial(dataset="b", repetition=1, value=0.5)]
+    trials += [trial(method, value=math.nan, repetition=3, dataset="a") for method in ("aim", "binagg")]
+    made = table(trials, level=0.0)
+    assert cell(made, "A", "BinAgg").startswith("0.20 ± 0.20 (1; 1 no estimate; 1 failed)")
+    assert cell(made, "A", "AIM") == "0.5000 ± 0 (3)", "in the last repetition there is nothing to compare with"
+    assert not any("trivial" in sentence for sentence in table(trials).footnotes)
+    median = table(trials[:3] + trials[3:6], level=0.0, statistic="median")
+    assert cell(median, "A", "BinAgg") == "0, 0 to 0.3 (1; 1 no estimate; 1 failed)"
+    none = table([trial(status="no_estimate", dataset="a"), trial("aim", dataset="a")], level=0.0, statistic="median")
+    assert cell(none, "A", "BinAgg") == "0, 0 (0; 1 no estimate)"
+
+
 def test_numbers_of_another_source_than_the_paper_are_called_by_its_name():
     made = table([trial(dataset="a")], {"source": "package", "where": "its commit", "rows": {"a": {"BinAgg": 0.31}}})
     assert cell(made, "A", "BinAgg") == "0.3000 (1), package 0.31" and "Package: its commit" in made.footnotes
