@@ -260,7 +260,7 @@ def _add_release(add: Callable[..., argparse.ArgumentParser]) -> None:
     text = "Make one private release of a table of your own: synthetic rows, coefficients, a statement, the ledger."
     release = add("release", "release:release", text)
     release.add_argument("--out", type=Path, metavar="FOLDER", help="a new folder for what is released")
-    text = "numbers in the synthetic rows: drawn within their bin (default), or at its midpoint"
+    text = "numbers that the mechanism leaves in bins: drawn within their bin (default), or at its midpoint"
     release.add_argument("--numbers", choices=["drawn", "middle"], default="drawn", help=text)
     text = "score the synthetic rows against the real ones too: exact scores, which no budget covers (default: no)"
     release.add_argument("--quality", action="store_true", help=text)

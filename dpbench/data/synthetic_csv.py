@@ -13,18 +13,21 @@ from dpbench.data.table import Table
 
 
 def typed_rows(table: Table, rng: np.random.Generator | None = None) -> pd.DataFrame:
-    """The rows (n, d): levels by name, and each number drawn uniformly within its bin, or without `rng` its middle.
+    """The rows (n, d): levels by name, and numbers as the table has them. Those of an attribute that it has only in
+    bins are drawn uniformly within them, or without `rng` their middles.
 
     A number has the declared decimals, if its bin holds such a number, and is an integer where 0 are declared or all
-    `values` are whole. A missing value is an empty cell. Only the codes are read, so that this is post-processing of
-    released ones.
+    `values` are whole. A missing value is an empty cell. Nothing but the table is read, so that this is post-processing
+    of released rows.
     """
     columns: dict[str, Any] = {}
     for attribute in table.domain.attributes:
         codes = table.column(attribute.name)
         if attribute.numeric:
             there = codes < len(attribute.values)
-            numbers = pd.Series(_numbers(attribute, codes[there], rng), index=np.flatnonzero(there))
+            known = table.numbers.get(attribute.name)
+            found = _numbers(attribute, codes[there], rng, None if known is None else known[there])
+            numbers = pd.Series(found, index=np.flatnonzero(there))
             if is_whole(attribute) and attribute.missing:
                 numbers = numbers.astype("Int64")  # which has missing values
             columns[attribute.name] = numbers.reindex(range(len(codes)))
@@ -43,9 +46,11 @@ def is_whole(attribute: Attribute) -> bool:
     return attribute.decimals == 0 or listed
 
 
-def _numbers(attribute: Attribute, codes: Codes, rng: np.random.Generator | None) -> Any:
+def _numbers(attribute: Attribute, codes: Codes, rng: np.random.Generator | None, known: Floats | None) -> Any:
     numbers = np.array(attribute.values)
-    if attribute.discrete_values:
+    if known is not None:
+        found = known if attribute.decimals is None else np.round(known, attribute.decimals)
+    elif attribute.discrete_values:
         found = numbers[codes]
     elif attribute.decimals is not None:
         found = _with_decimals(attribute, attribute.decimals, codes, rng)

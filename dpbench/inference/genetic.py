@@ -28,7 +28,7 @@ class Evolved:
 
 def genetic(
     sizes: Mapping[str, int],
-    targets: Mapping[Clique, Array],
+    targets: Sequence[tuple[Clique, Array]],
     start: Codes,
     rng: np.random.Generator,
     *,
@@ -44,13 +44,13 @@ def genetic(
     these cells with a better one, so that what they lower adds up. It ends after `generations`, or where 200 of them
     have lowered the error by less than `tolerance` of it.
 
-    **Shapes** `targets`: a table for each clique, of the shape of its attributes; only its shares matter.
+    **Shapes** `targets`: cliques with their tables, of the shape of their attributes. One with fewer cells along an
+    axis, by a whole factor, counts runs of so many levels: intervals of a number. Only a table's shares matter.
     """
-    cells = _Cells(sizes, tuple(targets))
+    cells = _Cells(sizes, [(clique, table.shape) for clique, table in targets])
     codes, rows = start.copy(), len(start)
     places = cells.of_rows(codes)
-    total = [max(float(table.sum()), 1e-300) for table in targets.values()]
-    wanted = [table.ravel() * (rows / one) for table, one in zip(targets.values(), total, strict=True)]
+    wanted = [table.ravel() * (rows / max(float(table.sum()), 1e-300)) for _, table in targets]
     error = np.bincount(places.ravel(), minlength=cells.count) - np.concatenate([*wanted, np.zeros(1)])
     error[-1] = 0.0  # the cell of no marginal
     loss = before = float(error @ error)
@@ -61,14 +61,15 @@ def genetic(
         half = population // 2
         new[:half] = codes[rng.integers(0, rows, half), j[:half]]
         old_cells = places[i[:, None], cells.of_attribute[j]]
-        new_cells = old_cells + (new - codes[i, j])[:, None] * cells.steps[j]
+        width = cells.widths[j]
+        new_cells = old_cells + (new[:, None] // width - codes[i, j][:, None] // width) * cells.steps[j]
         moved = new_cells != old_cells
         change = np.where(moved, 2 * (error[new_cells] - error[old_cells]) + 2, 0.0).sum(axis=1)
         kept = _apart(change, np.concatenate([old_cells, new_cells], axis=1), np.tile(moved, 2), cells.count)
         np.subtract.at(error, old_cells[kept][moved[kept]], 1)
         np.add.at(error, new_cells[kept][moved[kept]], 1)
         codes[i[kept], j[kept]] = new[kept]
-        places[i[kept]] = cells.of_rows(codes[i[kept]])
+        places[i[kept, None], cells.of_attribute[j[kept]]] = new_cells[kept]
         loss += float(change[kept].sum())
         if done % WINDOW == 0:
             if before - loss < tolerance * before:
@@ -94,7 +95,7 @@ class _Cells:
     """The cells of all marginals, one after the other, and a last one that no row leaves or enters."""
 
     sizes: Mapping[str, int]
-    cliques: tuple[Clique, ...]
+    marginals: Sequence[tuple[Clique, tuple[int, ...]]]
 
     @cached_property
     def levels(self) -> Codes:
@@ -108,37 +109,52 @@ class _Cells:
 
     @cached_property
     def _lengths(self) -> list[int]:
-        return [math.prod(self.sizes[name] for name in r) for r in self.cliques]
+        return [math.prod(shape) for _, shape in self.marginals]
 
     @cached_property
-    def _strides(self) -> Codes:
-        """How far one level of each attribute moves in each marginal (d, cliques + 1); 0 where it is not in it."""
-        found = np.zeros((len(self.sizes), len(self.cliques) + 1), dtype=np.int64)
-        for c, r in enumerate(self.cliques):
-            shape = [self.sizes[name] for name in r]
-            for k, name in enumerate(r):
-                found[list(self.sizes).index(name), c] = math.prod(shape[k + 1 :])
-        return found
+    def _starts(self) -> Codes:
+        return np.concatenate([[0], np.cumsum(self._lengths)])
+
+    @cached_property
+    def _axes(self) -> tuple[Codes, Codes]:
+        """How many levels of each attribute are one cell in each marginal, and how far the next cell is; 0 where it is
+        not in it. Both (d, marginals + 1).
+        """
+        widths = np.ones((len(self.sizes), len(self.marginals) + 1), dtype=np.int64)
+        strides = np.zeros_like(widths)
+        places = {name: j for j, name in enumerate(self.sizes)}
+        for c, (clique, shape) in enumerate(self.marginals):
+            for k, name in enumerate(clique):
+                widths[places[name], c] = self.sizes[name] // shape[k]
+                strides[places[name], c] = math.prod(shape[k + 1 :])
+        return widths, strides
 
     def of_rows(self, codes: Codes) -> Codes:
-        """The cell of each row in each marginal (rows, cliques + 1)."""
-        starts = np.concatenate([[0], np.cumsum(self._lengths)])
-        found: Codes = codes @ self._strides + starts
+        """The cell of each row in each marginal (rows, marginals + 1)."""
+        widths, strides = self._axes
+        found = np.tile(self._starts, (len(codes), 1))
+        for j in range(len(self.sizes)):
+            found += codes[:, j, None] // widths[j] * strides[j]
         return found
 
     @cached_property
     def of_attribute(self) -> Codes:
         """The marginals that each attribute is in (d, most of one), filled up with the last cell's."""
-        own = [np.flatnonzero(row[:-1]) for row in self._strides]
-        found = np.full((len(own), max(map(len, own), default=0)), len(self.cliques), dtype=np.int64)
+        own = [np.flatnonzero(row[:-1]) for row in self._axes[1]]
+        found = np.full((len(own), max(map(len, own), default=0)), len(self.marginals), dtype=np.int64)
         for j, marginals in enumerate(own):
             found[j, : len(marginals)] = marginals
         return found
 
     @cached_property
+    def widths(self) -> Codes:
+        """Of each attribute in these marginals (d, most of one)."""
+        return np.take_along_axis(self._axes[0], self.of_attribute, axis=1)
+
+    @cached_property
     def steps(self) -> Codes:
         """The strides of each attribute in these marginals (d, most of one)."""
-        return np.take_along_axis(self._strides, self.of_attribute, axis=1)
+        return np.take_along_axis(self._axes[1], self.of_attribute, axis=1)
 
 
 def independent_rows(singles: Sequence[Array], rows: int, rng: np.random.Generator) -> Codes:

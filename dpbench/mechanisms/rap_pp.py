@@ -15,12 +15,12 @@ from itertools import combinations
 import numpy as np
 
 from dpbench.data.domain import Attribute, Clique, Domain, Floats
-from dpbench.data.encode import scalar
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known, check_positive
 from dpbench.inference.relaxed import Query, Relaxed, random_halfspaces, random_prefixes
 from dpbench.inference.sampling import rounded_column
 from dpbench.mechanisms.fitting import Costs, check_answers, check_settings, check_sigma, rows_if_public
+from dpbench.mechanisms.intervals import scaled, with_numbers
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.discrete import whole
 from dpbench.privacy.ledger import Ledger
@@ -159,16 +159,6 @@ def marginals(levels: Sequence[str], targets: Sequence[str], degree: int) -> lis
     return [Query(clique) for clique in found if clique]
 
 
-def scaled(train: Table, numbers: Sequence[str]) -> Floats:
-    """The numbers (m, n) of the rows, in [0, 1]: as they are where they are known, else the middles of their bins."""
-    columns = [np.zeros((0, len(train)))]
-    for name in numbers:
-        attribute = train.domain[name]
-        plain = train.numbers.get(name, np.array(attribute.values)[train.column(name)])
-        columns.append((scalar(attribute, plain) + 1) / 2)
-    return np.concatenate(columns)
-
-
 def counted(query: Query, train: Table, X: Floats) -> Floats:
     """The counts of a table, whose numbers are X (m, n)."""
     if query.H is None:
@@ -184,14 +174,7 @@ def drawn(relaxed: Relaxed, domain: Domain, numbers: Sequence[str], rows: int, r
     """Each relaxed row as often as the others, up to one, with levels that are drawn from its distributions."""
     K = relaxed.z.shape[1]
     component = rounded_column(np.ones((1, K)), np.zeros(rows, dtype=np.int64), rng)
-    codes, kept = np.zeros((rows, len(domain.names)), dtype=np.int64), dict[str, Floats]()
+    codes = np.zeros((rows, len(domain.names)), dtype=np.int64)
     for name, places in relaxed.levels.items():
         codes[:, domain.index(name)] = rounded_column(relaxed.P[places].T.astype(float), component, rng)
-    for name, x in zip(numbers, relaxed.x, strict=True):
-        attribute = domain[name]
-        lower, upper = attribute.bounds or (0.0, 1.0)
-        plain = lower + (upper - lower) * x[component].astype(float)
-        codes[:, domain.index(name)] = attribute.code(plain)
-        values = np.array(attribute.values)[codes[:, domain.index(name)]]
-        kept[name] = values if attribute.discrete_values else plain
-    return Table(domain, codes, kept)
+    return with_numbers(domain, codes, numbers, relaxed.x[:, component].astype(float))

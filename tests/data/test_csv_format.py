@@ -17,6 +17,7 @@ from dpbench.data.declare import domain_from_config
 from dpbench.data.load import check, fingerprint
 from dpbench.data.row_errors import drop_setting
 from dpbench.data.synthetic_csv import typed_rows
+from dpbench.data.table import Table
 from dpbench.data.tabular import load_csv
 from dpbench.errors import UserError
 
@@ -186,9 +187,11 @@ def test_dates_are_in_bins_of_a_month_and_written_as_they_were():
         table = code_frame(pd.DataFrame({"visit": given}), domain)
         assert table.codes.ravel().tolist() == [0, 0, 1, 3, 4]
         assert decoded(table)["visit"].tolist() == days
-    middles = typed_rows(table)["visit"].tolist()
+    assert typed_rows(table)["visit"].tolist() == days
+    binned = Table(domain, table.codes)
+    middles = typed_rows(binned)["visit"].tolist()
     assert middles == ["2023-11-22", "2023-11-22", "2023-12-16", "2024-02-15", "2024-03-01"]
-    drawn = typed_rows(table, np.random.default_rng(0))
+    drawn = typed_rows(binned, np.random.default_rng(0))
     assert code_frame(drawn, domain).codes.tolist() == table.codes.tolist()
     with pytest.raises(UserError, match="'2024-03-03' is not a date from 2023-11-15 to 2024-03-02"):
         code_frame(pd.DataFrame({"visit": ["2024-03-03"]}), domain)

@@ -50,6 +50,20 @@ def test_drawn_numbers_are_uniform_within_their_bin(table):
     assert ((counts - expected) ** 2 / expected).sum() < chi2.isf(0.001, 85 - 32)
 
 
+def test_numbers_that_the_rows_have_stay_as_they_are():
+    """With the declared decimals; one that may be missing, and one that is in bins alone."""
+    declared = {name: DECLARED[name] for name in ("age", "rate")} | {"weight": {**DECLARED["weight"], "missing": True}}
+    domain = domain_from_config(declared)
+    weight = np.array([0.1234, np.nan])
+    codes = np.stack([[0, 31], [3, 3], domain["weight"].code(weight)], axis=1)
+    table = Table(domain, codes, {"age": np.array([17.0, 99.0]), "weight": weight})
+    for rng in (None, np.random.default_rng(0)):
+        rows = typed_rows(table, rng)
+        assert rows["age"].tolist() == [17, 99] and rows["age"].dtype.kind == "i"
+        assert rows["weight"][0] == 0.1234 and np.isnan(rows["weight"][1])
+        assert (domain["rate"].code(rows["rate"].to_numpy()) == 3).all()
+
+
 def test_a_bin_without_such_a_number_has_its_own_rounded(table):
     domain = domain_from_config({"x": {"bounds": [0, 1], "bins": 4, "decimals": 0}})
     rows = typed_rows(Table(domain, np.array([[0], [1], [2], [3]])), np.random.default_rng(0))

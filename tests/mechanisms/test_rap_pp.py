@@ -10,7 +10,8 @@ from dpbench.data.table import Table
 from dpbench.errors import UserError
 from dpbench.inference.relaxed import Query, Relaxed, random_halfspaces, random_prefixes
 from dpbench.mechanisms import rap_pp as module
-from dpbench.mechanisms.rap_pp import counted, kinds_of, marginals, rap_pp, scaled
+from dpbench.mechanisms.intervals import scaled
+from dpbench.mechanisms.rap_pp import counted, kinds_of, marginals, rap_pp
 from dpbench.privacy.accounting import gaussian_mu, spent, zcdp_rho
 from dpbench.privacy.budget import Budget
 from dpbench.releases import SyntheticRows
