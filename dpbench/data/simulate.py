@@ -19,7 +19,7 @@ from dpbench.errors import UserError
 class Simulation:
     """A distribution of rows over a domain: `draw` gives n independent ones.
 
-    `truth`: the coefficient of each attribute that rows of a linear model are drawn with.
+    `truth`: the population's coefficient of each feature, such as those that rows of a linear model are drawn with.
     """
 
     domain: Domain
@@ -34,6 +34,19 @@ class Simulation:
         table = self.draw(rng, n)
         train, rest, public = np.split(np.arange(n), [train_rows, train_rows + test])
         return Split(table.take(train), table.take(rest), self.truth, table.take(public) if public_rows else None)
+
+
+@dataclass(frozen=True)
+class PriorSimulation(Simulation):
+    """A `Simulation` whose coefficients, too, are drawn anew for each repetition, by `settle`."""
+
+    settle: Callable[[np.random.Generator], Simulation] | None = None
+
+    def split(self, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows, public_rows: int = 0) -> Split:
+        """Fresh coefficients, and fresh rows with them."""
+        assert self.settle is not None
+        drawn = self.settle(rng)
+        return drawn.split(rng, train_rows=train_rows, test_rows=test_rows, public_rows=public_rows)
 
 
 def load(config: Dataset) -> Simulation:

@@ -3,35 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from dpbench.data.dataset import Dataset
 from dpbench.data.domain import Attribute, Domain, Floats
-from dpbench.data.simulate import Simulation
-from dpbench.data.table import Split, Table, TestRows
+from dpbench.data.simulate import PriorSimulation, Simulation
+from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
 
 BINS = 16  # of a feature, for methods on marginals
 FAMILIES = ("logistic", "poisson")
 MOST_TRIES = 1000  # of drawing a row inside the ball: with fewer than 1 in 1,000 inside, the settings make no sense
 Parameters = tuple[Floats, Floats]  # theta (d,) and a root (d, d) of Sigma
-
-
-@dataclass(frozen=True)
-class PriorSimulation(Simulation):
-    """A `Simulation` whose coefficients, too, are drawn anew for each repetition, by `settle`."""
-
-    settle: Callable[[np.random.Generator], Simulation] | None = None
-
-    def split(self, rng: np.random.Generator, *, train_rows: int, test_rows: TestRows, public_rows: int = 0) -> Split:
-        """Fresh coefficients, and fresh rows with them."""
-        assert self.settle is not None
-        drawn = self.settle(rng)
-        return drawn.split(rng, train_rows=train_rows, test_rows=test_rows, public_rows=public_rows)
 
 
 def load(config: Dataset) -> Simulation:

@@ -200,7 +200,7 @@ def _read_only(array: NDArray[Number]) -> NDArray[Number]:
 class Split:
     """A train and a test part of one table; no row is in both. `protocol`: see `seen`.
 
-    `truth`: the coefficient of each attribute, in its unit, that simulated rows were drawn with; empty for real ones.
+    `truth`: the population's coefficient of each feature, in its unit, of simulated rows; empty for real ones.
     `public`: rows in neither part, treated as public; None where no mechanism needs them.
     """
 

@@ -15,11 +15,12 @@ NULL_SPACE = 1e-6  # of a unit vector's length: less is the rounding of eigenvec
 def coverage(evaluation: Evaluation) -> Score:
     """Share of the identified coefficients covered by their intervals; over repetitions it should be the level.
 
-    For simulated rows the population's coefficients are those they were drawn with, and all are identified. For real
-    ones the population is the split's entire table, training and test rows together, of which the training rows are a
-    sample without replacement: with `sample.test_rows` at all the other rows, it is the data set. A sample that is a
-    fraction f of it varies less than one from an infinite population, by sqrt(1 - f): at f = 0.1, correct intervals of
-    level 0.9 have coverage 0.917. A coefficient is identified if its value is unique in spite of collinear columns.
+    For simulated rows the population's coefficients are known, such as those they were drawn with, and all are
+    identified. For real ones the population is the split's entire table, training and test rows together, of which the
+    training rows are a sample without replacement: with `sample.test_rows` at all the other rows, it is the data set. A
+    sample that is a fraction f of it varies less than one from an infinite population, by sqrt(1 - f): at f = 0.1,
+    correct intervals of level 0.9 have coverage 0.917. A coefficient is identified if its value is unique in spite of
+    collinear columns.
     `detail` has the numbers behind the share.
     """
     intervals, kept = _intervals(evaluation)

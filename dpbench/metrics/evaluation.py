@@ -108,16 +108,17 @@ class Reference:
 
     @cached_property
     def truth(self) -> Floats | None:
-        """The coefficients (p,) that simulated rows were drawn with; None for real rows.
+        """The population's coefficients (p,) of simulated rows; None for real rows.
 
         Raises `UserError` if the design has other features than the simulation.
         """
         if not self.split.truth:
             return None
         if self.design.scaled or set(self.design.columns) != set(self.split.truth):
+            intercept = str("(intercept)" in self.split.truth).lower()
             raise UserError(
-                "the simulation's coefficients are for its features without scaling: set +design.scaled=false, "
-                "+design.exact=true and design.intercept=false"
+                f"the simulation's coefficients are of {', '.join(self.split.truth)}, without scaling: set "
+                f"+design.scaled=false, +design.exact=true and design.intercept={intercept}"
             )
         return _read_only((np.array([self.split.truth[name] for name in self.design.columns]),))[0]
 

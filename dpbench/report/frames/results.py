@@ -49,7 +49,8 @@ class Results:
 
 def frame_of(results: Iterable[Results], spec: Spec, reads: Sequence[str] = ()) -> pd.DataFrame:
     """The trials of several experiments as `spec` places them, with the columns that it and `reads` name."""
-    return placed(_joined(tuple(one.rows for one in results if one.trials), (*settings_of(spec), *reads)), spec)
+    columns = dict.fromkeys([*settings_of(spec), *reads])  # a setting may be named by both
+    return placed(_joined(tuple(one.rows for one in results if one.trials), tuple(columns)), spec)
 
 
 @lru_cache(maxsize=4)

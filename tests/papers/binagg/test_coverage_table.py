@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 from report.made_up import make_score, make_trial
 
+from dpbench.config import compose
 from dpbench.papers.binagg import LEVEL, PACKAGE, coverage_table
 from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.frames.settings import placed, settings_of
 
 LABELS = {"binagg/own": "BinAgg", "binagg/naive": "BinAgg, naive"}
@@ -70,6 +72,17 @@ def test_each_number_is_that_of_the_stored_intervals():
     assert rows.loc["coverage", "value"] == 1.0
     assert rows.loc["coverage", "se"] == pytest.approx(math.sqrt(0.75 * 0.25 / 4)), "the next of so few may miss"
     assert rows.loc["naive coverage", "value"] == 0.5 and rows.loc["naive coverage", "se"] == pytest.approx(0.25)
+
+
+def test_where_keeps_the_trials_of_one_setting_even_one_that_the_table_reads_by_itself():
+    others = []
+    for one in trials_of("own", (0.3, 0.3), half=0.01, start=10):
+        model = replace(one.key.fit.model, parameters={"level": 0.5})
+        others.append(replace(one, key=replace(one.key, fit=replace(one.key.fit, model=model))))
+    spec = {**SPEC, "where": {LEVEL: 0.95}}
+    frame = frame_of([Results(compose([]), TRIALS + others)], spec, [LEVEL])
+    rows = numbers(coverage_table(frame, LABELS, spec, {}), coefficient="x1")
+    assert rows.loc["coverage", "value"] == 1.0 and rows.loc["coverage", "count"] == len(ERRORS)
 
 
 def test_naive_numbers_are_of_the_naive_trials_and_published_ones_of_none():
