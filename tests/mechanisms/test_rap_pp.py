@@ -124,7 +124,7 @@ def test_a_number_at_a_bound_moves_inwards_alone():
 
 
 def test_almost_without_noise_levels_and_numbers_are_those_of_the_rows():
-    """Height and weight by class: means are 20 apart, each found to 4; their correlation is 0.95 and found to 0.15."""
+    """Height and weight by class: means are 20 apart, each found to 4."""
     table = mixed()
     rows = made(table, 1e6, components=200, halfspaces=200, prefixes=0, rounds=20, doublings=7, iterations=60)[
         SyntheticRows
@@ -133,11 +133,19 @@ def test_almost_without_noise_levels_and_numbers_are_those_of_the_rows():
     for level in (0, 1):
         real, found = (one.numbers["height"][one.column("class") == level] for one in (table, rows))
         assert found.mean() == pytest.approx(real.mean(), abs=4)
-    real, found = (np.corrcoef(one.numbers["height"], one.numbers["weight"])[0, 1] for one in (table, rows))
-    assert found == pytest.approx(real, abs=0.15)
     assert len(np.unique(rows.numbers["height"])) > 100 > MIXED["height"].size
     assert rows.numbers["height"].min() >= 100 and rows.numbers["height"].max() <= 200
     assert np.array_equal(rows.column("height"), MIXED["height"].code(rows.numbers["height"]))
+
+
+def test_almost_without_noise_numbers_depend_on_each_other_as_in_the_rows():
+    """The correlation is 0.93, and would be 0.57 if the class were all that they share. Which hyperplanes are drawn
+    moves the one found by 0.09 (standard deviation over five seeds): of the mean of three, 0.15 is three times that.
+    """
+    table, settings = mixed(), {"components": 200, "halfspaces": 400, "prefixes": 0, "rounds": 10, "doublings": 7}
+    found = [made(table, 1e6, seed, iterations=200, **settings)[SyntheticRows].table.numbers for seed in range(3)]
+    mean = np.mean([np.corrcoef(one["height"], one["weight"])[0, 1] for one in found])
+    assert mean == pytest.approx(np.corrcoef(table.numbers["height"], table.numbers["weight"])[0, 1], abs=0.15)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace"])
