@@ -139,8 +139,8 @@ def test_almost_without_noise_levels_and_numbers_are_those_of_the_rows():
 
 
 def test_almost_without_noise_numbers_depend_on_each_other_as_in_the_rows():
-    """The correlation is 0.93, and would be 0.57 if the class were all that they share. Which hyperplanes are drawn
-    moves the one found by 0.09 (standard deviation over five seeds): of the mean of three, 0.15 is three times that.
+    """The correlation is 0.93, and would be 0.58 if the class were all that they share. Which hyperplanes are drawn
+    moves the one found by 0.09 (standard deviation over five seeds), and the mean of three by a third of 0.15.
     """
     table, settings = mixed(), {"components": 200, "halfspaces": 400, "prefixes": 0, "rounds": 10, "doublings": 7}
     found = [made(table, 1e6, seed, iterations=200, **settings)[SyntheticRows].table.numbers for seed in range(3)]
