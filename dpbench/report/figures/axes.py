@@ -74,13 +74,11 @@ def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
 
 
 def horizontal_look(cell: pd.Series, styles: Sequence[LineStyle]) -> LineStyle:
-    """Colour and dashes of a horizontal line: those of its series, or black with the dashes of its index (`reference`)
-    among the references of the figure, over all panels.
-    """
+    """Colour and dashes of a horizontal line: those of its series, or black with the dashes of its `reference`."""
     if cell["reference"] < 0:
         style = styles[cell["series_order"]]
         return {"color": style["color"], "linestyle": style["linestyle"]}
-    return {"color": REFERENCE_COLOUR, "linestyle": LINES[1:][int(cell["reference"]) % (len(LINES) - 1)]}
+    return {"color": REFERENCE_COLOUR, "linestyle": LINES[int(cell["reference"])]}
 
 
 def draw_levels(axes: Axes, spec: Spec) -> None:

@@ -31,6 +31,7 @@ from dpbench.report.figures.style import (
     add_legend,
     empty_figure,
     line_styles,
+    reference_lines,
     set_titles,
     style,
     without_line,
@@ -118,8 +119,8 @@ def _bands(known: Sequence[Series], spec: Spec) -> list[Band]:
 
 
 def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], spec: Spec) -> pd.DataFrame:
-    """The cells of one metric with their interval, place on the x axis, clipping and, for those of a reference, its
-    index among the references of the figure, else -1.
+    """The cells of one metric with their interval, place on the x axis, clipping and, for those of a reference, the
+    place of its dashes in `LINES`, else -1.
     """
     cells, statistic = mark_series(summarise(rows, CELL), known), statistic_of(spec)
     if statistic != "median":
@@ -135,7 +136,8 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     cells["kind"] = np.where(np.isfinite(cells["x"]), "point", "line")
     private = mark_series(rows.loc[np.isfinite(rows["epsilon"])], known)["series_order"]
     references = sorted(set(cells.loc[cells["kind"] == "line", "series_order"]) - set(private))
-    cells["reference"] = cells["series_order"].map({order: place for place, order in enumerate(references)}).fillna(-1)
+    dashes = dict(zip(references, reference_lines([known[order].name for order in references]), strict=True))
+    cells["reference"] = cells["series_order"].map(dashes).fillna(-1)
     dodge = CATEGORY_DODGE if spec.get("categories") else DODGE
     cells["place"] = _dodged(cells, {place for band in bands for place in (band.first, band.second)}, dodge)
     limits = [_ylim(spec, panel) or (-math.inf, math.inf) for panel in cells["panel"]]
@@ -225,7 +227,7 @@ def _draw_rate(axes: Axes, points: pd.DataFrame, label: str, rate: Callable[[flo
 
 
 def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[LineStyle]) -> None:
-    """Series without an x: horizontal lines. References, which have no noise, are black, each with its own dashes.
+    """Series without an x: horizontal lines. References are black, each with its own dashes.
 
     A single one has a band of the width of a bar. Several bands would hide each other: their bars are at the edge.
     """

@@ -176,12 +176,23 @@ def line_styles(known: Sequence[Series]) -> list[LineStyle]:
             declared[one.name] = next(free)
         colour, marker = declared[one.name]
         check_known(f"colour of {one.name}", colour, COLOURS)
+        check_known(f"marker of {one.name}", marker, MARKERS)
         hollow = one.place > 0 or one.calibration == "paper"
         line = max(one.place, 1 if hollow else 0)
         fill = "white" if hollow else COLOURS[colour]
         dashes = LINES[line % len(LINES)]
         found.append({"color": COLOURS[colour], "marker": marker, "linestyle": dashes, "markerfacecolor": fill})
     return found
+
+
+def reference_lines(names: Sequence[str]) -> list[int]:
+    """The place in `LINES` of each reference, a horizontal line: a label with a style of its own has the dashes of its
+    marker, in every figure; the others of a figure take those that are left.
+    """
+    declared, count = styles(), len(LINES) - 1
+    own = {name: 1 + MARKERS.index(declared[name][1]) % count for name in names if name in declared}
+    free = cycle(sorted({*range(1, len(LINES))} - {*own.values()}) or range(1, len(LINES)))
+    return [own[name] if name in own else next(free) for name in names]
 
 
 def without_line(look: LineStyle) -> LineStyle:
