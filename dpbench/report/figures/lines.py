@@ -93,7 +93,7 @@ def draw_lines(
         set_titles(figure, grid, [panel.title for panel in panels], spec)
         labels = [*(one.label for one in known), *(band.label for band in bands), *(spec.get("rates") or {})]
         add_legend(figure, grid, [*labels, *level_names(spec)])
-        add_footnote(figure, as_text([*sentences, *_marks(panels), notes]) if len(rows) else notes)
+        add_footnote(figure, as_text([notes, *sentences, *_marks(panels)]) if len(rows) else notes)
         _number_survivors(figure, grid, panels, _styles(known, bands))
     return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[_columns(statistic)]
 

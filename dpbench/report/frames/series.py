@@ -106,6 +106,15 @@ def mark_series(rows: pd.DataFrame, known: Sequence[Series]) -> pd.DataFrame:
     return rows.assign(series=pd.array([one.label for one in known], dtype="str").take(places), series_order=places)
 
 
+def without_variant(labels: pd.Series[str]) -> pd.Series[str]:
+    """The labels of series without the settings by which a method's own differ.
+
+    >>> without_variant(pd.Series(["PATE (tight) [teachers=5]", "PATE (tight)"])).unique().tolist()
+    ['PATE (tight)']
+    """
+    return labels.str.replace(r" \[.*\]$", "", regex=True)
+
+
 def declared_titles(spec: Spec) -> dict[str, str]:
     """The titles that `spec["panels"]` declares, by data set."""
     return {str(name): str(title) for name, title in (spec.get("panels") or {}).items()}

@@ -18,6 +18,7 @@ from dpbench.report.figures.style import (
     add_footnote,
     add_legend,
     empty_figure,
+    footnote_of,
     line_styles,
     reference_lines,
     save_figure,
@@ -132,8 +133,18 @@ def test_a_title_does_not_meet_a_long_legend(words, lines):
 
 
 def test_a_long_footnote_makes_the_figure_higher():
-    short, long = draw(make_grid())[0], draw(make_grid(), notes="word " * 300)[0]
-    assert long.get_figheight() > short.get_figheight() + 0.5
+    short, long = (empty_figure(1)[0] for _ in range(2))
+    for figure, words in ((short, 1), (long, 100)):
+        add_footnote(figure, "word " * words)
+    assert long.get_figheight() > short.get_figheight()
+
+
+def test_a_picture_has_what_fits_of_a_longer_footnote_and_the_page_all_of_it():
+    text = f"First. A long one{' and so on' * 100}. Last."
+    figure, _ = empty_figure(3)
+    add_footnote(figure, text)
+    assert " ".join(figure.get_supxlabel().split()) == "First. Last. Further notes: dpbench report."
+    assert footnote_of(figure) == text
 
 
 def test_a_footnote_of_wide_letters_stays_within_the_figure():
@@ -148,7 +159,7 @@ def test_a_long_legend_does_not_meet_the_footnote():
     for place in range(18):
         grid[0].plot([0, 1], [0, 1], label=f"method {place}")
     add_legend(figure, grid, grid[0].get_legend_handles_labels()[1])
-    add_footnote(figure, "word " * 200)
+    add_footnote(figure, "word " * 110)
     figure.draw_without_rendering()
     (footnote,) = [text for text in figure.texts if text.get_text().startswith("word")]
     assert figure.legends[0].get_window_extent().y0 > footnote.get_window_extent().y1
