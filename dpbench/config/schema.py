@@ -96,7 +96,7 @@ class Part:
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
-        return inspect.signature(self.function).parameters
+        return dict(inspect.signature(self.function).parameters)
 
     @property
     def function(self) -> Callable[..., Any]:

@@ -121,7 +121,7 @@ def test_footnotes_say_that_a_mechanism_saw_the_rows_of_its_test():
     assert "adult: up to 50,000 training and 1,000 test rows" in reported(trials)
     leaked = "1,000 test rows, which the mechanism used too (protocol: authors)"
     assert f"taxi: up to 50,000 training and {leaked}" in reported(trials)
-    assert f"50000 training rows at most, 1,000 test rows or {leaked}" in reported(trials, sweep_footnotes)
+    assert f"50,000 training rows at most, 1,000 test rows or {leaked}" in reported(trials, sweep_footnotes)
 
 
 def test_footnotes_say_that_errors_over_one_split_hold_the_noise_alone():

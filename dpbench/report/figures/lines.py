@@ -42,8 +42,9 @@ from dpbench.report.frames.series import Series, declared_titles, in_order, mark
 from dpbench.targets import resolve
 
 CELL = ("panel", *SERIES, "x", "metric")
-DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
-CATEGORY_DODGE = 0.16  # the same where no lines join the points
+DODGE = 0.05  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
+SPREAD = 0.3  # from the first to the last series at most: a point must not seem to be at another x
+CATEGORY_DODGE, CATEGORY_SPREAD = 0.16, 0.6  # the same where no lines join the points
 STATISTICS = {"mean": ["mean", "se"], "mean_95": ["mean", "se"], "median": ["median"]}  # its columns
 QUARTILES = {0.25: "low", 0.5: "median", 0.75: "high"}
 
@@ -138,8 +139,9 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     references = sorted(set(cells.loc[cells["kind"] == "line", "series_order"]) - set(private))
     dashes = dict(zip(references, reference_lines([known[order].name for order in references]), strict=True))
     cells["reference"] = cells["series_order"].map(dashes).fillna(-1)
-    dodge = CATEGORY_DODGE if spec.get("categories") else DODGE
-    cells["place"] = _dodged(cells, {place for band in bands for place in (band.first, band.second)}, dodge)
+    dodge, spread = (CATEGORY_DODGE, CATEGORY_SPREAD) if spec.get("categories") else (DODGE, SPREAD)
+    banded = {place for band in bands for place in (band.first, band.second)}
+    cells["place"] = _dodged(cells, banded, dodge, spread)
     limits = [_ylim(spec, panel) or (-math.inf, math.inf) for panel in cells["panel"]]
     above = cells["value"] > [high for _, high in limits]
     below = cells["value"] < [low for low, _ in limits]
@@ -147,13 +149,13 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     return cells
 
 
-def _dodged(cells: pd.DataFrame, banded: set[int], dodge: float) -> pd.Series:
+def _dodged(cells: pd.DataFrame, banded: set[int], dodge: float, spread: float) -> pd.Series:
     """Each cell's place on the axis: its x times a factor of its series, 1 in a band; NaN for lines."""
     points = cells["kind"] == "point"
     ticks = np.sort(cells.loc[points, "x"].unique())
     gap = min([math.log(2), *np.diff(np.log(ticks))])  # no more, so that all points stay within the axis
     orders = sorted(set(cells.loc[points, "series_order"]) - banded)
-    step = min(dodge, 0.6 / max(1, len(orders))) * gap
+    step = min(dodge, spread / max(1, len(orders))) * gap
     shift = {order: step * (place - (len(orders) - 1) / 2) for place, order in enumerate(orders)}
     places = cells["x"] * np.exp(cells["series_order"].map(shift).astype("float64").fillna(0.0))
     return places.where(points)

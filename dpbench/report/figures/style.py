@@ -57,6 +57,7 @@ LINES: tuple[Dashes, ...] = (
     (0, (10, 1.5, 3, 1.5)),
     (0, (2, 4)),
 )
+PUBLISHED = {"paper": 1, "authors": 2}  # calibration -> the place of its line in `LINES`, also where it stands alone
 REFERENCE_COLOUR = "#000000"
 TITLE_WIDTH = 40  # characters of a line above one panel, left of the legend
 SHORT_LEGEND = 8  # entries with names that leave enough space for a title
@@ -179,8 +180,8 @@ def line_styles(known: Sequence[Series]) -> list[LineStyle]:
         colour, marker = declared[one.name]
         check_known(f"colour of {one.name}", colour, COLOURS)
         check_known(f"marker of {one.name}", marker, MARKERS)
-        hollow = one.place > 0 or one.calibration == "paper"
-        line = max(one.place, 1 if hollow else 0)
+        line = max(one.place, PUBLISHED.get(one.calibration, 0))
+        hollow = line > 0
         fill = "white" if hollow else COLOURS[colour]
         dashes = LINES[line % len(LINES)]
         found.append({"color": COLOURS[colour], "marker": marker, "linestyle": dashes, "markerfacecolor": fill})

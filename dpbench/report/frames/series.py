@@ -83,6 +83,14 @@ def shown(
     ]
 
 
+def of_calibrations(frame: pd.DataFrame, calibrations: Sequence[str] | None) -> pd.DataFrame:
+    """The rows without those of other calibrations, of mechanisms that have some of these; all rows for None."""
+    if calibrations is None:
+        return frame
+    asked = frame["calibration"].isin(calibrations)
+    return frame[asked | ~frame["mechanism"].isin(frame.loc[asked, "mechanism"].unique())]
+
+
 def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str, str]:
     """The labels, these ones first, in this order; the others follow.
 
