@@ -147,3 +147,18 @@ def test_no_line_leads_to_a_point_of_the_minority_that_has_a_value():
     ]
     assert 0.07 in alone[0].get_ydata() and "No line is drawn to a point" in footnote_of(figure)
     assert 0.07 in drawn["mean"].to_list()
+
+
+def test_a_line_does_not_pass_over_a_value_that_its_series_does_not_have():
+    trials = [make_trial(epsilon=epsilon) for epsilon in (0.1, 1.0)]
+    trials += [make_trial("adassp", epsilon=epsilon) for epsilon in (0.1, 0.5, 1.0)]
+    lines = lines_of(draw(trials)[0])
+    assert np.isnan(lines["SSP"].get_ydata()).tolist() == [False, True, False]
+    assert not np.isnan(lines["AdaSSP"].get_ydata()).any()
+
+
+def test_published_points_are_drawn_on_the_panel_of_their_data_set():
+    rows = {"adult": {"theirs": {0.1: 0.2, 1.0: 0.1}, "real": {"inf": 0.05}}}
+    figure, _ = draw([make_trial(epsilon=epsilon) for epsilon in (0.1, 1.0)], published={"rows": rows})
+    assert lines_of(figure)["theirs, published"].get_ydata().tolist() == [0.2, 0.1]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SSP", "theirs, published"]
