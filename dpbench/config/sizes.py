@@ -105,9 +105,8 @@ def delta_of(given: Any, dataset: Dataset, sample: Sample) -> float:
                 f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {shown(given)}"
             )
         return number("delta", given, above=0, below=1)
-    n, rows = sample.train_rows, declared_rows(dataset)
-    if rows is not None:
-        left = left_for_training(dataset, sample)
+    n, rows, left = sample.train_rows, declared_rows(dataset), left_for_training(dataset, sample)
+    if rows is not None and left is not None:
         n = min(n, left) + (rows - left if sample.protocol == "authors" else 0)
     return number("delta", _rounded(number("n", n, above=1) ** -float(power[1])), above=0, below=1)
 
