@@ -2,11 +2,7 @@
 # The commands behind results/bayesian_glm: the figures of Kulkarni et al. (2021), and the calibration of the
 # posteriors, which is not in the paper. Stored trials do not run again; docs/bayesian_glm.md has the hours.
 # jax keeps its compiled programs in the data cache, so that only the first trial of each kind compiles.
-set -euo pipefail
+source "$(dirname "$0")/reproduce.sh"
 paper="bayes_figure3 bayes_figure4 bayes_figure4_unit bayes_figure5 bayes_figure6"
 beyond="bayes_calibration bayes_coverage bayes_coverage_d bayes_joint"
-for experiment in $paper $beyond; do
-  dpbench run "experiment=$experiment" "$@"
-  dpbench figures "experiment=$experiment" "$@"
-done
-dpbench figures paper=bayesian_glm "$@"
+reproduce bayesian_glm "$paper $beyond" "$@"

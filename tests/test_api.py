@@ -70,7 +70,7 @@ def test_a_run_of_the_command_line_goes_on_here_and_the_other_way_round(bench, c
     more = dpbench.run({**settings, "mechanism": ["exact", "adassp"], "repetitions": 3, "epsilon": [0.5]})
     assert (more.planned, more.ran) == (6, 2)
     assert main(["run", str(more.folder), "--dry-run"]) == 0
-    assert "6 planned, 6 stored" in capsys.readouterr().out
+    assert "6 planned, 6 stored here" in capsys.readouterr().out
 
 
 def test_results_are_the_trials_that_export_writes_and_figures_those_that_figures_draws(bench, capsys):

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -217,22 +217,28 @@ def dry_run(arguments: argparse.Namespace) -> int:
     store.releases.scan()
     releases = sum(find_release(store, item.key.id) is not None for item in plan.releases)
     print(f"experiment {plan.name}: limits {plan.limits}, results in {store.folder}")
-    print(f"trials:   {len(plan.trial_ids)} planned, {sum(identity in stored for identity in plan.trial_ids)} stored")
-    print(f"releases: {len(plan.releases)} planned, {releases} stored")
     to_run = missing(plan, store, force=arguments.force, retry_failed=arguments.retry_failed)
+    known = durations(experiment, plan, store, arguments.config_dir)
+    print(f"trials:   {_counts(plan.trial_ids, stored, known.exported)}")
+    print(f"releases: {len(plan.releases):,} planned, {releases:,} stored here")
     for mechanism, count in Counter(item.key.mechanism.name for item in to_run).items():
-        print(f"  to run: {mechanism}, {count} releases")
+        print(f"  to run: {mechanism}, {count:,} releases")
     if to_run:
-        known = durations(experiment, plan, store, arguments.config_dir)
         seconds, unknown = known.total(to_run)
-        hours = f"{seconds / 3600:.2f} on one core, by the mean seconds of stored and exported trials"
-        print(f"hours:    {hours if seconds else 'not known: no trial like these is stored or exported'}")
+        hours = f"{seconds / 3600:.2f} on one core"
         if known.exported:
             rest, _ = known.total(plan.of(to_run).without(known.exported).releases)
-            print(f"  {rest / 3600:.2f} of them for trials missing from the export")
+            hours = f"{rest / 3600:.2f} on one core for what the export does not have, {seconds / 3600:.2f} for all"
+        print(f"hours:    {hours if seconds else 'not known: no trial like these is stored or exported'}")
         if unknown and seconds:
-            print(f"  {unknown} releases and fits are not in them: no seconds of theirs are stored")
+            print(f"  {unknown:,} releases and fits are not in them: no seconds of theirs are stored")
     return 0
+
+
+def _counts(planned: Sequence[str], stored: Container[str], exported: Collection[str]) -> str:
+    """How many of the planned trials are stored and, if any is, how many are in an export."""
+    counts = f"{len(planned):,} planned, {sum(identity in stored for identity in planned):,} stored here"
+    return counts + (f", {len(exported):,} in the export" if exported else "")
 
 
 def show(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from dpbench.config.parts import every_part, part_of
 from dpbench.config.registry import choices
 from dpbench.config.reports import paper_of
 from dpbench.config.schema import Experiment, Kind, Limits, Paper, Part, Sample
-from dpbench.config.sizes import declared_rows
+from dpbench.config.sizes import declared_rows, left_for_training
 from dpbench.config.values import checked_name
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "declared_rows",
     "every_part",
     "hydra_text",
+    "left_for_training",
     "paper_of",
     "part_of",
     "quoted",

@@ -28,6 +28,7 @@ ANY = {  # keys that every kind's spec may have
     "panels": "dict",
     "symbol": "str",
     "best_setting": "bool",
+    "calibrations": "list",
 }
 RESERVED = {"_target_": "str", "_required_": "dict", "_optional_": "dict", "_reads_": "list"}
 GAIN = {"trivial": "list", "exact": "list"}  # methods, see `report.frames.settings.as_gains`

@@ -90,9 +90,13 @@ class Part:
         """Whether the function has this parameter."""
         return parameter in self._parameters
 
+    def value(self, parameter: str) -> Any:
+        """What the function takes for this parameter: that of the config, or its default."""
+        return self.parameters[parameter] if parameter in self.parameters else self._parameters[parameter].default
+
     @cached_property
-    def _parameters(self) -> frozenset[str]:
-        return frozenset(inspect.signature(self.function).parameters)
+    def _parameters(self) -> Mapping[str, inspect.Parameter]:
+        return dict(inspect.signature(self.function).parameters)
 
     @property
     def function(self) -> Callable[..., Any]:

@@ -98,8 +98,6 @@ def _test_rows(given: Any) -> float | list[float]:
 
 def delta_of(given: Any, dataset: Dataset, sample: Sample) -> float:
     """The number given, or the power of n that "n**-1.1" names, n the declared number of rows that a mechanism sees."""
-    from dpbench.data.table import count_test_rows
-
     power = re.fullmatch(r"n\*\*-(\d{1,3}(?:\.\d{1,9})?)", str(given))
     if not power:
         if isinstance(given, str):
@@ -107,10 +105,9 @@ def delta_of(given: Any, dataset: Dataset, sample: Sample) -> float:
                 f"delta must be a number between 0 and 1, both excluded, or such as n**-1.1, not {shown(given)}"
             )
         return number("delta", given, above=0, below=1)
-    n, rows = sample.train_rows, declared_rows(dataset)
-    if rows is not None:
-        tests = count_test_rows(sample.test_rows, rows)
-        n = min(n, rows - tests) + (tests if sample.protocol == "authors" else 0)
+    n, rows, left = sample.train_rows, declared_rows(dataset), left_for_training(dataset, sample)
+    if rows is not None and left is not None:
+        n = min(n, left) + (rows - left if sample.protocol == "authors" else 0)
     return number("delta", _rounded(number("n", n, above=1) ** -float(power[1])), above=0, below=1)
 
 
@@ -118,6 +115,14 @@ def declared_rows(dataset: Dataset) -> int | None:
     """How many rows a data set's card says it has."""
     rows = dataset.card.get("rows")
     return None if rows is None else integer("dataset.card.rows", rows, 1, MOST_ROWS)
+
+
+def left_for_training(dataset: Dataset, sample: Sample) -> int | None:
+    """How many of the declared rows are not for testing, None if none are declared."""
+    from dpbench.data.table import count_test_rows
+
+    rows = declared_rows(dataset)
+    return None if rows is None else rows - count_test_rows(sample.test_rows, rows)
 
 
 def epsilons_of(config: Node, delta: float) -> tuple[float, ...]:

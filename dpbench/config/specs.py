@@ -22,6 +22,7 @@ class DesignSettings(TypedDict, total=False):
 class AnySpec(TypedDict, total=False):
     """The keys that a figure or table of any kind may have. `show`: labels of methods. `panels`: their titles.
     `best_setting`: of each method's settings only the best at each x, by the metric (see `report.frames.settings`).
+    `calibrations`: of a mechanism that has some of these, they alone are drawn.
     """
 
     name: str
@@ -34,6 +35,7 @@ class AnySpec(TypedDict, total=False):
     panels: dict[Any, str]
     symbol: str
     best_setting: bool
+    calibrations: list[str]
 
 
 class Spec(AnySpec, total=False):

@@ -125,7 +125,7 @@ def _draw(
         set_titles(figure, grid, [titles.get(name, name) for name in panels] or [""], spec)
         add_legend(figure, grid, [one.label for one in known])
         sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
-        add_footnote(figure, as_text([*sentences, *notes]))
+        add_footnote(figure, as_text([*notes, *sentences]))
     return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
 
 

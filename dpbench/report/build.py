@@ -18,7 +18,7 @@ from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
 from dpbench.report.frames.results import Results, choice_of_setting, frame_of, several_versions
-from dpbench.report.frames.series import ordered, shown
+from dpbench.report.frames.series import of_calibrations, ordered, shown
 from dpbench.report.kinds import draw_figure, is_table, make_table
 from dpbench.report.missing import not_run
 from dpbench.report.tables.cells import write_tables
@@ -83,6 +83,7 @@ def made_figure(
     """The figure of `spec`, and what it draws, one row per mark."""
     labels = ordered(labels, spec.get("show"))
     frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
+    frame = of_calibrations(frame, spec.get("calibrations"))
     footnote = as_text([str(spec.get("caption") or ""), *notes_below(chosen, labels, spec, notes, absent)])
     return draw_figure(frame, labels, spec, footnote)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench.report.frames.frame import CELL, SERIES, summarise
-from dpbench.report.frames.series import Series, mark_series
+from dpbench.report.frames.series import Series, mark_series, without_variant
 from dpbench.report.text import in_ranges, number, span
 
 _MARKS = {  # what a frame's `test_rows` may have besides a size
@@ -24,6 +26,7 @@ _READ = [
     "dataset", *SERIES, "epsilon", "delta", "train_rows", "test_rows", "repetition", "value", "spent_epsilon",
     "unfinished", "nonprivate_inputs",
 ]  # fmt: skip
+SENTENCES = re.compile(r"(?<=\.)(?<!al\.)(?<!Fig\.) (?=[A-Z0-9δε])")  # where one ends and the next begins
 SLACK = 1.001  # spent epsilon counts as above the target beyond this ratio: accountants round
 
 
@@ -34,37 +37,30 @@ def footnotes(
     shown: str = "Mean ± standard error",
     cells: pd.DataFrame | None = None,
 ) -> list[str]:
-    """Sentences on rows of one metric: what was run, failures, overspending, unfinished programmes, inputs, `notes`.
+    """Sentences on rows of one metric: failures, overspending, unfinished programmes, what was run, inputs, `notes`.
 
     `shown`: the statistic over the repetitions, in words. `cells`: the summary of the rows, if it is at hand.
     """
     if cells is None:
         cells = mark_series(summarise(frame), known) if len(frame) else frame
-    sentences = [*_data(frame), *_protocol(frame, shown)]
-    if len(cells):
-        sentences += [*_failures(cells), *_overspending(cells), *_unfinished(frame, known)]
-        if any(frame["nonprivate_inputs"]):
-            sentences += _inputs(mark_series(frame.loc[np.isfinite(frame["epsilon"]), _READ], known))
+    cautions = [*_failures(cells), *_overspending(cells), *_unfinished(frame, known)] if len(cells) else []
+    sentences = [*cautions, *_data(frame), *_protocol(frame, shown)]
+    if len(cells) and any(frame["nonprivate_inputs"]):
+        sentences += _inputs(mark_series(frame.loc[np.isfinite(frame["epsilon"]), _READ], known))
     return [*sentences, notes] if notes else sentences
 
 
 def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
     """Sentences on rows of one metric over a sweep, from the smallest to the largest value in place of a list."""
     marked = mark_series(frame[_READ], known)
+    marked = marked.assign(series=without_variant(marked["series"]))
     private = marked[np.isfinite(marked["epsilon"])]
-    test = " or ".join(_test_rows(asked) for asked in sorted(frame["test_rows"].unique()))
-    most = f"{span(frame['train_rows'])} training rows at most" if frame["train_rows"].any() else ALL_OTHERS
-    sentences = [f"{most}, {test}"]
-    sentences += [f"ε = {span(private['epsilon'])}, δ = {span(private['delta'].dropna())}"] if len(private) else []
-    cells = ["mechanism", "calibration", "model", "dataset", "epsilon"]
-    repetitions = frame.groupby(cells, dropna=False)["repetition"].nunique()
-    sentences.append(f"{span(repetitions)} repetition{'' if repetitions.max() == 1 else 's'}")
     lost, trials = marked[~np.isfinite(marked["value"])], marked["series"].value_counts()
     counts = [
         f"{name} {len(rows)} of {trials[name]}"
         for name, rows in lost.sort_values("series_order").groupby("series", sort=False)
     ]
-    sentences += [f"{NO_VALUE}: {', '.join(counts)}"] if counts else []
+    sentences = [f"{NO_VALUE}: {', '.join(counts)}"] if counts else []
     over = private[private["spent_epsilon"] > SLACK * private["epsilon"]]
     factors = [
         f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.3g} times"
@@ -77,19 +73,33 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
         for name, rows in stopped.sort_values("series_order").groupby("series", sort=False)
     ]
     sentences += [f"{UNFINISHED}: {', '.join(ended)}"] if ended else []
+    test = " or ".join(_test_rows(asked) for asked in sorted(frame["test_rows"].unique()))
+    trained = _training_rows(frame)
+    sizes = " to ".join(f"{rows:,}" for rows in dict.fromkeys([trained.min(), trained.max()]))
+    most = f"{sizes} training rows at most" if trained.any() else ALL_OTHERS
+    sentences.append(f"{most}, {test}")
+    sentences += [f"ε = {span(private['epsilon'])}, δ = {span(private['delta'].dropna())}"] if len(private) else []
+    cells = ["mechanism", "calibration", "model", "dataset", "epsilon"]
+    repetitions = frame.groupby(cells, dropna=False)["repetition"].nunique()
+    sentences.append(f"{span(repetitions)} repetition{'' if repetitions.max() == 1 else 's'}")
     return [*sentences, *_inputs(private)]
 
 
 def _data(frame: pd.DataFrame) -> list[str]:
     """The data sets by their rows. The split takes all available rows, up to the number requested."""
     sentences = []
-    for (train, test), rows in frame.groupby(["train_rows", "test_rows"], sort=True):
+    for (train, test), rows in frame.groupby([_training_rows(frame), "test_rows"], sort=True):
         names = sorted(rows["dataset"].unique())
         everywhere = 1 < len(names) == frame["dataset"].nunique()
         where = "Each data set" if everywhere else listed(names)
         sizes = f"up to {train:,} training and {_test_rows(test)}" if train else f"{_test_rows(test)}, {ALL_OTHERS}"
         sentences.append(f"{where}: {sizes}")
     return sentences
+
+
+def _training_rows(frame: pd.DataFrame) -> pd.Series[int]:
+    """Those that there are (see `frame_of`), or those asked for where that is not known."""
+    return frame["training_rows"] if "training_rows" in frame else frame["train_rows"]
 
 
 def _test_rows(asked: object) -> str:
@@ -168,6 +178,7 @@ def _inputs(private: pd.DataFrame) -> list[str]:
     if not any(private["nonprivate_inputs"]):
         return []
     private = private.drop_duplicates(["dataset", "series_order", "nonprivate_inputs"])
+    private = private.assign(series=without_variant(private["series"]))
     users: dict[str, dict[str, list[str]]] = {}
     for dataset, rows in private.groupby("dataset", sort=True):
         taken: dict[str, dict[str, None]] = {}
@@ -210,6 +221,24 @@ def _where(datasets: Sequence[str], cells: pd.DataFrame) -> str:
 def listed(words: Sequence[str]) -> str:
     """Such as "adult, fire and taxi"."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def shortened(text: str, most: int, rest: str) -> str:
+    """The sentences, in their order, that fit into so many characters, and `rest` if some do not.
+
+    >>> shortened("One. A longer sentence (Fig. 1). Two.", 20, "More below.")
+    'One. Two. More below.'
+    >>> shortened("One. Two.", 20, "More below.")
+    'One. Two.'
+    """
+    if len(text) <= most:
+        return text
+    kept, left = [], most - len(rest)
+    for sentence in SENTENCES.split(text):
+        if len(sentence) < left:
+            kept.append(sentence)
+            left -= len(sentence) + 1
+    return " ".join([*(kept or [textwrap.shorten(text, left, placeholder=" ...")]), rest])
 
 
 def as_text(sentences: Iterable[str]) -> str:

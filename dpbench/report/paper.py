@@ -26,7 +26,7 @@ from dpbench.report.export_file import Exported
 from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
-from dpbench.report.frames.series import ordered, shown
+from dpbench.report.frames.series import of_calibrations, ordered, shown
 from dpbench.report.kinds import is_table
 from dpbench.report.parallel import started
 from dpbench.report.tables.cells import write_tables
@@ -127,6 +127,7 @@ def _draw(
     paths = draw_one(chosen, labels, {"panels": titles, **spec}, folder, notes, save)
     if paths and spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
         frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
+        frame = of_calibrations(frame, spec.get("calibrations"))
         titled = frame.assign(dataset=frame["dataset"].replace(titles))
         below = notes_below(chosen, labels, {**spec, "panels": titles}, notes, absent)
         text = as_text([str(spec.get("caption") or ""), *below])

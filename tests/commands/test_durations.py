@@ -44,7 +44,7 @@ def test_what_is_missing_takes_the_mean_seconds_of_the_stored_repetitions(bench,
     assert one == two > 0, "but to share out, a release is taken to need what others of its mechanism do"
 
 
-def test_what_an_export_answers_is_told_apart(bench, monkeypatch, tmp_path):
+def test_what_an_export_answers_is_told_apart(bench, monkeypatch, tmp_path, capsys):
     (tmp_path / "grid").mkdir()
     add_to_export([*Store(bench.results, "grid").all_trials()], tmp_path / "grid")
     monkeypatch.setattr(bench, "results", tmp_path)
@@ -55,3 +55,8 @@ def test_what_an_export_answers_is_told_apart(bench, monkeypatch, tmp_path):
     rest, _ = found.total(plan.without(found.exported).releases)
     assert rest == pytest.approx(seconds / 3)
     assert unknown == 0
+    capsys.readouterr()
+    assert main(["run", "--dry-run", *bench.settings(*GRID, "repetitions=3")]) == 0
+    said = capsys.readouterr().out
+    assert "6 planned, 0 stored here, 4 in the export" in said
+    assert f"{rest / 3600:.2f} on one core for what the export does not have, {seconds / 3600:.2f} for all" in said

@@ -181,7 +181,7 @@ def test_status_names_results_of_other_code_and_an_option_accepts_them(bench, ow
     edit(own)
     settings = bench.settings("--config-dir", str(own), "mechanism=[mine]", "repetitions=3", "jobs=1")
     assert main(["run", *settings, "--dry-run"]) == 0
-    assert "3 planned, 0 stored" in capsys.readouterr().out
+    assert "3 planned, 0 stored here" in capsys.readouterr().out
     assert main(["run", *settings, "--other-code"]) == 0
     out = capsys.readouterr().out
     assert "1 ran now" in out

@@ -15,6 +15,7 @@ from dpbench.grid.records import Failure, FitKey, PartKey, ReleaseKey, Runtime, 
 from dpbench.metrics.evaluation import Score
 from dpbench.privacy.accounting import Spent
 from dpbench.privacy.budget import Budget
+from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import placed, settings_of
 from dpbench.report.kinds import draw_figure
@@ -136,7 +137,7 @@ def draw(trials: Sequence[Trial], notes: str = "", **changes: Any) -> tuple[Figu
 
 def footnote(figure: Figure) -> str:
     """What stands below the panels, in one line."""
-    return " ".join(figure.get_supxlabel().split())
+    return footnote_of(figure)
 
 
 def lines_of(figure: Figure) -> dict[str, Line2D]:

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from dpbench.config import compose, declared_rows
 from dpbench.report.export_file import Exported, load_export, write_export
 from dpbench.report.footnotes import as_text, footnotes, sweep_footnotes
 from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.results import Results, frame_of
 from dpbench.report.frames.series import series_of
 
 from .made_up import LABELS, draw, footnote, make_grid, make_trial
@@ -97,11 +99,11 @@ def test_a_sweep_reports_ranges_in_place_of_lists_and_counts_what_is_lost():
         for place in range(3)
     ]
     assert reported(trials, sweep_footnotes) == [
-        "100 to 1000 training rows at most, 1,000 test rows",
-        "ε = 3, δ = 0.001 to 0.01",
-        "1 to 3 repetitions",  # of a method on a data set
         "No value (failed, no estimate or not finite): DD-SSP 2 of 3",
         "Spent ε exceeds the target ε: SSP (paper) by up to 2 times",
+        "100 to 1,000 training rows at most, 1,000 test rows",
+        "ε = 3, δ = 0.001 to 0.01",
+        "1 to 3 repetitions",  # of a method on a data set
     ]
 
 
@@ -119,7 +121,7 @@ def test_footnotes_say_that_a_mechanism_saw_the_rows_of_its_test():
     assert "adult: up to 50,000 training and 1,000 test rows" in reported(trials)
     leaked = "1,000 test rows, which the mechanism used too (protocol: authors)"
     assert f"taxi: up to 50,000 training and {leaked}" in reported(trials)
-    assert f"50000 training rows at most, 1,000 test rows or {leaked}" in reported(trials, sweep_footnotes)
+    assert f"50,000 training rows at most, 1,000 test rows or {leaked}" in reported(trials, sweep_footnotes)
 
 
 def test_footnotes_say_that_errors_over_one_split_hold_the_noise_alone():
@@ -157,3 +159,11 @@ def test_an_export_keeps_what_its_footnotes_say_of_integer_programmes(tmp_path):
     exported = Exported([(cell, range(cell.count)) for cell in cells])
     assert reported(exported) == reported(trials)
     assert f"{ENDED}: SSP 2 in 1 of 2 trials at ε = 0.1" in reported(exported)
+
+
+def test_the_training_rows_are_those_that_there_are_after_the_test_rows():
+    experiment = compose(["experiment=quickstart", "dataset=adult_synth", "sample.train_rows=50000"])
+    frame = frame_of([Results(experiment, [make_trial(dataset="adult_synth")])], {})
+    rows = declared_rows(experiment.dataset) - 1000
+    assert frame["training_rows"].unique() == [rows]
+    assert f"{rows:,} training rows at most" in as_text(sweep_footnotes(frame, series_of(frame, {})))

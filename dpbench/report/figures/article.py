@@ -13,7 +13,7 @@ from matplotlib.text import Text
 
 from dpbench.errors import UserError
 from dpbench.files import write_file
-from dpbench.report.figures.style import Canvas, legend_handles, style
+from dpbench.report.figures.style import Canvas, footnote_of, legend_handles, style
 
 POINTS, INSIDE = 8.0, 6.0  # of letters, as in most journals' captions, and of those inside of a panel
 ASPECT, LINE, LETTER = 0.72, 0.16, 0.062  # height of a panel over its width; inches of a line and of a letter
@@ -38,7 +38,7 @@ def save_for_article(figure: Figure, folder: Path, name: str, width: float) -> l
     columns = max(1, min(2 if len(panels) == 4 else 3, len(panels), int(width / LEAST_PANEL)))
     lines = math.ceil(len(panels) / columns)
     title = figure.get_suptitle() or panels[0].get_title()
-    caption = f"{' '.join(title.split())}\n\n{' '.join(figure.get_supxlabel().split())}\n"
+    caption = f"{' '.join(title.split())}\n\n{footnote_of(figure)}\n"
     with style():
         figure.suptitle("")
         figure.supxlabel("")

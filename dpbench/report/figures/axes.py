@@ -16,15 +16,19 @@ from dpbench.config.specs import Spec
 from dpbench.report.figures.style import LINES, REFERENCE_COLOUR, LineStyle, without_line
 from dpbench.report.text import number, powers
 
+LETTER, GAP = 0.015, 0.01  # of a tick's label, and between two, as parts of the width of the narrowest panel
+
 
 def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Spec) -> None:
-    """Logarithmic, unless `spec["xscale"]` is "linear", with ticks at exactly the values of the trials, labelled with
-    their names in `spec["categories"]`, if any.
+    """`spec["xscale"]`, or linear for three values and more that are evenly spaced and logarithmic for others, with
+    ticks at exactly the values of the trials, labelled where there is space, with their names in
+    `spec["categories"]`, if any.
     """
     names = spec.get("categories") or {}
     ticks = sorted(cells.loc[cells["kind"] == "point", "x"].unique())
     axes.set_xlabel("" if names else spec.get("xlabel") or "privacy budget ε")
-    if len(ticks) > 1 and spec.get("xscale") == "linear":
+    linear = spec.get("xscale", "linear" if _evenly_spaced(ticks) and not names else "log") == "linear"
+    if len(ticks) > 1 and linear:
         axes.set_xlim(1.05 * ticks[0] - 0.05 * ticks[-1], 1.05 * ticks[-1] - 0.05 * ticks[0])
         axes.tick_params(axis="x", labelsize=7)
     elif ticks:
@@ -32,9 +36,35 @@ def set_x_axis(axes: Axes, cells: pd.DataFrame, spec: Spec) -> None:
         axes.set_xlim(ticks[0] / 1.35, ticks[-1] * 1.35)
         if any(after < 1.3 * before for before, after in pairwise(ticks)):
             axes.tick_params(axis="x", labelsize=6.5)
+    texts = {value: names.get(value) or _short(value) for value in ticks}
+    places = axes.transAxes.inverted().transform(axes.transData.transform([(value, 1.0) for value in ticks or [1.0]]))
+    kept = _apart(texts, dict(zip(ticks, places[:, 0], strict=False))) if not names else texts
     axes.xaxis.set_major_locator(FixedLocator(ticks))
     axes.xaxis.set_minor_locator(NullLocator())
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: names.get(value) or _short(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: kept.get(value, "")))
+
+
+def _evenly_spaced(ticks: Sequence[float]) -> bool:
+    """Whether there are three or more, with equal steps.
+
+    >>> _evenly_spaced([0.25, 0.5, 0.75]), _evenly_spaced([0.1, 1.0, 10.0]), _evenly_spaced([1.0, 2.0])
+    (True, False, False)
+    """
+    return len(ticks) > 2 and bool(np.allclose(np.diff(ticks), (ticks[-1] - ticks[0]) / (len(ticks) - 1)))
+
+
+def _apart(texts: Mapping[float, str], places: Mapping[float, float]) -> dict[float, str]:
+    """The labels that do not meet the one before, `places` as parts of the width of the narrowest panel.
+
+    >>> _apart({1.5: "1.5", 1.75: "1.75", 2.0: "2"}, {1.5: 0.78, 1.75: 0.84, 2.0: 0.89})
+    {1.5: '1.5', 2.0: '2'}
+    """
+    kept: dict[float, str] = {}
+    for value, text in texts.items():
+        last = next(reversed(kept), None)
+        if last is None or places[value] - places[last] >= (len(kept[last]) + len(text)) / 2 * LETTER + GAP:
+            kept[value] = text
+    return kept
 
 
 def _short(value: float) -> str:
@@ -74,13 +104,11 @@ def _log_limits(cells: pd.DataFrame) -> tuple[float, float]:
 
 
 def horizontal_look(cell: pd.Series, styles: Sequence[LineStyle]) -> LineStyle:
-    """Colour and dashes of a horizontal line: those of its series, or black with the dashes of its index (`reference`)
-    among the references of the figure, over all panels.
-    """
+    """Colour and dashes of a horizontal line: those of its series, or black with the dashes of its `reference`."""
     if cell["reference"] < 0:
         style = styles[cell["series_order"]]
         return {"color": style["color"], "linestyle": style["linestyle"]}
-    return {"color": REFERENCE_COLOUR, "linestyle": LINES[1:][int(cell["reference"]) % (len(LINES) - 1)]}
+    return {"color": REFERENCE_COLOUR, "linestyle": LINES[int(cell["reference"])]}
 
 
 def draw_levels(axes: Axes, spec: Spec) -> None:

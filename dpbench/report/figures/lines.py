@@ -30,7 +30,9 @@ from dpbench.report.figures.style import (
     add_footnote,
     add_legend,
     empty_figure,
+    legend_handles,
     line_styles,
+    reference_lines,
     set_titles,
     style,
     without_line,
@@ -41,8 +43,10 @@ from dpbench.report.frames.series import Series, declared_titles, in_order, mark
 from dpbench.targets import resolve
 
 CELL = ("panel", *SERIES, "x", "metric")
-DODGE = 0.08  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
-CATEGORY_DODGE = 0.16  # the same where no lines join the points
+DODGE = 0.05  # shift between neighbouring series, as a part of the smallest gap on the (log) axis, or of log 2
+SPREAD = 0.3  # from the first to the last series at most: a point must not seem to be at another x
+CATEGORY_DODGE, CATEGORY_SPREAD = 0.16, 0.6  # the same where no lines join the points
+PUBLISHED = "published"
 STATISTICS = {"mean": ["mean", "se"], "mean_95": ["mean", "se"], "median": ["median"]}  # its columns
 QUARTILES = {0.25: "low", 0.5: "median", 0.75: "high"}
 
@@ -91,8 +95,9 @@ def draw_lines(
             _draw_panel(axes, panel, known, bands, spec)
         set_titles(figure, grid, [panel.title for panel in panels], spec)
         labels = [*(one.label for one in known), *(band.label for band in bands), *(spec.get("rates") or {})]
-        add_legend(figure, grid, [*labels, *level_names(spec)])
-        add_footnote(figure, as_text([*sentences, *_marks(panels), notes]) if len(rows) else notes)
+        published = [name for name in legend_handles(grid) if name.endswith(f", {PUBLISHED}")]
+        add_legend(figure, grid, [*labels, *level_names(spec), *published])
+        add_footnote(figure, as_text([notes, *sentences, *_marks(panels)]) if len(rows) else notes)
         _number_survivors(figure, grid, panels, _styles(known, bands))
     return figure, pd.concat([panel.cells for panel in panels], ignore_index=True)[_columns(statistic)]
 
@@ -118,8 +123,8 @@ def _bands(known: Sequence[Series], spec: Spec) -> list[Band]:
 
 
 def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], spec: Spec) -> pd.DataFrame:
-    """The cells of one metric with their interval, place on the x axis, clipping and, for those of a reference, its
-    index among the references of the figure, else -1.
+    """The cells of one metric with their interval, place on the x axis, clipping and, for those of a reference, the
+    place of its dashes in `LINES`, else -1.
     """
     cells, statistic = mark_series(summarise(rows, CELL), known), statistic_of(spec)
     if statistic != "median":
@@ -135,9 +140,11 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     cells["kind"] = np.where(np.isfinite(cells["x"]), "point", "line")
     private = mark_series(rows.loc[np.isfinite(rows["epsilon"])], known)["series_order"]
     references = sorted(set(cells.loc[cells["kind"] == "line", "series_order"]) - set(private))
-    cells["reference"] = cells["series_order"].map({order: place for place, order in enumerate(references)}).fillna(-1)
-    dodge = CATEGORY_DODGE if spec.get("categories") else DODGE
-    cells["place"] = _dodged(cells, {place for band in bands for place in (band.first, band.second)}, dodge)
+    dashes = dict(zip(references, reference_lines([known[order].name for order in references]), strict=True))
+    cells["reference"] = cells["series_order"].map(dashes).fillna(-1)
+    dodge, spread = (CATEGORY_DODGE, CATEGORY_SPREAD) if spec.get("categories") else (DODGE, SPREAD)
+    banded = {place for band in bands for place in (band.first, band.second)}
+    cells["place"] = _dodged(cells, banded, dodge, spread)
     limits = [_ylim(spec, panel) or (-math.inf, math.inf) for panel in cells["panel"]]
     above = cells["value"] > [high for _, high in limits]
     below = cells["value"] < [low for low, _ in limits]
@@ -145,13 +152,13 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     return cells
 
 
-def _dodged(cells: pd.DataFrame, banded: set[int], dodge: float) -> pd.Series:
+def _dodged(cells: pd.DataFrame, banded: set[int], dodge: float, spread: float) -> pd.Series:
     """Each cell's place on the axis: its x times a factor of its series, 1 in a band; NaN for lines."""
     points = cells["kind"] == "point"
     ticks = np.sort(cells.loc[points, "x"].unique())
     gap = min([math.log(2), *np.diff(np.log(ticks))])  # no more, so that all points stay within the axis
     orders = sorted(set(cells.loc[points, "series_order"]) - banded)
-    step = min(dodge, 0.6 / max(1, len(orders))) * gap
+    step = min(dodge, spread / max(1, len(orders))) * gap
     shift = {order: step * (place - (len(orders) - 1) / 2) for place, order in enumerate(orders)}
     places = cells["x"] * np.exp(cells["series_order"].map(shift).astype("float64").fillna(0.0))
     return places.where(points)
@@ -187,7 +194,8 @@ def _draw_panel(axes: Axes, panel: Panel, known: Sequence[Series], bands: Sequen
     for place, one in enumerate(known):
         look = without_line(styles[place]) if spec.get("categories") else styles[place]
         own = slice(*ends[place : place + 2])
-        _draw_points(axes, points.iloc[own], few.iloc[own], one.label, look)
+        _draw_points(axes, points.iloc[own], few.iloc[own], one.label, look, points["x"].unique())
+    _draw_published(axes, panel, spec)
     draw_levels(axes, spec)
     for label, target in (spec.get("rates") or {}).items():
         _draw_rate(axes, points, label, resolve("metric", target, f"rates: {label}"))
@@ -225,7 +233,7 @@ def _draw_rate(axes: Axes, points: pd.DataFrame, label: str, rate: Callable[[flo
 
 
 def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[LineStyle]) -> None:
-    """Series without an x: horizontal lines. References, which have no noise, are black, each with its own dashes.
+    """Series without an x: horizontal lines. References are black, each with its own dashes.
 
     A single one has a band of the width of a bar. Several bands would hide each other: their bars are at the edge.
     """
@@ -241,19 +249,39 @@ def _draw_horizontals(axes: Axes, cells: pd.DataFrame, styles: Sequence[LineStyl
             axes.errorbar(place, value, ends, transform=edge, fmt="none", color=colour, capsize=2.0, elinewidth=0.9)
 
 
-def _draw_points(axes: Axes, cells: pd.DataFrame, few: pd.Series[bool], label: str, look: LineStyle) -> None:
-    """Points with their bars; a cell without a finite value, or with few, leaves a hole in the line."""
+def _draw_points(
+    axes: Axes, cells: pd.DataFrame, few: pd.Series[bool], label: str, look: LineStyle, ticks: Floats
+) -> None:
+    """Points with their bars; a cell without a finite value, or with few, leaves a hole in the line, and so does one of
+    the `ticks` in between that the series does not have.
+    """
     if not len(cells):
         return
-    x, low, high, values = (cells[name].to_numpy() for name in ("place", "low", "high", "value"))
+    holes = np.setdiff1d(ticks[(ticks > cells["x"].min()) & (ticks < cells["x"].max())], cells["x"])
+    order = np.argsort(np.concatenate([cells["x"], holes]), kind="stable")
+    blank = np.full(len(holes), np.nan)
+    x = np.concatenate([cells["place"], holes])[order]
+    low, high, values = (np.concatenate([cells[name], blank])[order] for name in ("low", "high", "value"))
+    alone = np.concatenate([few, np.zeros(len(holes), dtype=bool)])[order]
     width = look.get("linewidth", 0.9)
 
     def draw(y: Floats, look: LineStyle, label: str | None = None) -> None:
         axes.errorbar(x, y, yerr=[y - low, high - y], label=label, capsize=2.0, elinewidth=width, zorder=3, **look)
 
-    draw(np.where(few, np.nan, values), look, label)
-    if few.any():
-        draw(np.where(few, values, np.nan), without_line(look))
+    draw(np.where(alone, np.nan, values), look, label)
+    if alone.any():
+        draw(np.where(alone, values, np.nan), without_line(look))
+
+
+def _draw_published(axes: Axes, panel: Panel, spec: Spec) -> None:
+    """What the paper publishes for the panel's data set, method by method (`spec["published"]`, looked up)."""
+    published = spec.get("published") or {}
+    rows = published.get("rows") or {} if isinstance(published, Mapping) else {}
+    methods = rows.get(next(iter(panel.cells["panel"]), ""), {})
+    for marker, (method, values) in zip("x+12", methods.items(), strict=False):
+        points = {float(x): value for x, value in values.items() if math.isfinite(float(x))}
+        label = f"{method}, {PUBLISHED}" if points else "_"
+        axes.plot([*points], [*points.values()], marker, color=REFERENCE_COLOUR, label=label, zorder=4)
 
 
 def _number_survivors(

@@ -55,7 +55,7 @@ def mean_ranks(
         sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
         if (rows.groupby("dataset")["delta"].nunique() > 1).any():
             sentences = [DELTAS, *sentences]
-        add_footnote(figure, as_text([CAPTION, *map(friedman_sentence, drawn), *sentences, notes]))
+        add_footnote(figure, as_text([notes, CAPTION, *map(friedman_sentence, drawn), *sentences]))
     return figure, pd.concat(drawn)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
 
 

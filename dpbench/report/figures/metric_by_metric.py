@@ -65,7 +65,7 @@ def metric_by_metric(
         add_legend(figure, grid, [*(one.label for one in known), *level_names(spec)])
         sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
         counts = [f"{title}: {max(points['datasets'], default=0)} data sets" for title, points in panels if pooled]
-        add_footnote(figure, as_text([MEANS, *([POOLED, *counts] if pooled else [EACH]), *sentences, notes]))
+        add_footnote(figure, as_text([notes, MEANS, *([POOLED, *counts] if pooled else [EACH]), *sentences]))
     return figure, pd.concat(drawn, ignore_index=True)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
 
 

@@ -29,6 +29,7 @@ from dpbench.config.labels import styles
 from dpbench.config.specs import Spec
 from dpbench.errors import check_known
 from dpbench.files import write_file
+from dpbench.report.footnotes import shortened
 from dpbench.report.frames.series import Series
 from dpbench.report.text import csv_text
 
@@ -56,12 +57,14 @@ LINES: tuple[Dashes, ...] = (
     (0, (10, 1.5, 3, 1.5)),
     (0, (2, 4)),
 )
+PUBLISHED = {"paper": 1, "authors": 2}  # calibration -> the place of its line in `LINES`, also where it stands alone
 REFERENCE_COLOUR = "#000000"
 TITLE_WIDTH = 40  # characters of a line above one panel, left of the legend
 SHORT_LEGEND = 8  # entries with names that leave enough space for a title
 PANEL = (5.2, 3.6)  # inches, without the legend
 LEGEND_WIDTH = 1.5  # inches
 FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that fit below a figure, inches of each further one
+FOOTNOTE_MOST = 600  # characters of it
 PNG_DPI, PNG_COLOURS = 100, 48  # for pages: a figure of a few panels has less than 60 kB; a PDF is for print
 _DIGITS = np.array([2**16, 2**8, 1], dtype=np.uint32)  # of a colour as one number
 STYLE: dict[Any, Any] = {
@@ -176,12 +179,23 @@ def line_styles(known: Sequence[Series]) -> list[LineStyle]:
             declared[one.name] = next(free)
         colour, marker = declared[one.name]
         check_known(f"colour of {one.name}", colour, COLOURS)
-        hollow = one.place > 0 or one.calibration == "paper"
-        line = max(one.place, 1 if hollow else 0)
+        check_known(f"marker of {one.name}", marker, MARKERS)
+        line = max(one.place, PUBLISHED.get(one.calibration, 0))
+        hollow = line > 0
         fill = "white" if hollow else COLOURS[colour]
         dashes = LINES[line % len(LINES)]
         found.append({"color": COLOURS[colour], "marker": marker, "linestyle": dashes, "markerfacecolor": fill})
     return found
+
+
+def reference_lines(names: Sequence[str]) -> list[int]:
+    """The place in `LINES` of each reference, a horizontal line: a label with a style of its own has the dashes of its
+    marker, in every figure; the others of a figure take those that are left.
+    """
+    declared, count = styles(), len(LINES) - 1
+    own = {name: 1 + MARKERS.index(declared[name][1]) % count for name in names if name in declared}
+    free = cycle(sorted({*range(1, len(LINES))} - {*own.values()}) or range(1, len(LINES)))
+    return [own[name] if name in own else next(free) for name in names]
 
 
 def without_line(look: LineStyle) -> LineStyle:
@@ -252,7 +266,12 @@ def legend_handles(grid: Sequence[Axes]) -> dict[str, Any]:
 
 
 def add_footnote(figure: Figure, text: str) -> None:
-    """Small text below panels and legend, wrapped to the figure's width; the figure grows with a long one of either."""
+    """Small text below panels and legend, wrapped to the figure's width; the figure grows with a long one of either.
+
+    Of a text of more than `FOOTNOTE_MOST` characters the sentences that fit; `footnote_of` the figure is all of it.
+    """
+    figure.set_label(text)
+    text = shortened(text, FOOTNOTE_MOST, "Further notes: dpbench report.")
     label = figure.supxlabel("", x=0.012, ha="left", fontsize=6.5, color="#444444")
     for width in range(int(figure.get_figwidth() * 20), 20, -2):  # letters are of different widths
         lines = textwrap.wrap(text, width, break_long_words=False)
@@ -262,6 +281,11 @@ def add_footnote(figure: Figure, text: str) -> None:
     height = figure.get_figheight() + FOOTNOTE_LINE * max(0, len(lines) - FOOTNOTE_LINES)
     legend = max((one.get_window_extent().height / figure.dpi for one in figure.legends), default=0)
     figure.set_figheight(max(height, legend + FOOTNOTE_LINE * (len(lines) + 2)))
+
+
+def footnote_of(figure: Figure) -> str:
+    """The text below a figure in one line, with what its picture has no space for."""
+    return " ".join(str(figure.get_label()).split())
 
 
 def save_figure(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str, *, pdf: bool = False) -> list[Path]:

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
+import numpy as np
 import pandas as pd
 
-from dpbench.config import Experiment
+from dpbench.config import Experiment, left_for_training
 from dpbench.config.reports import OTHER_METRICS
 from dpbench.config.specs import Spec
 from dpbench.grid.plan import all_stays, one_repetition
@@ -48,9 +49,17 @@ class Results:
 
 
 def frame_of(results: Iterable[Results], spec: Spec, reads: Sequence[str] = ()) -> pd.DataFrame:
-    """The trials of several experiments as `spec` places them, with the columns that it and `reads` name."""
+    """The trials of several experiments as `spec` places them, with the columns that it and `reads` name, and the
+    `training_rows`: those asked for, or that the data set has after those for testing, if there are fewer.
+    """
+    run = [one for one in results if one.trials]
     columns = dict.fromkeys([*settings_of(spec), *reads])  # a setting may be named by both
-    return placed(_joined(tuple(one.rows for one in results if one.trials), tuple(columns)), spec)
+    frame = placed(_joined(tuple(one.rows for one in run), tuple(columns)), spec)
+    declared = {
+        grid.dataset.name: left_for_training(grid.dataset, grid.sample) for one in run for grid in one.experiment.grids
+    }
+    most = frame["dataset"].map({name: rows for name, rows in declared.items() if rows is not None}).astype("float64")
+    return frame.assign(training_rows=np.fmin(frame["train_rows"], most).astype("int64"))
 
 
 @lru_cache(maxsize=4)

@@ -83,6 +83,14 @@ def shown(
     ]
 
 
+def of_calibrations(frame: pd.DataFrame, calibrations: Sequence[str] | None) -> pd.DataFrame:
+    """The rows without those of other calibrations, of mechanisms that have some of these; all rows for None."""
+    if calibrations is None:
+        return frame
+    asked = frame["calibration"].isin(calibrations)
+    return frame[asked | ~frame["mechanism"].isin(frame.loc[asked, "mechanism"].unique())]
+
+
 def ordered(labels: Mapping[str, str], names: Sequence[str] | None) -> dict[str, str]:
     """The labels, these ones first, in this order; the others follow.
 
@@ -104,6 +112,15 @@ def mark_series(rows: pd.DataFrame, known: Sequence[Series]) -> pd.DataFrame:
     found = np.array([order[identity] for identity in first.itertuples(index=False, name=None)], dtype="int64")
     places = found[group]
     return rows.assign(series=pd.array([one.label for one in known], dtype="str").take(places), series_order=places)
+
+
+def without_variant(labels: pd.Series[str]) -> pd.Series[str]:
+    """The labels of series without the settings by which a method's own differ.
+
+    >>> without_variant(pd.Series(["PATE (tight) [teachers=5]", "PATE (tight)"])).unique().tolist()
+    ['PATE (tight)']
+    """
+    return labels.str.replace(r" \[.*\]$", "", regex=True)
 
 
 def declared_titles(spec: Spec) -> dict[str, str]:

@@ -21,7 +21,7 @@ from dpbench.config.specs import Report, Spec
 from dpbench.errors import UserError
 from dpbench.files import Json, write_file
 from dpbench.report.build import build_report
-from dpbench.report.figures.style import style
+from dpbench.report.figures.style import footnote_of, style
 from dpbench.report.frames.ledgers import FirstLedger, LedgerOf, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
@@ -76,7 +76,7 @@ def save_part(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> l
         (width, height),
         [axes.get_title() for axes in figure.axes if len(figure.axes) > 1],
         [label for label in labels if label],
-        " ".join(figure.get_supxlabel().split()),
+        footnote_of(figure),
         csv_text(drawn),
         list(looks.items()),
         chart,

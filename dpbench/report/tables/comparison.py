@@ -26,6 +26,7 @@ from dpbench.report.tables.cells import is_best
 from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import mean_and_error, number, span
 
+NONE_PUBLISHED = "N/A"  # where a table of the paper has this in place of a number
 ROUNDING = 1e-12  # relative to the mean: a smaller standard error is rounding, and shown as 0
 CELL = ["row", "series", "method", "calibration", "setting"]
 STATISTICS = {"mean": "mean ± standard error", "median": "median and quartiles"}
@@ -209,14 +210,17 @@ def _numbers(cells: pd.DataFrame, published: PublishedTable, spec: Spec) -> pd.D
             if asked is not None and method not in asked:
                 continue
             series = known.get(method, [[method, method, ""]])
-            found += [[str(row), *own, str(setting), float(value)] for own in series]
-    return pd.DataFrame(found, columns=[*CELL, "published"]).astype(
-        {**dict.fromkeys(CELL, "str"), "published": "float64"}
+            stated = math.nan if value == NONE_PUBLISHED else float(value)
+            found += [[str(row), *own, str(setting), stated, value == NONE_PUBLISHED] for own in series]
+    return pd.DataFrame(found, columns=[*CELL, "published", "none"]).astype(
+        {**dict.fromkeys(CELL, "str"), "published": "float64", "none": "bool"}
     )
 
 
-def _entries(values: Mapping[Any, Any], published: PublishedTable, spec: Spec) -> Iterator[tuple[str, object, float]]:
-    """Method, setting and number of one published row."""
+def _entries(
+    values: Mapping[Any, Any], published: PublishedTable, spec: Spec
+) -> Iterator[tuple[str, object, float | str]]:
+    """Method, setting and number of one published row; the paper's N/A stays a word."""
     if "x" not in spec:
         yield from ((str(column), "", value) for column, value in values.items())
     elif "method" in published:
@@ -230,16 +234,17 @@ def _with_published(cells: pd.DataFrame, published: PublishedTable, spec: Spec) 
     has.
     """
     numbers = _numbers(cells, published, spec)
-    absent = numbers.merge(cells[CELL], how="left", on=CELL, indicator=True)
+    absent = numbers[~numbers["none"]].merge(cells[CELL], how="left", on=CELL, indicator=True)
     absent = absent[absent.pop("_merge") == "left_only"].assign(count=0, no_estimate=0, unconverged=0, failed=0)
     cells = cells.merge(numbers, how="left", on=CELL)
     cells = pd.concat([cells, absent], ignore_index=True) if len(absent) else cells
-    return cells.assign(verdict=[_verdict(cell, published) for cell in cells.to_dict("records")])
+    verdicts = [_verdict(cell, published) for cell in cells.to_dict("records")]
+    return cells.drop(columns="none").assign(verdict=verdicts)
 
 
 def _verdict(cell: Mapping[Any, Any], published: PublishedTable) -> str:
     if np.isnan(cell["published"]):
-        return ""
+        return NONE_PUBLISHED if cell["none"] is True else ""
     if not cell["count"] + cell["failed"] + cell["no_estimate"]:
         return NOT_RUN
     if "repetitions" not in published:
@@ -260,7 +265,7 @@ def _text(cell: Mapping[Any, Any], source: str) -> str:
         found = f"{span([cell['median']])}, {span([cell['low'], cell['high']])}"
     ours = f"{found} ({counts})" if ran else NOT_RUN
     if np.isnan(cell["published"]):
-        return ours
+        return f"{ours}, {source} {NONE_PUBLISHED}" if cell["verdict"] else ours
     verdict = f": {cell['verdict']}" if ran and cell["verdict"] else ""
     return f"{ours}, {source} {number(cell['published'])}{verdict}"
 

@@ -15,7 +15,7 @@ from dpbench.privacy.budget import CALIBRATIONS
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.frame import has_value
-from dpbench.report.frames.series import declared_titles, mark_series, series_of
+from dpbench.report.frames.series import declared_titles, mark_series, series_of, without_variant
 from dpbench.report.tables.cells import NOT_RUN
 from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import mean_and_error, number
@@ -131,7 +131,7 @@ def _text(cell: pd.Series, statistic: str) -> str:
 
 
 def _summary(cells: pd.DataFrame) -> list[str]:
-    """A summary of the cells: their mean, and in how many the interval excludes 0, also for each series."""
+    """A summary of the cells: their mean, and in how many the interval excludes 0, also for each method."""
     if cells.empty:
         return ["No repetition has both values"]
     above, below = (sign * cells["mean"] > cells["half"] for sign in (1, -1))
@@ -139,8 +139,9 @@ def _summary(cells: pd.DataFrame) -> list[str]:
         f"Mean of all {len(cells)} cells: {cells['mean'].mean():.2g}; their Student's interval of {100 * LEVEL:.0f} % "
         f"lies above 0 in {above.sum()}, below 0 in {below.sum()}"
     ]
+    methods = without_variant(cells["series"])
     each = [
-        f"{series} {above[own].sum()} above, {below[own].sum()} below, of {own.sum()}"
-        for series, own in ((series, cells["series"] == series) for series in dict.fromkeys(cells["series"]))
+        f"{method} {above[own].sum()} above, {below[own].sum()} below, of {own.sum()}"
+        for method, own in ((method, methods == method) for method in dict.fromkeys(methods))
     ]
     return sentences + ["By method: " + "; ".join(each)] * (1 < len(each) < len(cells))

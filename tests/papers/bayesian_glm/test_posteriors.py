@@ -1,6 +1,7 @@
 import pytest
 from report.made_up import make_score, make_trial
 
+from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 
@@ -32,7 +33,7 @@ def test_a_panel_a_coefficient_with_mean_quantiles_and_their_band():
     reference = drawn[(drawn["series"] == "non-private") & (drawn["column"] == "a")]
     assert list(reference["mean"]) == [0.0, 1.0, 2.0]
     assert list(reference["level"]) == [0.0, 0.5, 1.0]
-    reported = figure.get_supxlabel().replace("\n", " ")
+    reported = footnote_of(figure)
     assert "ε = 1" in reported and "middle 95 %" in reported
 
 
@@ -40,7 +41,7 @@ def test_what_did_not_converge_is_reported_and_not_drawn():
     lost = make_trial("aim", "logistic_rows", repetition=1, epsilon=1.0, metrics=["ks_distance"], status="unconverged")
     figure, drawn = draw([posterior(1.0), lost])
     assert set(drawn["repetitions"]) == {1}
-    assert "No value (failed, no estimate or not finite): Private 1 of 2" in figure.get_supxlabel().replace("\n", " ")
+    assert "No value (failed, no estimate or not finite): Private 1 of 2" in footnote_of(figure)
 
 
 def test_coefficients_of_several_data_sets_are_distinguished_and_no_trials_are_an_empty_panel():

@@ -5,6 +5,7 @@ import pytest
 from report.made_up import make_score, make_trial
 
 from dpbench.papers.bayesian_glm import binned, cumulated, simultaneous
+from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 
@@ -55,6 +56,6 @@ def test_ranks_of_all_repetitions_are_drawn_in_a_panel_each(kind):
     )
     assert [axes.get_title() for axes in figure.axes] == ["Other", "adult"]
     assert drawn.groupby("panel")["ranks"].first().to_dict() == {"adult": 4, "other": 2}
-    reported = figure.get_supxlabel().replace("\n", " ")
+    reported = footnote_of(figure)
     assert "95%" in reported and "Private 1 of 4" in reported
     assert not len(draw_figure(trial_frame([lost]), LABELS, SPEC | {"kind": kind})[1])

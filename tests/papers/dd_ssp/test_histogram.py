@@ -3,6 +3,7 @@ import pytest
 from report.made_up import make_score, make_trial
 
 from dpbench.errors import UserError
+from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 
@@ -49,7 +50,7 @@ def test_a_panel_per_data_set_and_an_outline_per_calibration():
 def test_failed_trials_are_left_out_and_reported():
     figure, drawn = draw([margins([0, 1, 1, 0]), margins([0, 1, 1, 0], 1, status="failed")])
     assert set(drawn["repetitions"]) == {1}
-    assert "ObjPert 1 of 2 at ε = 1" in " ".join(figure.get_supxlabel().split())
+    assert "ObjPert 1 of 2 at ε = 1" in footnote_of(figure)
 
 
 def test_nothing_at_that_epsilon_is_said():

@@ -1,6 +1,7 @@
 import pytest
 from report.made_up import make_score, make_trial
 
+from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 
@@ -34,7 +35,7 @@ def test_what_is_not_above_zero_is_left_out_of_the_line_and_kept_in_the_numbers(
     figure, drawn = draw([bounded(1e6, -0.01)])
     assert drawn["mean"].iloc[-1] == -0.01
     assert len(figure.axes[0].lines[0].get_ydata()) == 2
-    assert "0 or less are left out" in figure.get_supxlabel().replace("\n", " ")
+    assert "0 or less are left out" in footnote_of(figure)
 
 
 def test_a_panel_per_data_set_and_nothing_at_another_epsilon():

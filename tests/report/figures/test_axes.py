@@ -43,9 +43,9 @@ def test_sizes_are_reported_in_thousands():
     assert axes.get_xlabel() == "rows n"
 
 
-def test_evenly_spaced_settings_may_have_a_linear_axis():
+def test_evenly_spaced_settings_have_a_linear_axis():
     axes = Figure().add_subplot()
-    set_x_axis(axes, pd.DataFrame({"kind": "point", "x": [0.1, 0.6, 1.1]}), {"xscale": "linear"})
+    set_x_axis(axes, pd.DataFrame({"kind": "point", "x": [0.1, 0.6, 1.1]}), {})
     assert (axes.get_xscale(), list(axes.get_xticks())) == ("linear", [0.1, 0.6, 1.1])
     assert axes.get_xlim() == pytest.approx((0.05, 1.15))
 

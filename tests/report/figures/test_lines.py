@@ -3,6 +3,8 @@
 import numpy as np
 from matplotlib.colors import to_hex
 
+from dpbench.report.figures.style import footnote_of
+
 from ..made_up import draw, lines_of, make_grid, make_trial
 
 
@@ -27,7 +29,7 @@ def test_several_references_have_bars_side_by_side_in_place_of_bands_that_hide_e
     bars = [bar for collection in axes.collections for bar in collection.get_segments() if 0.9 < bar[0, 0] <= 1]
     np.testing.assert_allclose([bar[:, 1] for bar in bars], lines[["low", "high"]])
     assert bars[0][0, 0] < bars[1][0, 0]
-    assert "Bars at the right edge" in figure.get_supxlabel().replace("\n", " ")
+    assert "Bars at the right edge" in footnote_of(figure)
 
 
 def test_a_reference_is_dashed_alike_in_every_panel():
@@ -143,5 +145,20 @@ def test_no_line_leads_to_a_point_of_the_minority_that_has_a_value():
     alone = [
         one for one in figure.axes[0].lines if one.get_linestyle() == "None" and one.get_marker() == line.get_marker()
     ]
-    assert 0.07 in alone[0].get_ydata() and "No line is drawn to a point" in figure.get_supxlabel().replace("\n", " ")
+    assert 0.07 in alone[0].get_ydata() and "No line is drawn to a point" in footnote_of(figure)
     assert 0.07 in drawn["mean"].to_list()
+
+
+def test_a_line_does_not_pass_over_a_value_that_its_series_does_not_have():
+    trials = [make_trial(epsilon=epsilon) for epsilon in (0.1, 1.0)]
+    trials += [make_trial("adassp", epsilon=epsilon) for epsilon in (0.1, 0.5, 1.0)]
+    lines = lines_of(draw(trials)[0])
+    assert np.isnan(lines["SSP"].get_ydata()).tolist() == [False, True, False]
+    assert not np.isnan(lines["AdaSSP"].get_ydata()).any()
+
+
+def test_published_points_are_drawn_on_the_panel_of_their_data_set():
+    rows = {"adult": {"theirs": {0.1: 0.2, 1.0: 0.1}, "real": {"inf": 0.05}}}
+    figure, _ = draw([make_trial(epsilon=epsilon) for epsilon in (0.1, 1.0)], published={"rows": rows})
+    assert lines_of(figure)["theirs, published"].get_ydata().tolist() == [0.2, 0.1]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SSP", "theirs, published"]

@@ -7,6 +7,7 @@ import pytest
 from scipy.stats import friedmanchisquare
 
 from dpbench.report.figures.mean_ranks import mean_ranks
+from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from tests.report.made_up import LABELS, make_trial
 
@@ -51,13 +52,13 @@ def test_a_method_that_fails_once_ranks_last_and_one_that_was_not_run_drops_the_
     lost = [*trials(), make_trial("analyze_gauss", dataset="acs", repetition=1, status="failed")]
     assert drawn(lost)[1]["mean_rank"]["analyze_gauss / linear_statistics"] == (1 + 1 + 3 + 3) / 4
     figure, points = drawn([trial for trial in trials() if trial.release_id != trials()[-1].release_id])
-    assert set(points["datasets"]) == {3} and "ε = 0.1: 3 data sets" in figure.get_supxlabel()
+    assert set(points["datasets"]) == {3} and "ε = 0.1: 3 data sets" in footnote_of(figure)
 
 
 def test_scores_at_two_deltas_are_ranked_apart():
     other = {name: values[::-1] for name, values in MSE.items()}
     figure, points = drawn([*trials(), *trials(other, delta=1e-9)])
-    assert "A data set counts once for each of its δ" in figure.get_supxlabel().replace("\n", " ")
+    assert "A data set counts once for each of its δ" in footnote_of(figure)
     assert points["mean_rank"].tolist() == pytest.approx([2.125, 1.75, 2.125]) and set(points["datasets"]) == {8}
 
 

@@ -7,6 +7,7 @@ from dpbench.errors import UserError
 from dpbench.report.claims.statements import compare
 from dpbench.report.figures.lines import CATEGORY_DODGE
 from dpbench.report.figures.metric_by_setting import metric_by_setting
+from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import note_of, placed, setting_of, settings_of
 
@@ -167,7 +168,7 @@ def test_bars_are_95_per_cent_intervals_where_asked_for():
     (point,) = drawn.to_dict("records")
     assert point["mean"] == pytest.approx(0.5)
     assert point["high"] - point["mean"] == pytest.approx(12.706 * 0.1, rel=1e-3)
-    assert "95 % interval" in figure.get_supxlabel().replace("\n", " ")
+    assert "95 % interval" in footnote_of(figure)
 
 
 def test_a_rate_has_its_own_shape_from_the_first_point_on():

@@ -7,6 +7,7 @@ from matplotlib import rcParams
 from matplotlib.figure import Figure
 from PIL import Image, ImageColor
 
+from dpbench.config import choices, paper_of
 from dpbench.config.labels import labels, styles
 from dpbench.errors import UserError
 from dpbench.report.figures.style import (
@@ -17,10 +18,13 @@ from dpbench.report.figures.style import (
     add_footnote,
     add_legend,
     empty_figure,
+    footnote_of,
     line_styles,
+    reference_lines,
     save_figure,
 )
 from dpbench.report.frames.series import Series
+from dpbench.report.kinds import is_table
 
 from ..made_up import draw, lines_of, make_grid, make_trial
 
@@ -57,6 +61,32 @@ def test_a_method_that_declares_its_style_has_it_and_no_other_method_takes_it():
     looks = [(style["color"], style["marker"]) for style in strangers]
     assert len(set(looks)) == 20 and not set(looks) & taken and {marker for _, marker in looks} <= set(MARKERS)
     assert line_styles([one("AIM-Synth")]) == line_styles([*map(one, ("stranger", "AIM-Synth"))])[1:]
+
+
+FIGURES = {
+    f"{name}/{spec['name']}": spec["show"]
+    for name in choices("paper")
+    for spec in paper_of(name).report["figures"]
+    if not is_table(spec) and spec.get("show")
+}
+
+
+@pytest.mark.parametrize("figure", sorted(FIGURES))
+def test_the_methods_of_a_figure_are_told_apart_by_colour_and_by_marker_and_its_references_by_dashes(figure):
+    declared = styles()
+    shown = [declared[label] for label in FIGURES[figure] if label in declared]
+    methods = [look for look in shown if look[0] != "black"]
+    references = [label for label in FIGURES[figure] if declared.get(label, ("",))[0] == "black"]
+    if len(methods) < len(COLOURS):
+        assert len({colour for colour, _ in methods}) == len({marker for _, marker in methods}) == len(methods), methods
+    assert len(set(reference_lines(references))) == len(references), references
+
+
+def test_a_reference_has_the_same_dashes_in_every_figure_and_others_take_those_left():
+    alone, tree = reference_lines(["uniform"]), reference_lines(["Chow-Liu tree"])
+    first, second, *more = reference_lines(["uniform", "Chow-Liu tree", "my mean", "my median"])
+    assert [first, second] == [*alone, *tree]
+    assert len({first, second, *more}) == 4
 
 
 def test_more_methods_than_colours_and_markers_are_drawn():
@@ -103,8 +133,18 @@ def test_a_title_does_not_meet_a_long_legend(words, lines):
 
 
 def test_a_long_footnote_makes_the_figure_higher():
-    short, long = draw(make_grid())[0], draw(make_grid(), notes="word " * 300)[0]
-    assert long.get_figheight() > short.get_figheight() + 0.5
+    short, long = (empty_figure(1)[0] for _ in range(2))
+    for figure, words in ((short, 1), (long, 100)):
+        add_footnote(figure, "word " * words)
+    assert long.get_figheight() > short.get_figheight()
+
+
+def test_a_picture_has_what_fits_of_a_longer_footnote_and_the_page_all_of_it():
+    text = f"First. A long one{' and so on' * 100}. Last."
+    figure, _ = empty_figure(3)
+    add_footnote(figure, text)
+    assert " ".join(figure.get_supxlabel().split()) == "First. Last. Further notes: dpbench report."
+    assert footnote_of(figure) == text
 
 
 def test_a_footnote_of_wide_letters_stays_within_the_figure():
@@ -119,7 +159,7 @@ def test_a_long_legend_does_not_meet_the_footnote():
     for place in range(18):
         grid[0].plot([0, 1], [0, 1], label=f"method {place}")
     add_legend(figure, grid, grid[0].get_legend_handles_labels()[1])
-    add_footnote(figure, "word " * 200)
+    add_footnote(figure, "word " * 110)
     figure.draw_without_rendering()
     (footnote,) = [text for text in figure.texts if text.get_text().startswith("word")]
     assert figure.legends[0].get_window_extent().y0 > footnote.get_window_extent().y1

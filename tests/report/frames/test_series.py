@@ -2,7 +2,7 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.report.frames.frame import trial_frame
-from dpbench.report.frames.series import mark_series, ordered, series_of, shown
+from dpbench.report.frames.series import mark_series, of_calibrations, ordered, series_of, shown
 
 from ..made_up import LABELS, make_trial
 
@@ -40,3 +40,11 @@ def test_rows_are_marked_with_the_label_of_their_series():
     frame = frame_of(make_trial("ssp"), make_trial("adassp"))
     marked = mark_series(frame, series_of(frame, LABELS))
     assert dict(zip(marked["mechanism"], marked["series"], strict=True)) == {"ssp": "SSP", "adassp": "AdaSSP"}
+
+
+def test_of_a_mechanism_with_the_calibrations_asked_for_no_other_one_is_drawn():
+    trials = [make_trial(calibration=name) for name in ("tight", "paper", "authors")]
+    frame = frame_of(*trials, make_trial("adassp", calibration="tight"), make_trial("exact"))
+    kept = of_calibrations(frame, ["paper", "authors"])
+    pairs = set(zip(kept["mechanism"], kept["calibration"], strict=True))
+    assert pairs == {("ssp", "paper"), ("ssp", "authors"), ("adassp", "tight"), ("exact", "")}

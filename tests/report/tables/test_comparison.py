@@ -88,6 +88,13 @@ def test_published_numbers_are_shown_with_a_verdict_and_those_not_run_are_said()
     assert any(sentence.startswith("Verdicts: ") and "Student's" in sentence for sentence in made.footnotes)
 
 
+def test_where_the_paper_has_no_number_that_stands_next_to_ours():
+    trials = [trial(dataset="a", repetition=k, status="failed") for k in range(2)]
+    made = table(trials, {"where": "Table 9", "rows": {"a": {"BinAgg": "N/A"}, "z": {"BinAgg": "N/A"}}})
+    assert cell(made, "A", "BinAgg").endswith("(0; 2 failed), paper N/A")
+    assert len(made.rows) == 1, "a data set of which nobody has anything"
+
+
 def test_what_the_paper_has_of_methods_that_the_table_does_not_show_is_left_out():
     trials = [trial(value=0.3, repetition=k, dataset="a") for k in range(2)]
     made = table(trials, PUBLISHED, show=["BinAgg", "AIM"], beside={"AIM": "GAN"})
