@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -65,9 +64,8 @@ def protocol_table(facts: Iterable[PublishedFact], experiments: Sequence[Experim
     """A row per published fact and value of ours: the experiments that have it, and whether it is the paper's.
 
     A fact names the place of our value in an experiment: a field such as `sample.train_rows`, or a parameter such as
-    `mechanism.aim.iterations`, of the experiments that have this mechanism, with all values of a sweep; or a constant
-    of the mechanism's module, such as `dpbench.mechanisms.pep.ANSWERS`. Where the paper tried a grid of values, some of
-    these are "in the grid".
+    `mechanism.aim.iterations`, of the experiments that have this mechanism, with all values of a sweep. Where
+    the paper tried a grid of values, some of these are "in the grid".
     """
     rows = []
     for fact in facts:
@@ -95,10 +93,6 @@ def _ours(experiment: Experiment, place: str) -> Any:
             parts = (part for one in experiment.grids for part in one.mechanisms if part.name == name)
             values = {value for part in parts if (value := part.value(parameter)) is not None}
             return sorted(values) or None
-        case ["dpbench", *_, constant]:
-            module = place.removesuffix(f".{constant}")
-            used = any(part.target.startswith(f"{module}.") for one in experiment.grids for part in one.mechanisms)
-            return getattr(import_module(module), constant) if used else None
         case ["sample" | "limits" as group, field]:
             return getattr(getattr(experiment, group), field)
         case _:
