@@ -95,6 +95,32 @@ def test_coefficients_are_those_of_the_table_at_a_large_epsilon(own):
             assert "1000 dollars for one unit of a feature" in file.read()
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [
+        ("residual_planner", ["++mechanism.residual_planner.workload=2"]),  # of released marginals
+        ("aim", ["++mechanism.aim.workload=2", "++mechanism.aim.answers=false"]),  # of a distribution
+        ("privsyn", []),  # of rows, and all triples
+    ],
+)
+def test_answers_to_queries_are_those_of_the_table_at_a_large_epsilon(own, mechanism, more):
+    """Without a target, and with the bins and levels by name."""
+    assert made("epsilon=10000", "relation=replace", "model=released_answers", *more, mechanism=mechanism) == 0
+    found = pd.read_csv("out/answers.csv", dtype=str).fillna("")
+    asked = found[(found["attribute_1"] == "age") & (found["attribute_2"] == "region")]
+    if more:
+        assert list(found) == ["attribute_1", "value_1", "attribute_2", "value_2", "count"]
+        assert found.groupby(["attribute_1", "attribute_2"]).ngroups == 6 and len(asked) == 12 * 3
+    else:
+        assert len(found.groupby(["attribute_1", "attribute_2", "attribute_3"])) == 4
+        asked = found[(found["attribute_1"] == "age") & (found["attribute_3"] == "region")]
+        asked = asked.assign(count=asked["count"].astype(float)).groupby(["value_1", "value_3"])["count"].sum()
+        asked = asked.rename_axis(["value_1", "value_2"]).reset_index()
+    first = asked[(asked["value_1"] == "16 to 23") & (asked["value_2"] == "02")]["count"].astype(float)
+    assert first.item() == pytest.approx(((own["age"] < 23) & (own["region"] == 2)).sum(), abs=3)
+    assert "answers.csv: answers to queries" in text() and not Path("out/coefficients.csv").exists()
+
+
 def test_several_models_each_with_the_errors_it_gives():
     models = "model=[linear_statistics,linear_statistics_intervals]"
     more = ["dataset.target=income", "epsilon=50", "sample.train_rows=1000"]
