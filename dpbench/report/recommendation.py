@@ -101,7 +101,7 @@ def without_unit(metric: str, known: Collection[str]) -> str:
 def evidence_of(cells: pd.DataFrame, metric: str, labels: Mapping[str, str], level: float | None = None) -> Evidence:
     """The evidence in cells of `outcomes.method_cells`. A score s that is better if higher counts as the error 1 - s.
 
-    A cell has the mean `error`, the number of `runs` and of those `without` a value, median
+    A cell has the mean `error` and its standard error `se`, the number of `runs` and of those `without` a value, median
     `seconds` and `mb`, and for intervals of a `level` the mean `coverage`, and whether it is `below` the level by
     `ERRORS` standard errors. A run without a value counts as the trivial answer. If there is no such answer, the run is
     left out, and a cell in which half of the runs or more are has no error; nor has one without any value.
@@ -123,10 +123,14 @@ def evidence_of(cells: pd.DataFrame, metric: str, labels: Mapping[str, str], lev
     answers = rows["dataset"].map(trivial).astype(float)
     found = rows["valued"] + rows["without"].where(answers.notna(), 0)
     error = _mean(rows["valued"], rows["error"], found, answers)
-    rows = rows.assign(error=error.where((rows["valued"] > 0) & (2 * found > rows["runs"])))
+    squares = (rows["valued"] - 1).clip(lower=0) * rows["sd"].fillna(0) ** 2
+    squares += rows["valued"] * (rows["error"] - error).fillna(0) ** 2
+    squares += (found - rows["valued"]) * (answers - error).fillna(0) ** 2
+    se = np.sqrt(squares / ((found - 1) * found).where(found > 1))
+    rows = rows.assign(error=error.where((rows["valued"] > 0) & (2 * found > rows["runs"])), se=se)
     places = [*PLACE, "series"]
     private = rows[np.isfinite(rows["epsilon"])].set_index(places).sort_index()
-    private = private[["error", "runs", "without", "seconds", "mb"]]
+    private = private[["error", "se", "runs", "without", "seconds", "mb"]]
     covered = cells[(cells["metric"] == "coverage") & (cells["valued"] > 0)].set_index(places)
     coverage = covered["mean"].reindex(private.index)
     error_of = (covered["sd"] / np.sqrt(covered["valued"])).reindex(private.index)
