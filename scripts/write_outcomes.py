@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from dpbench.commands.recommend import NEEDS, outcomes_of_trials
+from dpbench.commands.recommend import outcomes_of_trials
+from dpbench.commands.recommend_question import NEEDS
 from dpbench.config import compose
 from dpbench.report.export_file import FOLDER, SUFFIX
 from dpbench.report.outcomes import write_shipped

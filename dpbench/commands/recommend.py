@@ -6,26 +6,30 @@ import argparse
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import pandas as pd
 
+from dpbench.commands.recommend_question import (
+    NEEDS,
+    SOME_TABLE,
+    WITHOUT_TARGET,
+    Asked,
+    Own,
+    asked_of,
+    rows_of,
+    size_of,
+    size_text,
+)
 from dpbench.commands.release import checked
 from dpbench.commands.report import notes_of
 from dpbench.commands.stored_trials import stored_trials
-from dpbench.config import Experiment, choices, compose, declared_rows, hydra_text
-from dpbench.config.experiment import Single, single
+from dpbench.config import Experiment, choices, compose, hydra_text
+from dpbench.config.experiment import single
 from dpbench.config.registry import folder_of, read_yaml
-from dpbench.data.dataset import Dataset
-from dpbench.data.domain import Domain
-from dpbench.data.encode import CATEGORICAL, Design
-from dpbench.data.encode import number as encoded
-from dpbench.data.load import load_dataset
-from dpbench.data.simulate import Simulation
 from dpbench.errors import UserError
-from dpbench.files import Node
 from dpbench.privacy.budget import RELATIONS
 from dpbench.report.footnotes import as_text, listed
 from dpbench.report.frames.results import Results, frame_of, merged_notes, several_versions
@@ -33,65 +37,36 @@ from dpbench.report.frames.series import Series
 from dpbench.report.outcomes import Outcomes, method_cells, shipped
 from dpbench.report.recommendation import (
     CLOSE,
-    RULES,
+    NEAREST,
     Evidence,
     Size,
     beyond,
     evidence_of,
     left_out,
     nearest,
+    pays_from,
     ranked,
     ranking_metric,
     rates,
+    ratios_of,
     without_unit,
 )
 from dpbench.report.text import aligned, number, span
 
-NEEDS = {  # the arenas that answer it
-    "coefficients": ("arena_regression",),
-    "intervals": ("arena_intervals", "arena_intervals_marginals"),
-    "rows": ("arena_rows",),
-    "queries": ("arena_queries",),
-    "classifier": ("arena_classification",),
-}
 SHOWN = 3  # methods
-DECLARED = ("mechanism=exact", "epsilon=1")  # of a table its declaration is asked for, whatever is done with it
-KEPT = ("dataset", "design", "delta", "relation", "limits", "noise")  # of the settings, in the commands
-SOME_TABLE = ("dataset=csv", "dataset.path=FILE.csv", "dataset.domain=FILE.yaml", "dataset.target=NAME")
-TRIVIAL = {"r2": "the mean", "auc": "a constant score", "two_way": "independent attributes"}
-
-
-@dataclass(frozen=True)
-class Own:
-    """The table that is asked for: its name, "" if its size alone is known, the budgets, and its settings.
-
-    `relation`: of its neighbours. `read`: what was read of private rows, in words.
-    """
-
-    name: str
-    size: Size
-    epsilons: Sequence[float]
-    settings: Sequence[str] = SOME_TABLE
-    relation: str = RELATIONS[0]
-    read: str = ""
-
-
-@dataclass(frozen=True)
-class Asked:
-    """The arenas as they were run, and the table.
-
-    `need`: "" where an arena is named in its place.
-    """
-
-    need: str
-    arenas: Sequence[Experiment]
-    own: Own
+TRIVIAL = {  # by the metric: the trivial answer, and what to do where no method beats it
+    "r2": ("the mean of the target", "predict the mean"),
+    "auc": ("a constant score", "give all rows the same score"),
+    "two_way": ("independent attributes", "release the distribution of each attribute alone"),
+}
+OF_QUERIES = ("the best trivial answer", "answer from the distribution of each attribute alone")
+WITHIN = f"within {100 * (CLOSE - 1):.0f} % of the least error"
 
 
 @dataclass(frozen=True)
 class Known:
     """What the arenas have: the evidence, the sizes of their tables, the metric, what the error is, the level of
-    intervals.
+    intervals, and what a size is divided by, "columns" or "coefficients", where amounts of data are compared.
     """
 
     evidence: Evidence
@@ -99,6 +74,7 @@ class Known:
     metric: str
     error: str
     level: float | None
+    divisor: str
 
     @cached_property
     def costs(self) -> pd.DataFrame:
@@ -108,33 +84,76 @@ class Known:
     @property
     def trivial(self) -> str:
         """The trivial answer, "" if there is none."""
-        answers = not self.evidence.trivial.isna().all()
-        return TRIVIAL.get(self.metric, "the best trivial answer") if answers else ""
+        return "" if self.evidence.trivial.isna().all() else TRIVIAL.get(self.metric, OF_QUERIES)[0]
+
+    @property
+    def amounts(self) -> pd.Series[float]:
+        """n epsilon / d of each place."""
+        places = self.evidence.errors.index
+        each = [epsilon * self.sizes[name].rows / getattr(self.sizes[name], self.divisor) for name, epsilon in places]
+        return pd.Series(each, places)
+
+    def paying(self, names: Sequence[str], places: pd.Index) -> list[str]:
+        """Those that beat the trivial answer on most of these places; all where there is no such answer."""
+        won = self.evidence.wins.loc[places].sum()
+        return [name for name in names if not self.trivial or 2 * won[name] > len(places)]
 
 
 def recommend(arguments: argparse.Namespace) -> int:
-    """Print, for each epsilon, the methods to take, what to expect of them, and what is not worth doing.
+    """Print, for each epsilon, the methods to take, what to expect of them, and what is not worth doing; or, where
+    nothing is said of a table, which are best over all tables of the arena.
 
     Results by other versions of the code count, and a line says how many: without them a method whose code was improved
     would be missing.
     """
-    asked = _asked(arguments)
-    found = [outcomes_of(one, arguments.config_dir) for one in asked.arenas]
-    known = _known(asked, pd.concat([one.cells for one in found], ignore_index=True))
-    sentences = [f"{asked.own.name or 'A table'}: {_size_text(asked.own.size)}"]
+    sizes = (arguments.rows, arguments.columns, arguments.coefficients)
+    if sizes == (None,) * 3 and all(item.startswith("results=") for item in arguments.overrides):
+        print(_first_screen(arguments))
+        return 0
+    asked = asked_of(arguments)
+    known, notes = known_of(asked, arguments.config_dir)
+    sentences = [f"{asked.own.name or 'A table'}: {size_text(asked.own.size)}"]
     sentences += [asked.own.read] if asked.own.read else []
-    sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}"]
-    sentences += merged_notes({one.arena: one.notes if len(one.cells) else None for one in found})
-    print(as_text(sentences))
-    right, cases = rates(known.costs), len(known.costs)
-    chosen, other = right.index
-    within = f"within {100 * (CLOSE - 1):.0f} % of the best in {right[chosen]} of {cases} cases"
-    how = f"Leave-one-table-out: {within}, the {RULES[other]} in {right[other]}"
-    print(f"Recommended: the {RULES[chosen]}. {how}.")
+    sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}", *notes]
+    by_all = rates(known.costs).index[0] == "overall"
+    print(as_text(sentences), _choice(known, by_all=by_all), sep="\n")
     for epsilon in asked.own.epsilons:
-        answer = _answer(asked, known, epsilon, by_all=chosen == "overall", config_dir=arguments.config_dir)
-        print("", *answer, sep="\n")
+        print("", *_answer(asked, known, epsilon, by_all=by_all, config_dir=arguments.config_dir), sep="\n")
     return 0
+
+
+def _first_screen(arguments: argparse.Namespace) -> str:
+    """The best over all tables of the arena, a line for each need, with a number, and how to ask on."""
+    needs = list(NEEDS) if arguments.need is None else [arguments.need]
+    rows = dict[str, dict[float, str]]()
+    for need in needs:
+        arenas = [compose([f"experiment={name}", *arguments.overrides], arguments.config_dir) for name in NEEDS[need]]
+        known, _ = known_of(Asked(need, arenas, Own("", Size(1, 1, 1), (), ())), arguments.config_dir)
+        errors = known.evidence.errors
+        at = errors.index.get_level_values("epsilon")
+        rows[need] = {epsilon: _best(known, errors[at == epsilon]) for epsilon in at.unique()}
+    epsilons = sorted({epsilon for cells in rows.values() for epsilon in cells})
+    columns = [[f"ε = {number(epsilon)}", *(rows[need].get(epsilon, "") for need in needs)] for epsilon in epsilons]
+    about = (
+        "The best method over all tables of the arena, and what it keeps of the gain over the trivial answer, such as "
+        "the mean, in the median (1: all that there is without privacy; of intervals: how often they cover)."
+    )
+    example = f"dpbench recommend --need {needs[0]} --rows 20000 --columns 8 epsilon=1"
+    declared = shlex.join(["dpbench", "recommend", *SOME_TABLE, "--rows", "20000", "epsilon=1"])
+    on = f"What is best depends on the table. Ask for its size:\n  {example}\nor with its declaration:\n  {declared}"
+    return "\n".join([about, "", aligned([["--need", *needs], *columns]), "", on])
+
+
+def _best(known: Known, errors: pd.DataFrame) -> str:
+    """The method of least errors at these places, and what it keeps; of intervals, their level and how many cover."""
+    names = known.paying(ranked(errors), errors.index)
+    if not names:
+        return "none"
+    if known.level is None:
+        return f"{names[0]} {known.evidence.expected.loc[errors.index, names[0]].median():.2f}"
+    cells = known.evidence.cells.reset_index("series").loc[errors.index]
+    coverage, without = cells.loc[cells["series"] == names[0], "coverage"].median(), _without(known, cells, names[0])
+    return f"{names[0]} {coverage:.2f} of {number(known.level)}{f', {without}' if without else ''}"
 
 
 def outcomes_of(arena: Experiment, config_dir: Path | None) -> Outcomes:
@@ -152,8 +171,10 @@ def outcomes_of_trials(arena: Experiment, config_dir: Path | None) -> Outcomes:
     return Outcomes(arena.name, cells, [*results.notes, *several_versions([results], arena.report["labels"], {})])
 
 
-def _known(asked: Asked, cells: pd.DataFrame) -> Known:
-    arena = asked.arenas[0]
+def known_of(asked: Asked, config_dir: Path | None) -> tuple[Known, list[str]]:
+    """What the arenas have of other tables, and notes on it."""
+    found = [outcomes_of(one, config_dir) for one in asked.arenas]
+    cells, arena = pd.concat([one.cells for one in found], ignore_index=True), asked.arenas[0]
     private = cells["epsilon"] < math.inf
     cells = cells[cells["dataset"] != asked.own.name]
     if not private[cells.index].any():
@@ -164,128 +185,27 @@ def _known(asked: Asked, cells: pd.DataFrame) -> Known:
     metric = without_unit(ranking_metric(arena.report), set(cells["metric"]))
     levels = [part.parameters["level"] for part in arena.models if "level" in part.parameters]
     level = max(levels, default=None) if "coverage" in set(cells["metric"]) else None
-    sizes = {grid.dataset.name: _size(grid, _rows(grid.dataset), grid.sample.train_rows) for grid in arena.grids}
+    sizes = {one.dataset.name: size_of(one, rows_of(one.dataset), one.sample.train_rows) for one in arena.grids}
     higher = (cells.loc[cells["metric"] == metric, "direction"] == "higher").any()
     evidence = evidence_of(cells, metric, arena.report["labels"], level)
-    return Known(evidence, sizes, metric, f"1 - {metric}" if higher else metric, level)
-
-
-# --- the question ----------------------------------------------------------------------------------------------------
-
-
-def _asked(arguments: argparse.Namespace) -> Asked:
-    """The arenas as they were run, and the table of the settings or of the size that is given in place of one, with the
-    epsilons of the arena where none is given. The target of a table says whether coefficients or a classifier are
-    needed, if nothing else does; one without a target is asked for rows.
-    """
-    overrides, config_dir, need = arguments.overrides, arguments.config_dir, arguments.need
-    experiment, where, budget = (
-        [item for item in overrides if item.startswith(names)]
-        for names in ("experiment=", "results=", ("epsilon=", "mu="))
-    )
-    rest = [item for item in overrides if item not in (*experiment, *where, *budget)]
-    if experiment and need:
-        raise UserError(f"--need {need} names the arena: leave {experiment[0]} out")
-    if any(item.startswith("dataset=") for item in overrides):
-        own, need = _table(arguments, rest, bool(experiment))
-    else:
-        own = Own("", _given(arguments, rest), ())
-        need = "" if experiment else need or "coefficients"
-    lines = [[f"experiment={name}", *where] for name in NEEDS.get(need, ())] or [[*experiment, *where]]
-    arenas = [compose(line, config_dir) for line in lines]
-    delta = [item for item in rest if item.startswith("delta=")]
-    epsilons = compose([*budget, *delta], config_dir).epsilons if budget else arenas[0].epsilons
-    return Asked(need, arenas, replace(own, epsilons=epsilons))
-
-
-def _given(arguments: argparse.Namespace, settings: Sequence[str]) -> Size:
-    """The size in the options. Raises `UserError` for one that no table has."""
-    rows, columns, coefficients = arguments.rows, arguments.columns, arguments.coefficients
-    if rows is None and columns is None and coefficients is None:
-        raise UserError(
-            "name a table: dataset=csv with dataset.path, dataset.domain and dataset.target, or one of `dpbench list "
-            "datasets`; or give its size alone: --rows and --columns"
-        )
-    if settings:
-        raise UserError(f"with a size only experiment, epsilon, mu and results can be set, not {settings[0]}")
-    if rows is None or columns is None:
-        raise UserError("--rows and --columns go together where no table is named")
-    return _checked(Size(rows, columns, columns if coefficients is None else coefficients))
-
-
-def _checked(size: Size) -> Size:
-    if min(size.rows, size.columns, size.coefficients) < 1:
-        raise UserError("--rows, --columns and --coefficients must be at least 1")
-    return size
-
-
-def _table(arguments: argparse.Namespace, settings: Sequence[str], named: bool) -> tuple[Own, str]:
-    """The table of these settings, and what is needed of it, "" where an arena is `named`. All but the number of rows
-    is in its declaration.
-    """
-    if arguments.columns is not None or arguments.coefficients is not None:
-        raise UserError("the declaration of a table has its columns: of one that is named give --rows alone")
-    table = single([*settings, *DECLARED], arguments.config_dir)
-    target, need = table.design.get("target"), arguments.need
-    binary = None if target is None else Design(table.dataset.domain, **table.design).binary
-    if binary is None and (named or need not in (None, "rows")):
-        raise UserError("give the attribute that is predicted, such as dataset.target=income; or --need rows")
-    if need == "classifier" and not binary:
-        raise UserError(f"--need classifier: the target {target} does not have two levels")
-    if not named and need is None:
-        need = "rows" if binary is None else "classifier" if binary else "coefficients"
-    kept = [item for item in settings if item.lstrip("+~").partition("=")[0].partition(".")[0] in KEPT]
-    rows, read = _public_rows(table, arguments.rows)
-    own = Own(table.dataset.name, _checked(_size(table, rows)), (), kept, table.budget.relation, read)
-    return own, need or ""
-
-
-def _public_rows(table: Single, given: int | None) -> tuple[int, str]:
-    """How many rows the table has, and what was read to know it, in words; `given`: the number in the options.
-
-    Raises `UserError` where nothing says it, and whoever counted the rows would tell something of them.
-    """
-    dataset = table.dataset
-    if given is not None:
-        return given, "" if dataset.public else "No row of it was read"
-    if dataset.public or declared_rows(dataset) is not None:
-        return _rows(dataset), ""
-    if table.budget.relation == "replace":
-        return _rows(dataset), "Its rows were counted: their number is public where neighbours replace a record"
-    raise UserError(
-        f"the number of rows of {dataset.name} is not public, and counting them pays no budget: say about how many "
-        "there are, by what may be known of them, such as --rows 20000"
-    )
-
-
-def _rows(dataset: Dataset) -> int:
-    if (rows := declared_rows(dataset)) is not None:
-        return rows
-    table = load_dataset(dataset)
-    if isinstance(table, Simulation):
-        raise UserError(f"{dataset.name} has as many rows as are drawn: say how many, such as --rows 20000")
-    return len(table)
-
-
-def _size(one: Experiment | Single, rows: int, most: int | None = None) -> Size:
-    """The size of a table, with `most` so many rows."""
-    domain = one.dataset.domain
-    return Size(rows if most is None else min(rows, most), len(domain.names), _coefficients(domain, one.design))
-
-
-def _coefficients(domain: Domain, settings: Node) -> int:
-    """Those of a regression; without a target, of one of another number on all columns but one."""
-    if settings.get("target") is not None:
-        return len(Design(domain, **settings).columns)
-    encode = CATEGORICAL[settings.get("categorical", Design.categorical)]
-    return sum(len(encoded(one) if one.numeric else encode(one)) for one in domain.attributes)
-
-
-def _size_text(size: Size) -> str:
-    return f"{size.rows:,} rows, {size.columns} columns, {size.coefficients} coefficients"
+    divisor = "columns" if asked.need in WITHOUT_TARGET else "coefficients"
+    notes = merged_notes({one.arena: one.notes if len(one.cells) else None for one in found})
+    return Known(evidence, sizes, metric, f"1 - {metric}" if higher else metric, level, divisor), notes
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------
+
+
+def _choice(known: Known, *, by_all: bool) -> str:
+    """How methods are chosen, and how often each rule was right."""
+    right, best = rates(known.costs), ranked(known.evidence.errors)[:1]
+    rules = {"near": f"the best on the {NEAREST} nearest places", "overall": f"the best over all ({best[0]})"}
+    chosen, other = ("overall", "near") if by_all else ("near", "overall")
+    return (
+        f"The choice: {rules[chosen]}. With each table left out in turn it was {WITHIN} in {right[chosen]} of "
+        f"{len(known.costs)} cases, {rules[other]} in {right[other]}. A place is a table of the arena at an ε; near "
+        "are those of about the same n ε, columns and coefficients."
+    )
 
 
 def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_dir: Path | None) -> Iterator[str]:
@@ -293,39 +213,89 @@ def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_
     evidence, own = known.evidence, asked.own.size
     near = nearest(evidence.errors, known.sizes, own.at(epsilon))
     cells = evidence.cells.reset_index("series").loc[near.index]
-    places = [f"{dataset} at {number(budget)}" for dataset, budget in near.index]
-    what = "Medians (ranges) are of the nearest by n ε, columns and coefficients"
-    yield f"ε = {number(epsilon)}. {what}: {listed(places)}."
-    if outside := beyond(evidence.errors, known.sizes, own, epsilon):
-        yield f"Extrapolated: {'; '.join(outside)}."
-    usable, lines, refused = ranked(near), dict[str, str](), dict[str, list[str]]()
-    for name in ranked(evidence.errors) if by_all else usable:
-        if name in usable and len(lines) < SHOWN:
+    order = [name for name in (ranked(evidence.errors) if by_all else ranked(near)) if name in ranked(near)]
+    lines, refused = dict[str, str](), dict[str, list[str]]()
+    for name in order:
+        if len(lines) < SHOWN:
             try:
                 lines[name] = _command(asked, evidence.methods[name], epsilon, config_dir)
             except UserError as error:
                 refused.setdefault(str(error), []).append(name)
-    if lines:
-        yield aligned(_expected(known, cells, near.index, [*lines]))
-        yield from (f"{place}. {line}" for place, line in enumerate(lines.values(), 1))
-    else:
-        yield "No recommendation."
+    taken = known.paying([*lines], near.index)
+    yield f"ε = {number(epsilon)}. {_verdict(known, near, [*lines], taken)}"
+    yield from _amount(known, own, epsilon, taken or [*lines], lost=not taken)
+    places = listed([f"{dataset} at {number(budget)}" for dataset, budget in near.index])
+    yield f"The {len(near)} nearest places: {places}."
+    if outside := beyond(evidence.errors, known.sizes, own, epsilon):
+        yield f"Extrapolated: {'; '.join(outside)}."
+    if taken:
+        yield aligned(_expected(known, cells, near.index, taken))
+    for place, name in enumerate(taken, 1):
+        yield f"{place}. {lines[name]}"
+        if without := _without(known, cells, name):
+            yield f"   Near by it gave {without}, and ε is spent all the same."
     yield from (f"Not on this table: {listed(names)}: {reason}" for reason, names in refused.items())
+    if taken and (lost := [name for name in lines if name not in taken]):
+        named = listed([f"{name} on {evidence.wins.loc[near.index, name].sum():.0f}" for name in lost])
+        yield f"Left out, as they beat {known.trivial} on too few of these {len(near)} places: {named}."
     yield from _not_worth(known, cells, near)
 
 
+def _verdict(known: Known, near: pd.DataFrame, best: Sequence[str], taken: Sequence[str]) -> str:
+    """Which of the best methods to take first, and how sure that is; or that none is worth it, and what it kept."""
+    if taken:
+        close = (ratios_of(near)[taken[0]] <= CLOSE).sum()
+        return f"Take {taken[0]}: it was {WITHIN} on {close} of the {len(near)} nearest places."
+    if not best:
+        return "No method can be recommended."
+    instead = TRIVIAL.get(known.metric, OF_QUERIES)[1]
+    kept = (f"{name} {_range(known.evidence.expected.loc[near.index, name])}" for name in best)
+    return (
+        f"None of the methods with the least errors beat {known.trivial} on most of the {len(near)} nearest places: "
+        f"{instead}, or collect more rows.\n"
+        f"What came nearest, with the {_gain(known)}, median (range): {', '.join(kept)}."
+    )
+
+
+def _gain(known: Known) -> str:
+    return f"gain kept (1: as without privacy, 0: {known.trivial})"
+
+
+def _amount(known: Known, own: Size, epsilon: float, names: Sequence[str], *, lost: bool) -> Iterator[str]:
+    """From how many rows on the first of these methods of which the arena can say it beats the trivial answer.
+
+    Nothing where the arena does not say what is missing: all `lost` near by with as many rows, or it has no place with
+    as few.
+    """
+    of_each = ((name, pays_from(known.evidence.wins[name], known.amounts)) for name in names if known.trivial)
+    name, found = next(((name, found) for name, found in of_each if found is not None), ("", None))
+    if found is None:
+        return
+    d = getattr(own, known.divisor)
+    rows, one = found.least * d / epsilon, known.divisor.removesuffix("s")
+    if (lost and rows <= own.rows) or (rows > own.rows and not found.below):
+        return
+    head = "Enough rows" if rows <= own.rows else "Collect more rows" if lost else "Perhaps too few rows"
+    less = f"with less on {found.won_below} of {found.below}" if found.below else "and no place has less"
+    fewer = "" if found.below else ", or fewer"
+    about = f"{float(f'{rows:.2g}'):,.0f} rows on{fewer}, at this ε and {d} {known.divisor}"
+    yield (
+        f"{head}: {name} pays from about {about}. With as much n ε for each {one} "
+        f"({float(f'{found.least:.2g}'):g}) or more it beat {known.trivial} on {found.won} of {found.places} places of "
+        f"the arena, {less}."
+    )
+
+
 def _expected(known: Known, cells: pd.DataFrame, near: pd.Index, names: Sequence[str]) -> Iterator[Sequence[str]]:
-    """The columns of a table of what some methods did on the nearest tables: medians, and all in brackets."""
-    share = f"of the gain over {known.trivial} kept" if known.trivial else f"{known.error} / non-private"
+    """The columns of a table of what some methods did on the nearest places: medians, and ranges in brackets."""
+    share = _gain(known) if known.trivial else f"{known.error} / non-private"
     of_method = [cells[cells["series"] == name] for name in names]
-    yield ["method", *names]
+    yield ["median (range)", *names]
     yield [share, *(_range(known.evidence.expected.loc[near, name]) for name in names)]
     if known.level is not None:
         yield [f"coverage of {number(known.level)}", *(_range(rows["coverage"]) for rows in of_method)]
     yield ["seconds", *(f"{rows['seconds'].median():.2g}" for rows in of_method)]
     yield ["MB", *(f"{rows['mb'].median():.0f}" for rows in of_method)]
-    value = "value" if known.level is None else "interval"
-    yield [f"no {value} in", *(_without(rows) for rows in of_method)]
 
 
 def _range(values: pd.Series[float]) -> str:
@@ -334,32 +304,30 @@ def _range(values: pd.Series[float]) -> str:
     return f"{found.median():.2g} ({span(found, 2)})"
 
 
-def _without(rows: pd.DataFrame) -> str:
-    return f"{rows['without'].sum()} of {rows['runs'].sum()} runs"
+def _without(known: Known, cells: pd.DataFrame, name: str) -> str:
+    """In how many runs a method had no value, "" if in none."""
+    rows = cells[cells["series"] == name]
+    value, without = "value" if known.level is None else "interval", rows["without"].sum()
+    return f"no {value} in {without} of {rows['runs'].sum()} runs" if without else ""
 
 
 def _not_worth(known: Known, cells: pd.DataFrame, near: pd.DataFrame) -> Iterator[str]:
-    """What is not worth doing, by the nearest tables."""
+    """What is not worth doing, by the nearest places."""
     low = cells[cells["below"]].groupby("series")["coverage"].min()
     if len(low):
         named = ", ".join(f"{name} {coverage:.2f}" for name, coverage in low.items())
-        yield f"Not to be used, for undercoverage on at least one of these tables (minimum shown): {named}."
+        yield f"Not to be used, for undercoverage on at least one of these places (minimum shown): {named}."
     if mostly := [str(name) for name in near if name not in low and near[name].notna().mean() <= 0.5]:
-        counts = (f"{name} {_without(cells[cells['series'] == name])}" for name in mostly)
-        yield f"Left out, as they were not run or have no value on most of these: {', '.join(counts)}."
-    if known.trivial and (lost := (~known.evidence.beaten.loc[near.index]).sum()):
-        here = "No method beats" if 2 * lost > len(near) else "Sometimes no method beats"
-        yield f"{here} {known.trivial} here: by two standard errors none does on {lost} of these {len(near)}."
+        named = ", ".join(f"{name} ({_without(known, cells, name) or 'not run'})" for name in mostly)
+        yield f"Left out, as they were not run or have no value on most of these places: {named}."
 
 
 # --- the commands ----------------------------------------------------------------------------------------------------
 
 
 def _command(asked: Asked, method: Series, epsilon: float, config_dir: Path | None) -> str:
-    """The line that runs a method on the table. Raises `UserError` if it would be refused.
-
-    It is a release, with the settings that the arena's file gives the method, or for answers to queries, which are not
-    written, and where an arena is named, a run of it.
+    """The line that releases what the method makes of the table, with the settings that the arena's file gives it; or
+    where an arena is named, a run of it. Raises `UserError` if it would be refused.
     """
     arena = next(
         one
@@ -370,16 +338,19 @@ def _command(asked: Asked, method: Series, epsilon: float, config_dir: Path | No
     part = next(one for one in arena.mechanisms if one.name == method.mechanism)
     own, folder = asked.own, [] if config_dir is None else ["--config-dir", str(config_dir)]
     table = own.settings if own.name else [f"dataset={arena.grids[0].dataset.name}"]
-    if asked.need in ("", "queries"):
+    if not asked.need:
         parts = [f"mechanism=[{method.mechanism}]", f"model=[{method.model}]", f"epsilon={number(epsilon)}"]
         compose([f"experiment={arena.name}", *table, *parts], config_dir)
         return shlex.join(["dpbench", "run", f"experiment={arena.name}", *own.settings, *parts, *folder])
-    if own.relation not in part.relations:
-        raise UserError(f"private under {' and '.join(part.relations)} alone, and not under relation={own.relation}")
+    relation = own.relation or arena.relation
+    if relation not in part.relations:
+        raise UserError(f"private under {' and '.join(part.relations)} alone, and not under relation={relation}")
     parts = [f"mechanism={method.mechanism}"]
     if asked.need != "rows":
         parts.append(f"model={method.model}")
     parts += [*_set_by(arena, method, config_dir), f"epsilon={number(epsilon)}"]
+    if not own.relation and relation != RELATIONS[0]:
+        parts.append(f"relation={relation}")
     if any(part.takes("expected_rows") for part in (*arena.mechanisms, *arena.models) if part.name in method.identity):
         parts.append(f"sample.train_rows={float(f'{own.size.rows:.2g}'):.0f}")  # declared, so not their exact number
     checked(single([*table, *parts], config_dir), config_dir)

@@ -23,6 +23,7 @@ from dpbench.config.catalogue import headline
 from dpbench.config.experiment import Single, single
 from dpbench.data.coding import Coded
 from dpbench.data.dataset import Dataset
+from dpbench.data.domain import Clique, Domain
 from dpbench.data.encode import Design
 from dpbench.data.load import cautions, left_out, load_counted, many_pairs
 from dpbench.data.public import public_part, shared_rows
@@ -31,21 +32,26 @@ from dpbench.data.synthetic_csv import typed_rows
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
 from dpbench.files import Json, write_file
+from dpbench.grid.feasibility import ANSWERS
 from dpbench.grid.odometer import Odometer, Sum, TableKey
 from dpbench.grid.plan import inputs_of
 from dpbench.grid.provenance import provenance
 from dpbench.grid.records import PartKey, spent_to_dict
 from dpbench.grid.single import Watched, check_reads, design_of, fit_release, make_release, private_part
 from dpbench.grid.spending import OverspentError
+from dpbench.mechanisms.fitting import check_answers
+from dpbench.mechanisms.workload import cliques_of
 from dpbench.metrics.quality import quality
 from dpbench.models.fitted import Fitted
 from dpbench.privacy.accounting import Spent
 from dpbench.releases import Release, SyntheticRows
+from dpbench.releases.answer_table import answer_table
 from dpbench.releases.release_file import release_bytes
+from dpbench.releases.release_type import counts_of
 from dpbench.report.page.quality_page import write_quality
 from dpbench.report.statement import ENTRY_HEADER, Facts, coefficient_table, entry_row, statement, statement_page
 from dpbench.report.tables.text_table import write_text_table
-from dpbench.report.text import aligned, number, plain_cells
+from dpbench.report.text import aligned, csv_text, number, plain_cells
 
 FAILED = (ContractError, NoEstimateError, UnconvergedError, OverspentError)
 
@@ -53,6 +59,7 @@ FAILED = (ContractError, NoEstimateError, UnconvergedError, OverspentError)
 WHAT = {
     "synthetic.csv": "synthetic rows, with the columns and types of the table, drawn from what was released",
     "coefficients.csv": "estimates of the models, also as .md and .tex",
+    "answers.csv": "answers to queries: how many rows have these values of these attributes, as it was released",
     "quality.html": "scores of the synthetic rows, also as .csv: not protected, and not for publication",
     "release.npz": "all that was released, for further models (`dpbench.read_release`, in Python)",
     "ledger.json": "the ledger of the noise, and the settings",
@@ -147,7 +154,10 @@ def checked(asked: Single, config_dir: Path | None) -> tuple[Part, Design | None
     part = private_part(asked.mechanism, budget.relation, budget.epsilon, asked.parameters, config_dir)
     for model in asked.models:
         check_reads(model, part.offers, config_dir)
-        design_of(model, domain, asked.design)
+        if model.target == ANSWERS:
+            check_answers(model.name, domain.sizes, _queries(part, domain))
+        else:
+            design_of(model, domain, asked.design)
     if not asked.models and "rows" not in part.offers:
         reading = [one.name for one in every_part("model", config_dir).values() if one.reads(part.offers) and one.needs]
         raise UserError(
@@ -155,6 +165,11 @@ def checked(asked: Single, config_dir: Path | None) -> tuple[Part, Design | None
             f"dataset.target=... and a model, such as model={reading[0] if reading else '...'}"
         )
     return part, design_of(part, domain, asked.design) if part.takes("design") else None
+
+
+def _queries(part: Part, domain: Domain) -> tuple[Clique, ...]:
+    """The marginals that answer queries: the workload of the mechanism, or all of three attributes if it has none."""
+    return cliques_of(domain, part.parameters.get("workload", min(3, len(domain.names))))
 
 
 def _rows(dataset: Dataset) -> Coded:
@@ -219,9 +234,11 @@ def counting(odometer: Odometer, begun: str) -> Iterator[np.random.Generator]:
 
 
 def _fits(asked: Single, made: Release, config_dir: Path | None) -> tuple[list[Fitted], list[str]]:
-    """The fits of the models that have coefficients, and why others are missing."""
+    """The fits of the models that have coefficients, and why others are missing but for answers to queries."""
     fits, failures = list[Fitted](), list[str]()
     for model in asked.models:
+        if model.target == ANSWERS:
+            continue
         try:
             fitted = fit_release(model, made, asked.design, np.random.default_rng(), config_dir)
         except (UserError, *FAILED) as error:
@@ -261,6 +278,9 @@ def _write(folder: Path, made: Made, fits: Sequence[Fitted], *, drawn: bool, con
         title = f"Coefficients for {fits[0].design.target}, from one private release of {made.table.label}"
         read = made.asked.design["exact"] and made.asked.mechanism.takes("design")
         paths += write_text_table(coefficient_table(fits, about, exact=read), folder, "coefficients", title)
+    if any(model.target == ANSWERS for model in made.asked.models):
+        counts, _ = counts_of(made.release, _queries(made.asked.mechanism, made.release.domain))
+        paths.append(write_file(folder / "answers.csv", csv_text(answer_table(made.release.domain, counts))))
     ledger = json.dumps(_ledger(made), indent=2, ensure_ascii=False) + "\n"
     released = write_file(folder / "release.npz", release_bytes(made.release))
     return [*paths, released, write_file(folder / "ledger.json", ledger)]

@@ -222,15 +222,22 @@ def _check_parts(parts: Sequence[Any], offers: Sequence[str], domain: Domain) ->
 def answers_of(release: Release, cliques: tuple[Clique, ...], n: int) -> Floats:
     """The answers (m,) to all cells of these marginals, as parts of one; n is the total of the released marginals.
 
+    Raises `ContractError` as `counts_of` does.
+    """
+    counts, total = counts_of(release, cliques)
+    return np.concatenate([counts[clique].ravel() for clique in cliques]) / (n if total is None else total)
+
+
+def counts_of(release: Release, cliques: Sequence[Clique]) -> tuple[Mapping[Clique, Floats], float | None]:
+    """The counts of all cells of these marginals, and their total; None for released marginals, of noisy totals.
+
     Those of its own marginals if it has all of these, else of its distribution, else of its rows. Raises
     `ContractError` for a release of none of them.
     """
-    from dpbench.inference.query_workload import QueryWorkload
-
     released = release.get(Marginals)
     if released is not None and all(clique in released.tables for clique in cliques):
-        return np.concatenate([released.tables[clique].ravel() for clique in cliques]) / n
+        return {clique: released.tables[clique] for clique in cliques}, None
     if (distribution := release.get(Distribution)) is not None:
-        tables = distribution.answer(cliques)
-        return np.concatenate([tables[clique].ravel() for clique in cliques]) / distribution.model.total
-    return QueryWorkload(release.domain.sizes, cliques).of_rows(release[SyntheticRows].table.codes)
+        return distribution.answer(cliques), distribution.model.total
+    rows = release[SyntheticRows].table
+    return rows.marginals(cliques), len(rows)

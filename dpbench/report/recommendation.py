@@ -22,7 +22,8 @@ PLACE = ["dataset", "epsilon"]
 IN_UNITS = {"mse": "r2"}  # a metric in units of the table, and the same without them
 TRIVIAL = {"r2": 0.0, "auc": 0.5}  # of the mean, and of a constant score
 TRIVIAL_ANSWERS = ("zero", "uniform", "independent")  # the mechanisms that give them to queries
-RULES = {"near": f"best on the nearest {NEAREST}", "overall": "best over all"}
+RULES = ("near", "overall")  # best on the nearest places, best over all
+PAYS = 0.75  # of the places: a method that beats the trivial answer there pays
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,12 @@ class Evidence:
         return errors.rsub(trivial, axis=0).div(trivial - exact, axis=0)
 
     @cached_property
-    def beaten(self) -> pd.Series[bool]:
-        """Whether any method's error at each place is below that of the trivial answer by `ERRORS` standard errors."""
+    def wins(self) -> pd.DataFrame:
+        """Whether the error of each method at each place is below that of the trivial answer, 1 or 0; NaN where it was
+        not run. Where there is no such answer no method wins.
+        """
         trivial = self.cells.index.get_level_values("dataset").map(self.trivial.to_dict())
-        return (self.cells["error"] + ERRORS * self.cells["se"].fillna(0) < trivial).groupby(level=PLACE).any()
+        return (self.cells["error"] < trivial).astype(float).unstack("series")
 
 
 def ranking_metric(report: Report) -> str:
@@ -197,6 +200,36 @@ def left_out(errors: pd.DataFrame, sizes: Mapping[str, Size]) -> pd.DataFrame:
 def rates(costs: pd.DataFrame) -> pd.Series[int]:
     """In how many cases each rule was close to the best, the rule to choose by first."""
     return (costs <= CLOSE).sum().sort_values(ascending=False, kind="stable")
+
+
+@dataclass(frozen=True)
+class Payoff:
+    """From the amount of data `least` on a method beat the trivial answer at `won` of `places`, and with less at
+    `won_below` of `below`.
+    """
+
+    least: float
+    won: int
+    places: int
+    won_below: int
+    below: int
+
+
+def pays_from(won: pd.Series[float], amounts: pd.Series[float]) -> Payoff | None:
+    """The least amount of data from which on a method pays: of the places that have as much, up to any larger amount,
+    it won (1, not 0) at `PAYS` or more, and there are `NEAREST` or more of them. None if there is no such amount.
+
+    >>> pays_from(pd.Series([0.0, 1, 0, 1, 1, 1, 1]), pd.Series([1, 2, 4, 8, 16, 32, 64]))
+    >>> pays_from(pd.Series([0.0, 1, 0, 1, 1, 1, 1, 0]), pd.Series([1, 2, 4, 8, 16, 32, 64, 64]))
+    Payoff(least=8, won=4, places=5, won_below=1, below=3)
+    """
+    ran = won.dropna()
+    each = ran.groupby(amounts[ran.index]).agg(["sum", "size"])
+    for least in each.index:
+        passed, below = each[each.index >= least].cumsum(), each[each.index < least].sum()
+        if passed["size"].iloc[-1] >= NEAREST and (passed["sum"] >= PAYS * passed["size"]).all():
+            return Payoff(least, int(passed["sum"].iloc[-1]), int(passed["size"].iloc[-1]), *map(int, below))
+    return None
 
 
 def beyond(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Size, epsilon: float) -> list[str]:

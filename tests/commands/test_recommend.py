@@ -11,11 +11,13 @@ import pandas as pd
 import pytest
 
 from dpbench.cli import main
-from dpbench.commands.recommend import outcomes_of_trials
+from dpbench.commands.recommend import known_of, outcomes_of_trials
+from dpbench.commands.recommend_question import NEEDS, Asked, Own
 from dpbench.commands.release import checked
 from dpbench.config import compose
 from dpbench.config.experiment import single
 from dpbench.report.outcomes import shipped
+from dpbench.report.recommendation import Size, nearest, ranked
 from dpbench.resources import PACKAGE, conf_dir
 
 RESULTS = PACKAGE.parent / "results"
@@ -35,7 +37,8 @@ def answer(*line):
 def methods(text):
     """The names of the methods, and of each what stands in the columns."""
     rows = [
-        re.split(r" {2,}", row) for row in re.search(r"\nmethod .*?(?=\n1\. )", text, re.DOTALL)[0].splitlines()[1:]
+        re.split(r" {2,}", row)
+        for row in re.search(r"\nmedian \(range\) .*?(?=\n1\. )", text, re.DOTALL)[0].splitlines()[1:]
     ]
     return {row[0]: dict(zip(rows[0], row, strict=True)) for row in rows[1:]}
 
@@ -45,33 +48,127 @@ def commands(text):
 
 
 @arena
-def test_for_few_rows_it_says_where_no_method_beats_the_mean():
-    """The rule that was right more often names the methods that are best on the nearest tables."""
-    out = answer("dataset=diabetes", "epsilon=0.1")
-    assert out.startswith("diabetes: 442 rows, 11 columns, 11 coefficients. Error: 1 - r2 in arena_regression.")
-    assert re.search(r"\nNo method beats the mean here: by two standard errors none does on [345] of these 5\.", out)
-    assert "mean of the target" in methods(out), "so it is among the best"
-    without = [columns["no value in"].split(" of ") for columns in methods(out).values()]
-    assert all(int(lacking) < int(runs.removesuffix(" runs")) for lacking, runs in without)
-    assert len(methods(out)) == len(commands(out)) == 3
-    assert all(line[:3] == ["dpbench", "release", "dataset=diabetes"] for line in commands(out))
-    assert len(out.splitlines()) <= 24  # a screen
-    rule = r"Recommended: the best on the nearest 5\. .* best in (\d+) of 60 cases, the best over all in (\d+)"
-    near, overall = map(int, re.search(rule, out).groups())
-    assert 30 < overall <= near < 60
+def test_where_methods_lose_the_verdict_is_first_and_none_is_offered():
+    """With 100 rows at epsilon 0.01 all are worse than the mean, and rows of 442 than independent attributes."""
+    few, rows = answer("--rows", "100", "--columns", "10", "epsilon=0.01"), answer("dataset=diabetes", "--need", "rows")
+    verdict = (
+        "None of the methods with the least errors beat {} on most of the 5 nearest places: {}, or collect more rows."
+    )
+    mean = verdict.format("the mean of the target", "predict the mean")
+    independent = verdict.format("independent attributes", "release the distribution of each attribute alone")
+    assert few.splitlines()[3] == f"ε = 0.01. {mean}" and f"\nε = 1. {independent}\n" in rows
+    assert not commands(few) and "dpbench" not in few
+    kept = re.search(r"What came nearest, with the gain kept .*, median \(range\): (.*)\.\n", few)[1]
+    assert re.match(r"AMP -1 \(-1\.5 to 0\.57\), mean of the target -0\.", kept)
+
+
+@arena
+@pytest.mark.parametrize("need", [*NEEDS])
+@pytest.mark.parametrize("rows", ["300", "5000", "1000000"])
+def test_a_method_is_offered_if_it_keeps_some_of_the_gain(need, rows):
+    """In the median; and each command composes, with the dataset of the arena in place of one's own."""
+    out = answer("--need", need, "--rows", rows, "--columns", "8")
+    blocks, table = out.split("\nε = ")[1:], compose([f"experiment={NEEDS[need][0]}"]).grids[0].dataset.name
+    assert len(blocks) == 3
+    for block in blocks:
+        lost = block.partition(". ")[2].startswith("None of the methods")
+        found = {} if lost or "No method can" in block else methods(block)
+        assert len(found) == len(commands(block)) <= 3
+        for row in found.values():
+            assert need == "intervals" or float(next(row[name] for name in row if "gain kept" in name).split()[0]) > 0
+        for line in commands(block):
+            assert line[0:2] == ["dpbench", "release"] and line[-2:] == ["--out", "FOLDER"]
+            own = [item for item in line[2:-2] if not item.startswith("dataset")]
+            asked = single([f"dataset={table}", *own], None)
+            assert asked.budget.relation == ("replace" if need == "queries" else "add_remove")
+            checked(asked, None)
+
+
+@arena
+def test_the_rows_from_which_a_method_pays_are_told_with_their_basis():
+    """They follow from n epsilon / d: ten times as many at a tenth of epsilon, or of ten times the coefficients."""
+    basis = (
+        r"or more it beat the mean of the target on (\d+) of (\d+) places of the arena, with less on (\d+) of (\d+)\."
+    )
+    found = {}
+    for rows, coefficients, epsilon in (("100", "10", "0.01"), ("100000", "10", "0.1"), ("100000", "100", "1")):
+        line = ("--rows", rows, "--columns", "10", "--coefficients", coefficients, f"epsilon={epsilon}")
+        told = next(text for text in answer(*line).splitlines() if "AMP pays" in text)
+        head, least = re.match(r"(\w[\w ]*) rows: AMP pays from about ([\d,]+) rows on", told).groups()
+        found[epsilon] = head, int(least.replace(",", ""))
+        won, places, won_below, below = map(int, re.search(basis, told).groups())
+        assert won + won_below <= places + below == 60 and won >= 0.75 * places > 3 and won_below < below
+    assert found["0.01"] == ("Collect more", 10 * found["0.1"][1])
+    assert found["0.1"][0] == "Enough" and found["1"][1] == found["0.1"][1]
+    assert "pays from" not in answer(*INTERVALS)  # which have no trivial answer
+    few, many = (
+        answer("--need", "classifier", "--rows", rows, "--columns", "9", "epsilon=1") for rows in ("90", "900")
+    )
+    assert "pays from" not in few and "pays from about 230 rows on, or fewer," in many  # it has no smaller place
+
+
+@arena
+def test_how_sure_it_is_depends_on_the_table_and_the_best_over_all_is_named():
+    choice = (
+        r"The choice: the best on the 5 nearest places\. .* in (\d+) of 60 cases, the best over all \(AMP\) in (\d+)\."
+    )
+    sure = r"Take ([\w, +-]+): it was within 10 % of the least error on (\d) of the 5 nearest places\."
+    found = set()
+    for rows in ("3000", "300000"):
+        out = answer("--rows", rows, "--columns", "10", "epsilon=0.1")
+        near, overall = map(int, re.search(choice, out).groups())
+        assert 30 < overall <= near < 60
+        first, close = re.search(sure, out).groups()
+        assert first == next(iter(methods(out)))
+        found.add(int(close))
+        assert len(out.splitlines()) <= 24  # a screen
+    assert len(found) == 2
 
 
 @arena
 def test_intervals_that_cover_too_little_are_not_recommended_and_missing_ones_are_counted():
     out = answer(*INTERVALS)
     named = methods(out)
-    assert "SSP" in named and named["SSP"]["no interval in"] == "16 of 100 runs"  # on Fire 12 of 20, on Taxi 4
     assert all(float(row["coverage of 0.9"].split()[0]) > 0.85 for row in named.values())
+    place = [*named].index("SSP") + 1
+    beside = re.search(rf"^{place}\. dpbench .*\n(.*)", out, re.MULTILINE)[1]  # on Fire 12 of 20, on Taxi 4
+    assert beside == "   Near by it gave no interval in 16 of 100 runs, and ε is spent all the same."
     never = re.search(r"Not to be used, for undercoverage .*", out)[0]
     for name in ("AIM-Synth, taken for real rows", "MST-Synth, taken for real rows", "JLT"):
         assert re.search(rf"{name} 0\.[0-8]", never) and name not in named
-    assert "DD-SSP with MST, bootstrap 100 of 100 runs" in out
+    assert "DD-SSP with MST, bootstrap (no interval in 100 of 100 runs)" in out
     assert "Extrapolated" not in out
+
+
+@arena
+def test_without_a_table_it_shows_the_best_by_need_as_the_readme_does():
+    out = answer()
+    _, table, how = out.rstrip("\n").split("\n\n")
+    assert f"```text\n{table}\n```\n" in (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
+    lines = [re.split(r" {2,}", line) for line in table.splitlines()]
+    assert lines[0] == ["--need", "ε = 0.1", "ε = 1", "ε = 10"] and [line[0] for line in lines[1:]] == [*NEEDS]
+    numbers = [
+        re.fullmatch(r"none|.*[^-\d](\d\.\d\d)( of 0\.9.*)?", cell)[1] for line in lines[1:] for cell in line[1:]
+    ]
+    assert all(0 < float(text) <= 1 for text in numbers if text)
+    assert "dpbench recommend --need coefficients --rows" in how and "dataset.domain=FILE.yaml" in how
+    assert (
+        answer("--need", "queries").split("\n\n")[1].splitlines()[1].split()
+        == lines[-1][:1] + " ".join(lines[-1][1:]).split()
+    )
+
+
+@arena
+def test_the_best_by_need_are_first_in_the_figures_of_ranks_where_their_rule_is_the_same():
+    """By mean rank or by the mean of multiples of the least error: the first is among the first three by the other."""
+    table = [re.split(r" {2,}", line) for line in answer().split("\n\n")[1].splitlines()[1:]]
+    figures = {"coefficients": "regression_ranks", "classifier": "classification_ranks", "rows": "rows_ranks"}
+    for need, *cells in table:
+        for epsilon, cell in zip((0.1, 1.0, 10.0), cells, strict=True):
+            if need in figures and cell != "none":
+                drawn = pd.read_csv(RESULTS / "arena" / "figures" / f"{figures[need]}.csv")
+                first = drawn[drawn["epsilon"] == epsilon].sort_values("mean_rank")["series"].head(3).tolist()
+                assert cell.rpartition(" ")[0] in first
 
 
 @arena
@@ -89,10 +186,9 @@ def test_a_named_method_runs_by_its_command(tmp_path, monkeypatch):
 def test_far_from_all_tables_it_says_how_far_and_a_table_is_no_evidence_for_itself():
     out = answer("--need", "queries", "dataset=compas_queries", "epsilon=0.01")
     assert "ε = 0.01 is 10 times less than the least, 0.1." in out
-    near = re.search(r"the nearest by .*: (.*)\.", out)[1]
+    near = re.search(r"The 5 nearest places: (.*)\.", out)[1]
     assert "churn_queries at 0.1" in near and "compas" not in near
-    assert "the best trivial answer here: by two standard errors" in out
-    assert all(line[1:4] == ["run", "experiment=arena_queries", "dataset=compas_queries"] for line in commands(out))
+    assert all(line[1:3] == ["release", "dataset=compas_queries"] for line in commands(out))
 
 
 @arena
@@ -102,8 +198,10 @@ def test_rows_are_those_nearest_to_the_real_ones_and_each_command_is_a_release(t
     (tmp_path / "my.csv").unlink()  # no row is read
     out = answer(*own, "epsilon=1", "--rows", "5000", *(["--need", "rows"] if target else []))
     assert out.startswith("csv: 5,000 rows, 2 columns, 2 coefficients. No row of it was read. ")
-    assert "Error: two_way in arena_rows" in out and "of the gain over independent attributes kept" in out
-    assert len(methods(out)) == 3
+    assert (
+        "Error: two_way in arena_rows" in out and "gain kept (1: as without privacy, 0: independent attributes)" in out
+    )
+    assert len(methods(out)) == len(commands(out)) >= 1
     for line in commands(out):
         assert line[: 2 + len(own)] == ["dpbench", "release", *own]
         part, _ = checked(single(line[2:-2]), None)
@@ -166,7 +264,7 @@ def test_what_is_missing_is_told(tmp_path, capsys):
 def test_what_ships_answers_alone_and_own_trials_of_an_arena_replace_it(tmp_path):
     line = ("--rows", "5000", "--columns", "4", "epsilon=1")
     shipped = answer(*line, f"results={tmp_path}")
-    assert "Recommended: the best" in shipped
+    assert "The choice: the best" in shipped
     (tmp_path / "arena_regression" / "trials").mkdir(parents=True)
     assert main(["recommend", *line, f"results={tmp_path}"]) == 2
 
@@ -182,3 +280,58 @@ def test_what_ships_is_what_the_exports_have():
     for path in (conf_dir() / "outcomes").iterdir():
         digest = hashlib.sha256(exports[path.stem].read_bytes()).hexdigest()
         assert digest in path.read_text(encoding="utf-8").partition("\n")[0]
+
+
+DOCS = (PACKAGE.parent / "docs" / "arena.md").read_text(encoding="utf-8")
+ERRORS = {"coefficients": "1 - R²", "classifier": "1 - AUC", "intervals": "score", "queries": "largest error"}
+ERRORS["rows"] = "distance of pairs"
+SITUATIONS = (
+    ("coefficients", 100, 10, 0.01),
+    ("coefficients", 20_000, 8, 1),
+    ("classifier", 2_000, 15, 0.1),
+    ("intervals", 5_000, 4, 1),
+    ("rows", 5_000, 10, 1),
+    ("queries", 50_000, 12, 0.1),
+)
+
+
+def rates_row(need):
+    """The row of the first table in docs, with each table left out in turn."""
+    arenas = [compose([f"experiment={name}", f"results={RESULTS}"]) for name in NEEDS[need]]
+    known, _ = known_of(Asked(need, arenas, Own("", Size(1, 1, 1), (), ())), None)
+    errors, cases, named, lost = known.evidence.errors, len(known.costs), [], []
+    for dataset, epsilon in errors.index:
+        near = nearest(errors.drop(index=dataset, level="dataset"), known.sizes, known.sizes[dataset].at(epsilon))
+        best = ranked(near)[:3]
+        taken = known.paying(best, near.index)
+        if taken:
+            named.append(known.evidence.wins.loc[(dataset, epsilon), taken[0]] == 1)
+        elif best:
+            lost.append(known.evidence.wins.loc[(dataset, epsilon), best[0]] != 1)
+    within = [f"{(known.costs[rule] <= 1.1).sum()} of {cases}" for rule in ("near", "overall")]
+    worst = " and ".join(f"{ratio:.3g}" for ratio in known.costs.max()) + " times"
+    worst = "none usable" if "inf" in worst else worst
+    named, lost = (f"{sum(found)} of {len(found)}" if known.trivial and found else "" for found in (named, lost))
+    return f"| {need} ({ERRORS[need]}) | {' | '.join(within)} | {worst} | {named} | {lost} |"
+
+
+def situation_row(need, rows, columns, epsilon):
+    """The row of the second table in docs."""
+    out = answer("--need", need, "--rows", str(rows), "--columns", str(columns), f"epsilon={epsilon}")
+    take = re.search(r"Take (.*): it was within 10 % of the least error on (\d of the 5) nearest places", out)
+    said = f"{take[1]}, near the best on {take[2]}" if take else "none is worth it"
+    pays = re.search(r"(\S+) pays from about ([\d,]+) rows", out)
+    pays = f"{pays[2]} rows{'' if take else f', {pays[1]}'}" if pays else ""
+    return f"| {need} | {rows:,} | {columns} | {epsilon} | {said} | {pays} |"
+
+
+@arena
+@pytest.mark.parametrize("need", [*NEEDS])
+def test_docs_have_how_often_the_rule_was_right(need):
+    assert rates_row(need) in DOCS.splitlines()
+
+
+@arena
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_docs_have_what_it_answers(situation):
+    assert situation_row(*situation) in DOCS.splitlines()

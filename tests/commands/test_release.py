@@ -95,6 +95,39 @@ def test_coefficients_are_those_of_the_table_at_a_large_epsilon(own):
             assert "1000 dollars for one unit of a feature" in file.read()
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "more"),
+    [
+        ("residual_planner", []),  # of released marginals
+        ("aim", ["++mechanism.aim.answers=false"]),  # of a distribution
+    ],
+)
+def test_answers_to_queries_are_those_of_the_table_at_a_large_epsilon(own, mechanism, more):
+    """Without a target, and with the bins and levels by name."""
+    workload = f"++mechanism.{mechanism}.workload=2"
+    assert (
+        made("epsilon=10000", "relation=replace", "model=released_answers", workload, *more, mechanism=mechanism) == 0
+    )
+    found = pd.read_csv("out/answers.csv", dtype={"value_1": str, "value_2": str})
+    assert list(found) == ["attribute_1", "value_1", "attribute_2", "value_2", "count"]
+    assert found.groupby(["attribute_1", "attribute_2"]).ngroups == 6
+    asked = found[(found["attribute_1"] == "age") & (found["attribute_2"] == "region")]
+    assert len(asked) == 12 * 3
+    first = asked[(asked["value_1"] == "16 to 23") & (asked["value_2"] == "02")]["count"]
+    assert first.item() == pytest.approx(((own["age"] < 23) & (own["region"] == 2)).sum(), abs=3)
+    assert "answers.csv: answers to queries" in text() and not Path("out/coefficients.csv").exists()
+
+
+def test_answers_of_a_mechanism_without_a_workload_are_of_three_attributes_and_a_wrong_workload_is_refused(own, capsys):
+    assert made("epsilon=1", "model=released_answers", mechanism="privsyn") == 0  # of its rows
+    found, rows = pd.read_csv("out/answers.csv"), pd.read_csv("out/synthetic.csv")
+    triples = found.groupby(["attribute_1", "attribute_2", "attribute_3"])["count"].sum()
+    assert len(triples) == 4 and (triples == len(rows)).all()
+    more = ["epsilon=1", "model=released_answers", "++mechanism.residual_planner.workload=5"]
+    assert made(*more, mechanism="residual_planner", out="other") == 2
+    assert "nothing was drawn" not in (said := refused(capsys)) and "5" in said and entries(capsys) == 1
+
+
 def test_several_models_each_with_the_errors_it_gives():
     models = "model=[linear_statistics,linear_statistics_intervals]"
     more = ["dataset.target=income", "epsilon=50", "sample.train_rows=1000"]

@@ -14,6 +14,7 @@ from dpbench.report.recommendation import (
     evidence_of,
     left_out,
     nearest,
+    pays_from,
     ranked,
     ranking_metric,
     rates,
@@ -64,7 +65,7 @@ def test_a_run_without_a_value_counts_as_the_trivial_answer():
     evidence = evidence_of(cells(*rows, metric="r2"), "r2", {})
     assert evidence.errors["one / x"].tolist() == [pytest.approx(0.6), pytest.approx(1.1)]  # 1 - R^2
     assert evidence.expected["one / x"].tolist() == [pytest.approx(0.5), pytest.approx(-0.125)]
-    assert evidence.beaten.loc["b"].tolist() == [False]
+    assert evidence.wins["one / x"].tolist() == [1, 0]
 
 
 def test_a_method_without_any_value_has_no_error_though_there_is_a_trivial_answer():
@@ -78,13 +79,27 @@ def test_a_method_without_any_value_has_no_error_though_there_is_a_trivial_answe
     assert math.isnan(errors["a", 1.0]) and errors["b", 1.0] == pytest.approx(0.7)
 
 
-def test_a_method_beats_the_trivial_answer_by_two_standard_errors_or_not_at_all():
-    def beaten(*values):
-        return evidence_of(
-            cells(*(("a", "one", 1.0, value, "higher", "done") for value in values), metric="auc"), "auc", {}
-        ).beaten
+def test_a_method_without_a_value_does_not_beat_the_trivial_answer_and_one_that_was_not_run_does_neither():
+    rows = [("a", "one", 1.0, 0.6, "higher", "done"), ("b", "one", 1.0, NAN, "higher", "failed")]
+    wins = evidence_of(cells(*rows, ("b", "two", 1.0, 0.4, "higher", "done"), metric="auc"), "auc", {}).wins
+    assert wins["one / x"].tolist() == [1, 0]
+    assert math.isnan(wins["two / x"].iloc[0]) and wins["two / x"].iloc[1] == 0
 
-    assert beaten(0.6, 0.61, 0.62).tolist() == [True] and beaten(0.3, 0.5, 0.75).tolist() == [False]
+
+def test_a_method_pays_from_the_amount_of_data_up_from_which_it_wins_on_three_in_four_places():
+    """Not from where many larger places make up for those that are lost, nor by chance at one alone."""
+
+    def pays(text, amounts=None):
+        won = pd.Series([{"l": 0.0, "W": 1.0, "-": NAN}[one] for one in text])
+        found = pays_from(won, pd.Series(range(len(text)) if amounts is None else amounts))
+        return None if found is None else (found.least, found.won, found.places, found.won_below, found.below)
+
+    assert pays("lllWWWWWWWWWWWWW") == (3, 13, 13, 0, 3)
+    assert pays("lWlWWWlWWWWW") == (3, 8, 9, 1, 3)
+    assert pays("l-WW-WWW") == (2, 5, 5, 0, 1)
+    assert pays("lllWWWW") is None and pays("llllllll") is None
+    assert pays("lWWWWW", [1, 2, 2, 2, 2, 1]) is None  # of the same amount they count together
+    assert pays("lWlWWWWWW", [1, 2, 2, 2, 2, 3, 3, 3, 3]) == (2, 7, 8, 0, 1)
 
 
 def test_for_queries_the_best_trivial_answer_is_the_yardstick():
