@@ -226,7 +226,7 @@ def listed(words: Sequence[str]) -> str:
 def shortened(text: str, most: int, rest: str) -> str:
     """The sentences, in their order, that fit into so many characters, and `rest` if some do not.
 
-    >>> shortened("One. A longer sentence (Fig. 1). Two.", 20, "More below.")
+    >>> shortened("One. A longer sentence (Fig. 1). Two.", 24, "More below.")
     'One. Two. More below.'
     >>> shortened("One. Two.", 20, "More below.")
     'One. Two.'

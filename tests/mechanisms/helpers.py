@@ -130,6 +130,7 @@ OPTIONS = {  # settings at which lines run that no config of conf/ runs: mechani
     "the newest answer of a query": ("mwem_past", "categorical", {"repeated": "newest", "rounds": 8}),
     "few bins": ("binagg", "numeric", {"max_bins": 2}),
     "no bin is kept": ("binagg", "numeric", {"calibration": "authors", "least_count": 10_000}),
+    "pretrained on the worst": ("gem_pub", "categorical", {"patience": 1, "pretraining": 30, "rate": 0.5}),
     "z drawn anew": ("gem_small", "categorical", {"resample": True}),
     "no error is left": ("gem_small", "categorical", {"iterations": 60, "rate": 0.03}),
     "its own votes": ("pate", "categorical", {"data_dependent": True, "teachers": 4}),

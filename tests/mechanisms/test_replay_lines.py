@@ -24,6 +24,7 @@ NOT_RUN = {  # no row is read there
     "pep": [  # measurements that contradict each other
         *("D = np.maximum(D, FLOOR)", "D, total = D / D.sum(), 1.0", "masses = _masses(D, slabs)"),
     ],
+    "intervals": ["plain = np.round(plain, attribute.decimals)"],  # of numbers that are released
     "residual_planner": ["return {}", "return {}, {}"],  # of nothing but a public n
     "objpert": ["size /= 2"],  # a step of Newton's method that went too far
     "privbayes": ["cells /= 2"],  # too many sets of parents

@@ -106,11 +106,13 @@ def test_selection_is_safe_with_huge_scores(rng):
 
 
 def test_nothing_else_in_the_project_draws_noise():
-    """Mechanisms reach randomness only through privacy.noise (AIM's synthetic rows are sampled by the engine)."""
+    """Mechanisms reach randomness only through privacy.noise (AIM's synthetic rows are sampled by the engine), but for
+    the worker that runs a library, whose noise it is.
+    """
     from dpbench.resources import PACKAGE
 
     drawing = (".normal(", ".laplace(", ".gumbel(", ".exponential(", ".standard_normal(", "np.random.rand")
-    for path in (PACKAGE / "mechanisms").glob("*.py"):
+    for path in {*(PACKAGE / "mechanisms").glob("*.py")} - {PACKAGE / "mechanisms" / "_snsynth_worker.py"}:
         text = path.read_text()
         assert not [call for call in drawing if call in text], path.name
 
