@@ -92,8 +92,15 @@ COUNTS = {
         "Table 8": [("table8", "series == 'BinAgg, naive (paper)' and `median inside`.notna()", "median inside")],
     },
     "bayesian_glm": {
-        "Figure 5": [("statements", "figure == 'figure5_ks'")],
-        "Figure 6": [("statements", "figure == 'figure6_ks'")],
+        "Figure 3": [("statements", "figure == 'distances' and panel == 'pima'")],
+        "Figure 4": [("statements", "figure == 'distances' and panel == 'adult_five'")],
+        "Figure 5": [
+            ("statements", f"figure == 'figure5_ks' and claim.str.contains('{claim}')")
+            for claim in ("accurate", "overlap", "crucial")
+        ],
+        "Figure 6": [
+            ("statements", f"figure == 'figure6_ks' and claim.str.contains('{claim}')") for claim in ("overlap", "crucial")
+        ],
     },
     "excess_risk": {
         "Figure 3": [("statements", "figure.str.startswith('figure3')")],
