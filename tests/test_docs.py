@@ -99,7 +99,8 @@ COUNTS = {
             for claim in ("accurate", "overlap", "crucial")
         ],
         "Figure 6": [
-            ("statements", f"figure == 'figure6_ks' and claim.str.contains('{claim}')") for claim in ("overlap", "crucial")
+            ("statements", f"figure == 'figure6_ks' and claim.str.contains('{claim}')")
+            for claim in ("overlap", "crucial")
         ],
     },
     "excess_risk": {
