@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -25,6 +26,7 @@ from dpbench.report.text import aligned, from_plain
 
 FOLDER = "quality"  # in the results folder
 LABEL = "marginal "  # begins the label of a measured marginal in a ledger
+INTERVALS = re.compile(r" in \d+$")  # ends the name of a number there that was not in its bins
 
 
 def evaluate(arguments: argparse.Namespace) -> int:
@@ -80,9 +82,13 @@ def _measured(path: Path, domain: Domain) -> list[Clique]:
 
 
 def measured_in(events: Iterable[Mapping[str, object]], domain: Domain) -> list[Clique]:
-    """The marginals of these attributes that a ledger, as plain data, has measured."""
+    """The marginals of these attributes that a ledger, as plain data, has measured.
+
+    A number that was measured in 32 intervals in place of its bins has a label such as "age in 32".
+    """
     labels = [str(event.get("label", "")) for event in events]
-    cliques = [tuple(label.removeprefix(LABEL).split(",")) for label in labels if label.startswith(LABEL)]
+    measured = [label.removeprefix(LABEL).split(",") for label in labels if label.startswith(LABEL)]
+    cliques = [tuple(name if name in domain.names else INTERVALS.sub("", name) for name in one) for one in measured]
     return [clique for clique in cliques if set(clique) <= set(domain.names)]
 
 

@@ -9,6 +9,8 @@ import pytest
 
 import dpbench
 from dpbench.cli import main
+from dpbench.commands.evaluate import measured_in
+from dpbench.data.domain import Attribute, Domain
 
 
 def evaluated(bench, *more, file="syn.csv"):
@@ -97,3 +99,9 @@ def test_from_python_the_same_scores(bench, capsys):
         dpbench.evaluate(real, synthetic.drop(columns="grade"), bench.folder / "my.yaml")
     with pytest.raises(dpbench.UserError, match="attribute"):
         dpbench.evaluate(real, synthetic, bench.folder / "my.yaml", target="gone")
+
+
+def test_a_marginal_of_intervals_is_one_of_its_attributes():
+    domain = Domain((Attribute.binned("age", 0, 80, 8), Attribute.categorical("sex", ["f", "m"])))
+    labels = ["marginal age in 32,sex", "marginal sex", "marginal other in 4", "n"]
+    assert measured_in([{"label": label} for label in labels], domain) == [("age", "sex"), ("sex",)]
