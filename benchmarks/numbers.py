@@ -21,13 +21,11 @@ import argparse
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 
-from benchmarks.synthesizers import TARGET, Row, adult, ours
+from benchmarks.synthesizers import TARGET, Row, adult, ours, report
 from dpbench.data.domain import Floats
 from dpbench.data.encode import Design
 from dpbench.data.table import Split, Table
-from dpbench.grid.provenance import provenance
 from dpbench.mechanisms.intervals import scaled
 from dpbench.metrics.marginals import marginal_distances
 from dpbench.metrics.quality import efficacy
@@ -61,14 +59,6 @@ def distances_of(real: Floats, other: Floats) -> tuple[float, float]:
     return float(gaps.max()), float(gaps.sum()) / PARTS
 
 
-def summary(found: list[Row]) -> pd.DataFrame:
-    """One row for each code, epsilon and score: mean, standard error and number of seeds; and where it was run."""
-    frame = pd.DataFrame(found).melt(["code", "epsilon", "seed"], var_name="metric")
-    about = provenance()
-    means = frame.groupby(["code", "epsilon", "metric"], sort=False)["value"].agg(["mean", "sem", "count"])
-    return means.reset_index().rename(columns={"sem": "se"}).assign(commit=about["commit"], machine=about["cpu"])
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--mechanisms", nargs="*", default=OURS)
@@ -79,20 +69,14 @@ def main() -> None:
     found: list[Row] = []
     for seed in range(given.seeds):
         parts = adult(seed)
-        tables = [("training rows", np.inf, parts.train, 0.0)]
-        for epsilon in given.epsilon:
-            for name in given.mechanisms:
-                rows, about = ours(name, parts, epsilon, seed)
-                tables.append((name, epsilon, rows, float(about["cpu"])))
-        for code, epsilon, rows, cpu in tables:
-            about = {"code": code, "epsilon": epsilon, "seed": seed, "cpu": cpu}
-            found.append(about | scores(rows, parts, seed))
+        pairs = [(epsilon, name) for epsilon in given.epsilon for name in given.mechanisms]
+        for epsilon, (rows, about) in (
+            (np.inf, (parts.train, {"code": "training rows", "source": "", "cpu": 0.0})),
+            *((epsilon, ours(name, parts, epsilon, seed)) for epsilon, name in pairs),
+        ):
+            found.append({**about, "epsilon": epsilon, "seed": seed, **scores(rows, parts, seed)})
             print(*(f"{value:.4f}" if isinstance(value, float) else value for value in found[-1].values()), flush=True)
-    table = summary(found)
-    if given.out:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        table.to_csv(given.out, index=False)
-    print(table.pivot(index=["epsilon", "code"], columns="metric", values="mean").round(4).to_string())
+    report(found, given.out)
 
 
 if __name__ == "__main__":

@@ -98,6 +98,15 @@ def scores(rows: Table, parts: Split, seed: int) -> Row:
     return {"one_way": one_way, "two_way": two_way, "auc": auc}
 
 
+def report(found: list[Row], out: Path | None) -> None:
+    """Print the means over seeds, and write `summary` to `out`, if anywhere."""
+    table = summary(found)
+    if out:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        table.to_csv(out, index=False)
+    print(table.pivot(index=["epsilon", "code"], columns="metric", values="mean").round(4).to_string())
+
+
 def summary(found: list[Row]) -> pd.DataFrame:
     """One row for each code, epsilon and score: mean, standard error and number of seeds; and where ours was run."""
     frame = pd.DataFrame(found).melt(["code", "source", "epsilon", "seed"], var_name="metric")
@@ -129,11 +138,7 @@ def main() -> None:
         ):
             found.append({**about, "epsilon": epsilon, "seed": seed, **scores(rows, parts, seed)})
             print(*(f"{value:.4f}" if isinstance(value, float) else value for value in found[-1].values()), flush=True)
-    table = summary(found)
-    if given.out:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        table.to_csv(given.out, index=False)
-    print(table.pivot(index=["epsilon", "code"], columns="metric", values="mean").round(4).to_string())
+    report(found, given.out)
 
 
 if __name__ == "__main__":
