@@ -27,6 +27,9 @@ _READ = [
     "unfinished", "nonprivate_inputs",
 ]  # fmt: skip
 SENTENCES = re.compile(r"(?<=\.)(?<!al\.)(?<!Fig\.) (?=[A-Z0-9δε])")  # where one ends and the next begins
+FURTHER = "Further notes{}: dpbench report."
+EXCEEDS, INPUTS = "Spent ε exceeds the target ε", "Non-private inputs"
+PRIVACY = {EXCEEDS: "exceeded budgets", INPUTS: "non-private inputs"}  # how a sentence starts -> what it is on
 SLACK = 1.001  # spent epsilon counts as above the target beyond this ratio: accountants round
 
 
@@ -66,7 +69,7 @@ def sweep_footnotes(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
         f"{name} by up to {(rows['spent_epsilon'] / rows['epsilon']).max():.3g} times"
         for name, rows in over.sort_values("series_order").groupby("series", sort=False)
     ]
-    sentences += [f"Spent ε exceeds the target ε: {', '.join(factors)}"] if factors else []
+    sentences += [f"{EXCEEDS}: {', '.join(factors)}"] if factors else []
     stopped = marked[marked["unfinished"] > 0]
     ended = [
         f"{name} {rows['unfinished'].sum()} in {len(rows)} of {trials[name]} trials"
@@ -155,7 +158,7 @@ def _overspending(cells: pd.DataFrame) -> list[str]:
     """Series whose ledger spent more than the target epsilon (published constants that do not hold)."""
     over = cells["spent_epsilon"] > SLACK * cells["epsilon"]
     cases = _by_series(cells, over, lambda row: f"{row['spent_epsilon']:.3g}")
-    return [f"Spent ε exceeds the target ε: {cases}"] if cases else []
+    return [f"{EXCEEDS}: {cases}"] if cases else []
 
 
 def _unfinished(frame: pd.DataFrame, known: Sequence[Series]) -> list[str]:
@@ -194,7 +197,7 @@ def _inputs(private: pd.DataFrame) -> list[str]:
         f"{name} ({'; '.join(who + _where(datasets, private) for who, datasets in uses.items())})"
         for name, uses in users.items()
     ]
-    return [f"Non-private inputs: {'; '.join(described)}"] if described else []
+    return [f"{INPUTS}: {'; '.join(described)}"] if described else []
 
 
 def _by_series(cells: pd.DataFrame, wanted: pd.Series[bool], say: Callable[[Mapping[Any, Any]], str]) -> str:
@@ -223,22 +226,28 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
 
 
-def shortened(text: str, most: int, rest: str) -> str:
-    """The sentences, in their order, that fit into so many characters, and `rest` if some do not.
+def shortened(text: str, most: int) -> str:
+    """The sentences, in their order, that fit into so many characters, and where the others are, if there are any: what
+    these say of privacy (`PRIVACY`) is named.
 
-    >>> shortened("One. A longer sentence (Fig. 1). Two.", 24, "More below.")
-    'One. Two. More below.'
-    >>> shortened("One. Two.", 20, "More below.")
+    >>> shortened("One. A longer sentence, which is too long (Fig. 1). Two.", 42)
+    'One. Two. Further notes: dpbench report.'
+    >>> shortened("One. Non-private inputs: the levels of all attributes. Two.", 42)
+    'One. Two. Further notes (non-private inputs): dpbench report.'
+    >>> shortened("One. Two.", 42)
     'One. Two.'
     """
     if len(text) <= most:
         return text
-    kept, left = [], most - len(rest)
+    kept, named, left = [], [], most - len(FURTHER.format(""))
     for sentence in SENTENCES.split(text):
         if len(sentence) < left:
             kept.append(sentence)
             left -= len(sentence) + 1
-    return " ".join([*(kept or [textwrap.shorten(text, left, placeholder=" ...")]), rest])
+        else:
+            named += [what for start, what in PRIVACY.items() if sentence.startswith(start)]
+    kept = kept or [textwrap.shorten(text, left, placeholder=" ...")]
+    return " ".join([*kept, FURTHER.format(f" ({listed(named)})" if named else "")])
 
 
 def as_text(sentences: Iterable[str]) -> str:

@@ -271,7 +271,7 @@ def add_footnote(figure: Figure, text: str) -> None:
     Of a text of more than `FOOTNOTE_MOST` characters the sentences that fit; `footnote_of` the figure is all of it.
     """
     figure.set_label(text)
-    text = shortened(text, FOOTNOTE_MOST, "Further notes: dpbench report.")
+    text = shortened(text, FOOTNOTE_MOST)
     label = figure.supxlabel("", x=0.012, ha="left", fontsize=6.5, color="#444444")
     for width in range(int(figure.get_figwidth() * 20), 20, -2):  # letters are of different widths
         lines = textwrap.wrap(text, width, break_long_words=False)
