@@ -81,6 +81,22 @@ class Known:
         """What the rules of choice would have cost."""
         return left_out(self.evidence.errors, self.sizes)
 
+    @cached_property
+    def by_all(self) -> bool:
+        """Whether the best over all places were right more often than the best on the nearest ones."""
+        return bool(rates(self.costs).index[0] == "overall")
+
+    def nearest(self, own: Size, epsilon: float) -> pd.DataFrame:
+        """The errors at the places nearest to a table of this size."""
+        return nearest(self.evidence.errors, self.sizes, own.at(epsilon))
+
+    def ordered(self, near: pd.DataFrame) -> list[str]:
+        """The methods that have an error on most of these places, the best first, by the rule that is right more
+        often.
+        """
+        here = ranked(near)
+        return [name for name in ranked(self.evidence.errors) if name in here] if self.by_all else here
+
     @property
     def trivial(self) -> str:
         """The trivial answer, "" if there is none."""
@@ -115,10 +131,9 @@ def recommend(arguments: argparse.Namespace) -> int:
     sentences = [f"{asked.own.name or 'A table'}: {size_text(asked.own.size)}"]
     sentences += [asked.own.read] if asked.own.read else []
     sentences += [f"Error: {known.error} in {listed([one.name for one in asked.arenas])}", *notes]
-    by_all = rates(known.costs).index[0] == "overall"
-    print(as_text(sentences), _choice(known, by_all=by_all), sep="\n")
+    print(as_text(sentences), _choice(known), sep="\n")
     for epsilon in asked.own.epsilons:
-        print("", *_answer(asked, known, epsilon, by_all=by_all, config_dir=arguments.config_dir), sep="\n")
+        print("", *_answer(asked, known, epsilon, arguments.config_dir), sep="\n")
     return 0
 
 
@@ -196,11 +211,11 @@ def known_of(asked: Asked, config_dir: Path | None) -> tuple[Known, list[str]]:
 # --- the answer ------------------------------------------------------------------------------------------------------
 
 
-def _choice(known: Known, *, by_all: bool) -> str:
+def _choice(known: Known) -> str:
     """How methods are chosen, and how often each rule was right."""
     right, best = rates(known.costs), ranked(known.evidence.errors)[:1]
     rules = {"near": f"the best on the {NEAREST} nearest places", "overall": f"the best over all ({best[0]})"}
-    chosen, other = ("overall", "near") if by_all else ("near", "overall")
+    chosen, other = ("overall", "near") if known.by_all else ("near", "overall")
     return (
         f"The choice: {rules[chosen]}. With each table left out in turn it was {WITHIN} in {right[chosen]} of "
         f"{len(known.costs)} cases, {rules[other]} in {right[other]}. A place is a table of the arena at an ε; near "
@@ -208,14 +223,13 @@ def _choice(known: Known, *, by_all: bool) -> str:
     )
 
 
-def _answer(asked: Asked, known: Known, epsilon: float, *, by_all: bool, config_dir: Path | None) -> Iterator[str]:
+def _answer(asked: Asked, known: Known, epsilon: float, config_dir: Path | None) -> Iterator[str]:
     """What to take under a budget, how to run it, what to expect of it, and what is not worth doing."""
     evidence, own = known.evidence, asked.own.size
-    near = nearest(evidence.errors, known.sizes, own.at(epsilon))
+    near = known.nearest(own, epsilon)
     cells = evidence.cells.reset_index("series").loc[near.index]
-    order = [name for name in (ranked(evidence.errors) if by_all else ranked(near)) if name in ranked(near)]
     lines, refused = dict[str, str](), dict[str, list[str]]()
-    for name in order:
+    for name in known.ordered(near):
         if len(lines) < SHOWN:
             try:
                 lines[name] = _command(asked, evidence.methods[name], epsilon, config_dir)
