@@ -33,17 +33,27 @@ class Block(nn.Module):
 class Generator:
     """G_theta and its batch z: logits of B product distributions over attributes of W levels in all.
 
+    `products`: the type of the factors in products of matrices, float32, or bfloat16, which has three digits and takes
+    half the time where the processor has it.
+
     **Shapes**: z (B, `latent`), hidden layers of the sizes `hidden`, logits (W, B) float32.
 
     Raises `UserError` for a device that is not there.
     """
 
     def __init__(
-        self, levels: int, batch: int, latent: int, hidden: Sequence[int], device: str, rng: np.random.Generator
+        self,
+        levels: int,
+        batch: int,
+        latent: int,
+        hidden: Sequence[int],
+        device: str,
+        rng: np.random.Generator,
+        products: str = "float32",
     ) -> None:
         if device == "cuda" and not torch.cuda.is_available():
             raise UserError("device=cuda: PyTorch finds no such device here; set device=cpu")
-        self.rng, self.device, self.shape = rng, device, (batch, latent)
+        self.rng, self.device, self.shape, self.products = rng, device, (batch, latent), products
         with SEEDED, torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(rng.integers(LARGEST_SEED)))
             widths = np.cumsum([latent, *hidden]).tolist()
@@ -61,7 +71,8 @@ class Generator:
 
     def logits(self) -> Distributions:
         """G_theta(z)."""
-        self.output = self.network(self.z)
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.products == "bfloat16"):
+            self.output = self.network(self.z).float()
         return np.ascontiguousarray(self.output.detach().cpu().numpy().T)
 
     def restart(self) -> None:

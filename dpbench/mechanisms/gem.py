@@ -33,7 +33,7 @@ from dpbench.releases import Release
 if TYPE_CHECKING:
     from dpbench.inference.generator import Generator, Weights
 
-DEVICES = ("cpu", "cuda")
+DEVICES, PRODUCTS = ("cpu", "cuda"), ("float32", "bfloat16")
 LAST_RATE = 1e-8  # where the cosine ends: the authors' code
 BETA = 0.5  # of the moving average of the largest errors (D.3)
 
@@ -57,6 +57,7 @@ def gem(
     ema: float = 0.5,
     alpha: float = 0.67,
     device: str = "cpu",
+    products: str = "float32",
     rows: int | None = None,
     calibration: str = "tight",
 ) -> Release:
@@ -76,12 +77,13 @@ def gem(
     code). `rate`: Adam's, which begins anew in each round. `cosine`: whether the rate decreases to 1e-8 in T_max steps
     (the authors' code) or stays (Table 2). `iterations`: T_max. `most`: how many measurements, the worst, a step's loss
     has at most (100 in the authors' code; None: all, as in Algorithm 4). `ema`: beta of the weights that are released,
-    from the rounds after T/2 (D.2, which does not say it); 0: the last ones. `device`: cpu or cuda. `rows`: the number
-    of synthetic rows (None: n).
+    from the rounds after T/2 (D.2, which does not say it); 0: the last ones. `device`: cpu or cuda. `products`:
+    float32, or bfloat16 for half the time and gradients that are some per cent off. `rows`: the number of synthetic
+    rows (None: n).
     """
     generator_rng, rng = rng.spawn(2)
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
-    generator = generator_of("gem", queries, components, latent, hidden, device, generator_rng)
+    generator = generator_of("gem", queries, components, latent, hidden, device, generator_rng, products)
     family = Gem(queries, generator, rounds, rate, cosine, iterations, most, resample, ema)
     check_training("gem", family)
     return trained_release(
@@ -242,15 +244,17 @@ def generator_of(
     hidden: Sequence[int],
     device: str,
     rng: np.random.Generator,
+    products: str = "float32",
 ) -> Generator:
-    """G_0. Raises `UserError` for a size out of range or a device that is unknown or not there."""
+    """G_0. Raises `UserError` for a size out of range, or a device or products that are unknown or not there."""
     from dpbench.inference.generator import Generator
 
     check_known("device", device, DEVICES)
+    check_known("products", products, PRODUCTS)
     check_settings(mechanism, tolerance=None, latent=latent, **{f"hidden[{i}]": size for i, size in enumerate(hidden)})
     if components < 2:
         raise UserError(f"{mechanism}: components must be at least 2, for layers to be normalised, not {components}")
-    return Generator(sum(queries.sizes.values()), components, latent, hidden, device, rng)
+    return Generator(sum(queries.sizes.values()), components, latent, hidden, device, rng, products)
 
 
 def check_training(mechanism: str, family: Gem) -> None:

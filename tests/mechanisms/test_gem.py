@@ -235,6 +235,7 @@ def test_good_public_rows_help_where_little_is_measured(small_table):
         ({"ema": 1.0}, "gem: ema must be at least 0 and less than 1"),
         ({"rows": 0}, "gem: rows must be at least 1"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
+        ({"products": "float16"}, "unknown products 'float16'"),
         ({"workload": {"degree": 5}}, "k between 1 and 4"),
     ],
 )
