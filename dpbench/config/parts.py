@@ -9,7 +9,7 @@ from typing import Any
 
 from dpbench.config.composition import composed
 from dpbench.config.registry import choices, declared
-from dpbench.config.schema import Parameters, Part
+from dpbench.config.schema import LEVELS, Parameters, Part
 from dpbench.config.values import check_keys
 from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, check_known, shown, unknown
@@ -20,8 +20,8 @@ from dpbench.releases import KINDS
 from dpbench.targets import is_shipped, resolve
 
 NAMES = {"offers": KINDS, "relations": RELATIONS, "needs": KINDS, "calibrations": CALIBRATIONS}  # what each may list
-EVERY = {"_target_": "Target", "_version_": "int | str", "_labels_": "bool", "_label_": "str"}
-READER = {**EVERY, "_needs_": "list | str", "_classes_": "bool"}
+EVERY = {"_target_": "Target", "_version_": "int | str", "_label_": "str", "_levels_": "str"}
+READER = {**EVERY, "_needs_": "list | str"}
 MAKER = {**EVERY, "_offers_": "list", "_relations_": "list", "_calibrations_": "list", "_private_": "bool"}
 MAKER |= {"_unpaid_": "dict", "_hide_runtime_": "bool", "_methods_": "dict", "_styles_": "dict"}
 # Keys of a part that are no parameters, and their types; `resolve` checks a target.
@@ -112,6 +112,8 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
     _check_reserved(group, where, node)
     function = resolve(group, node["_target_"], f"{where}: _target_")
     check_signature(group, function, where)
+    if "_levels_" in node:
+        check_known(f"{where}._levels_", node["_levels_"], LEVELS)
     part = Part.of(group, name, node)
     _check_parameters(group, where, function, part.parameters)
     for key, allowed in NAMES.items():

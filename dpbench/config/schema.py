@@ -17,6 +17,7 @@ from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
 from dpbench.targets import resolve
 
 Parameters = Node  # of a function, by name: whatever its config gives
+LEVELS = ("two", "two or more", "any")  # of a target; more than two are for `design.classes`, any is with numbers, too
 
 
 @dataclass(frozen=True)
@@ -70,8 +71,8 @@ class Part:
             relations=names("_relations_", RELATIONS[:1] if private else RELATIONS),
             needs=names("_needs_"),
             private=private,
-            labels=node.get("_labels_", False),
-            classes=node.get("_classes_", False),
+            labels=node.get("_levels_") in LEVELS[:2],
+            classes=node.get("_levels_") in LEVELS[1:],
             test_rows=node.get("_test_rows_", False),
             unpaid=texts("_unpaid_"),
             hide_runtime=node.get("_hide_runtime_", False),
