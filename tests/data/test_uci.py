@@ -23,8 +23,23 @@ TABLE_2 = {
     "appliances_energy": (19735, 27, 0.438),
     "superconductivity_sample": (4252, 81, 0.131),
 }
+CLASSES = {  # of two classes: rows, as their sources state them, and the share of the second class
+    "bank_marketing": (45211, 0.12),
+    "banknote": (1372, 0.44),
+    "cmc": (1473, 0.57),
+    "credit_default": (30000, 0.22),
+    "htru2": (17898, 0.09),
+    "magic_gamma": (19020, 0.65),
+    "mushroom": (8124, 0.48),
+    "occupancy": (20560, 0.23),
+    "online_shoppers": (12330, 0.15),
+    "phishing": (11055, 0.44),
+    "phoneme": (5404, 0.29),
+    "retinopathy": (1151, 0.53),
+    "spambase": (4601, 0.39),
+}
 ROWS = {  # as their sources state them
-    **{name: rows for name, (rows, _, _) in TABLE_2.items()},
+    **{name: rows for name, (rows, *_) in (TABLE_2 | CLASSES).items()},
     **{"california_housing": 20640, "concrete": 1030, "diamonds": 53940, "energy_efficiency": 768, "kin8nm": 8192},
     **{"power_plant": 9568, "protein": 45730, "yacht": 308},
 }
@@ -76,6 +91,15 @@ def test_no_row_is_changed_to_fit_its_declaration(real, name):
         if attribute.numeric:
             lower, upper = observed.domain[attribute.name].bounds
             assert attribute.bounds[0] <= lower < upper <= attribute.bounds[1]
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_tables_of_two_classes_have_the_shares_that_their_cards_say(real, name):
+    config, (rows, share) = real(name), CLASSES[name]
+    table = load_dataset(Dataset.of(config))
+    assert (config["card"]["rows"], table.domain.sizes[config["target"]]) == (rows, 2)
+    assert round(np.mean(table.column(config["target"]) == 1), 2) == share
+    assert f"{share:.0%}".replace("%", " %") in " ".join(config["card"]["notes"])
 
 
 def test_what_the_cards_say_of_collinear_features(real):
