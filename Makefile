@@ -90,6 +90,7 @@ site: $(STAMP)
 	$(THREADS) $(BIN)/python -m dpbench.report.site site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file site/mkdocs.yml
 	find site/html -name '*.map' -delete
+	rm -r site/html/assets/javascripts/lunr
 	@du -sh site/html
 
 # The site in a headless browser, with axe-core: see test-browser.

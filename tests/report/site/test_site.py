@@ -90,7 +90,7 @@ def test_a_permalink_has_the_trials_of_its_number_and_the_line_that_runs_them(ma
     page = (made / "pages" / "boards/arena-regression_ranks/abalone.md").read_text()
     part = page.partition('id="adassp-linear_statistics-tight-1"')[2].partition("</details>")[0]
     line = shlex.split(html.unescape(re.search("<code>(.*?)</code>", part)[1]))
-    listed = re.findall(r'<li value="(\d+)"><code>(\w+)</code> (\S+)</li>', part)
+    listed = re.findall(r"^(\d+) ([0-9a-f]{16}) (\S+)$", part, re.MULTILINE)
     assert line[:2] == ["dpbench", "run"]
     assert [trial for _, trial, _ in listed] == list(make_plan(compose(line[2:])).trial_ids)
     own = trials.query("dataset == 'abalone' and mechanism == 'adassp' and epsilon == 1")["value"]
