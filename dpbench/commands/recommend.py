@@ -200,7 +200,8 @@ def known_of(asked: Asked, config_dir: Path | None) -> tuple[Known, list[str]]:
     metric = without_unit(ranking_metric(arena.report), set(cells["metric"]))
     levels = [part.parameters["level"] for part in arena.models if "level" in part.parameters]
     level = max(levels, default=None) if "coverage" in set(cells["metric"]) else None
-    sizes = {one.dataset.name: size_of(one, rows_of(one.dataset), one.sample.train_rows) for one in arena.grids}
+    grids = [grid for one in asked.arenas for grid in one.grids]
+    sizes = {one.dataset.name: size_of(one, rows_of(one.dataset), one.sample.train_rows) for one in grids}
     higher = (cells.loc[cells["metric"] == metric, "direction"] == "higher").any()
     evidence = evidence_of(cells, metric, arena.report["labels"], level)
     divisor = "columns" if asked.need in WITHOUT_TARGET else "coefficients"

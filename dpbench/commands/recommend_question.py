@@ -21,7 +21,7 @@ from dpbench.report.recommendation import Size
 NEEDS = {  # the arenas that answer it
     "coefficients": ("arena_regression",),
     "classifier": ("arena_classification",),
-    "intervals": ("arena_intervals", "arena_intervals_marginals"),
+    "intervals": ("arena_intervals", "arena_intervals_more", "arena_intervals_marginals"),
     "rows": ("arena_rows",),
     "queries": ("arena_queries",),
 }

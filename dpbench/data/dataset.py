@@ -30,7 +30,7 @@ KEYS = {  # of a data set, and the types of those that every loader reads alike;
     "card": "dict | None",
     **dict.fromkeys(("encoding", "separator", "decimal", "thousands"), "str | None"),
     **dict.fromkeys(("header", "skip", "footer"), "int | None"),
-    **dict.fromkeys(("outside", "alternative", "offline", "unpaid", "test_rows"), "Any"),
+    **dict.fromkeys(("outside", "alternative", "offline", "unpaid", "train_rows", "test_rows"), "Any"),
 }
 # How a user's file is written, where that is not the usual.
 FORMAT = ("encoding", "separator", "decimal", "thousands", "header", "skip", "footer")

@@ -3,6 +3,7 @@
 import pytest
 
 from dpbench.config import compose
+from dpbench.config.sizes import left_for_training
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,20 @@ def test_the_check_has_the_protocol_of_its_arena(task, tables, left_out):
     assert check.epsilons == arena.epsilons
     datasets = [[grid.dataset["name"] for grid in one.grids] for one in (check, arena)]
     assert datasets[0] == tables and not {*tables} & {*datasets[1]}
+
+
+def test_tables_of_intervals_have_three_features_and_train_on_what_is_not_tested():
+    """5,000 rows, or the 11 % that are left: models and JLT take the number that is declared."""
+    four, more, marginals = (
+        compose([f"experiment=arena_intervals{name}"]).grids for name in ("", "_more", "_marginals")
+    )
+    tables = [grid.dataset["name"] for grid in (*four, *more)]
+    assert tables == [grid.dataset["name"] for grid in marginals] and len({*tables}) == 18
+    for grid in (*four, *more, *marginals):
+        left = left_for_training(grid.dataset, grid.sample)
+        assert len(grid.dataset.domain.names) == 4
+        assert grid.sample.train_rows == min(5000, left or 5000), grid.dataset["name"]
+        assert grid.sample.test_rows == 0.89
 
 
 def _alike(one, other):

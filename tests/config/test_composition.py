@@ -35,8 +35,9 @@ def test_an_experiment_of_ones_own_stands_in_a_folder_or_not(tmp_path):
 def test_the_name_of_a_folder_of_experiments_leads_to_its_experiments():
     checks = "arena_check_classification or one of arena_check_regression"
     arena = (
-        f"{checks}, arena_classification, arena_intervals, arena_intervals_marginals, arena_lite_classification, "
-        "arena_lite_intervals, arena_lite_queries, arena_lite_regression, arena_queries, arena_regression, arena_rows"
+        f"{checks}, arena_classification, arena_intervals, arena_intervals_marginals, arena_intervals_more, "
+        "arena_lite_classification, arena_lite_intervals, arena_lite_queries, arena_lite_regression, arena_queries, "
+        "arena_regression, arena_rows"
     )
     with pytest.raises(UserError, match=rf"^arena is a group of experiments, .*: run experiment={arena}$"):
         composed(["experiment=arena"])

@@ -134,10 +134,10 @@ class Board:
 
 
 def boards_of(paper: Paper, exports: Exports) -> Iterator[Board]:
-    """The leaderboards of a paper, from the exports of its experiments."""
+    """The leaderboards of a paper, from the exports of its experiments; one that was not run yet has none."""
     for spec in paper.report["figures"]:
         if spec.get("kind") == RANKS:
-            yield board_of(paper, spec, [cell for name in spec["experiments"] for cell in exports[name]])
+            yield board_of(paper, spec, [cell for name in spec["experiments"] for cell in exports.get(name, [])])
 
 
 def exports_of(paper: Paper, results: Path) -> dict[str, list[Cell]]:

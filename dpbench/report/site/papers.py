@@ -89,15 +89,11 @@ def write_protocol(site: Site, checkout: Checkout, boards: Sequence[Board], expo
     known = choices("experiment")
     papers = {name: board.paper for board in boards for name in board.spec["experiments"]}
     texts = {name: known[name].read_text(encoding="utf-8") for name in papers}
+    run = {name: manifest(checkout.root, paper)["experiments"].get(name) for name, paper in papers.items()}
     protocols = [
-        (
-            name,
-            read_yaml(known[name]).get("protocol"),
-            paper,
-            texts[name],
-            manifest(checkout.root, paper)["experiments"][name],
-        )
+        (name, read_yaml(known[name]).get("protocol"), paper, texts[name], run[name])
         for name, paper in papers.items()
+        if run[name]
     ]
     site.render("protocol.md", "protocol.md.j2", protocols=protocols, versions=_versions(exported))
 

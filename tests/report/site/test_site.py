@@ -15,7 +15,7 @@ from dpbench.errors import UserError
 from dpbench.grid.plan import make_plan
 from dpbench.report.export_file import load_export, write_export
 from dpbench.report.site.__main__ import write_site
-from dpbench.report.site.boards import board_of
+from dpbench.report.site.boards import board_of, boards_of
 from dpbench.report.site.documents import Checkout
 from dpbench.report.site.rendering import Scale, Site
 from dpbench.report.text import mean_and_error
@@ -131,6 +131,14 @@ def test_references_name_every_command_setting_group_and_function(made):
     assert {"run", "figures", "recommend", "audit", "release"} <= set(re.findall(r"^## dpbench (\w+)", commands, re.M))
     assert "[`aim`](../methods/aim.md)" in settings and "epsilon: [1.0]" in settings
     assert "dpbench.release(" in python
+
+
+def test_an_experiment_that_was_not_run_yet_has_no_rows_on_its_leaderboard():
+    paper = Paper(
+        "arena", "Arena", {"panels": {}, "figures": [{**SPEC, "experiments": ["arena_regression", "new"]}]}, {}
+    )
+    (board,) = boards_of(paper, {"arena_regression": load_export(EXPORT)})
+    assert len(board.datasets) == 20
 
 
 def test_a_method_that_lacks_a_value_in_a_run_ranks_last(tmp_path):
