@@ -43,7 +43,7 @@ class Spec(AnySpec, total=False):
 
     metric: str
     against: str
-    epsilon: float
+    epsilon: Any  # a number, or a list of those of a kind that draws several
     x: str
     panel: str
     where: dict[str, Any]
