@@ -28,6 +28,7 @@ ELSEWHERE = {  # pairs that no table has: what they are
 }  # fmt: skip
 PAPERS = ("dd_ssp", "binagg", "bayesian_glm", "excess_risk", "query_release")
 VERBS = {"agree": "agrees", "disagree": "disagrees", "differ": "differs"}  # plural -> singular
+AS_PRINTED = "~claim.str.contains('without the')"  # BinAgg's correction as published, not left out
 # page -> row of its first table -> what its counts are of, in order: tables, their rows, the column of verdicts
 COUNTS = {
     "dd_ssp": {
@@ -80,16 +81,45 @@ COUNTS = {
             ("table1", "series == 'BinAgg (paper)' and quantity in ('bias', 'coverage')", "verdict, published"),
             ("table1", "series == 'BinAgg (paper)' and quantity.str.contains('SD')", "verdict, published"),
             ("table1", "series == 'BinAgg (paper)' and quantity == 'naive coverage'", "verdict, published"),
+            ("statements", "figure == 'table1' and claim.str.contains('nominal')"),
+            ("statements", "figure == 'table1' and claim.str.contains('naive')"),
         ],
         "Table 2": [
             ("table2", "series == 'BinAgg, published correction (paper)'"),
             ("table2", "series in ('AdaSSP (paper)', 'DP-GD')"),
             ("statements", "figure == 'table2' and claim.str.contains('as published') and calibration != 'tight'"),
         ],
-        "Table 3": [("table3", "verdict.notna()"), ("table3", "series == 'BinAgg, ML (paper)'")],
-        "Table 6": [("table6", "series == 'BinAgg, published correction (paper)' and verdict.notna()")],
-        "Table 7": [("table7", "series == 'BinAgg, published correction (paper)'")],
-        "Table 8": [("table8", "series == 'BinAgg, naive (paper)' and `median inside`.notna()", "median inside")],
+        "Table 3": [
+            ("table3", "verdict.notna()"),
+            ("table3", "series == 'BinAgg, ML (paper)'"),
+            ("statements", "figure == 'table3' and claim.str.contains('lowest error') and calibration == 'paper'"),
+            ("statements", "figure == 'table3' and claim.str.contains('lowest error') and calibration.isna()"),
+            ("statements", "figure == 'table3' and claim.str.contains('follow')"),
+        ],
+        "Table 5": [
+            ("statements", "figure == 'table5' and calibration != 'tight'"),
+            ("averages", "calibration != 'tight'"),
+        ],
+        "Table 6": [
+            ("table6", "series == 'BinAgg, published correction (paper)' and verdict.notna()"),
+            *(
+                ("statements", f"claim.str.contains('tuning') and {AS_PRINTED} and calibration == '{calibration}'")
+                for calibration in ("paper", "tight")
+            ),
+        ],
+        "Table 7": [
+            ("table7", "series == 'BinAgg, published correction (paper)'"),
+            *(
+                ("statements", f"claim.str.contains('the ratio') and {AS_PRINTED} and calibration == '{calibration}'")
+                for calibration in ("paper", "tight")
+            ),
+            ("statements", f"claim.str.contains('than 1:1:1:1') and {AS_PRINTED} and calibration == 'paper'"),
+            ("statements", f"claim.str.contains('even with') and {AS_PRINTED} and calibration != 'tight'"),
+        ],
+        "Table 8": [
+            ("table8", "series == 'BinAgg, naive (paper)' and `median inside`.notna()", "median inside"),
+            ("statements", "figure == 'table8'"),
+        ],
     },
     "bayesian_glm": {
         "Figure 3": [("statements", "figure == 'distances' and panel == 'pima'")],

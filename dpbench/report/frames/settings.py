@@ -225,8 +225,12 @@ def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows of one metric, or of a quantity that every trial has.
 
     That is "seconds", the time of a release and of a model on it, "peak_mb", the memory of their worker, and
-    "spent_epsilon", the epsilon of the ledger of a private release.
+    "spent_epsilon", the epsilon of the ledger of a private release; or a note of the fit that the frame has, such as
+    "notes.bins".
     """
+    if metric.startswith(NOTES):
+        rows = frame.drop_duplicates("trial")
+        return rows.assign(metric=metric, value=rows[metric].astype("float64"), unit="", direction="none")
     if metric not in OTHER_METRICS:
         return frame[frame["metric"] == metric]
     rows = frame.drop_duplicates("trial")
