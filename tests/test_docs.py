@@ -34,19 +34,24 @@ COUNTS = {
     "dd_ssp": {
         "Table 1": [("datasets", "~experiments.str.contains('coverage_adult|degree4|all_attributes|poisson')")],
         "Figure 3a": [
-            ("statements", "figure == 'figure3a' and calibration == 'paper'"),
-            ("statements", "figure == 'figure3a' and calibration == 'authors'"),
-            ("statements", "figure == 'figure3a' and calibration == 'tight'"),
-            ("statements", "figure == 'figure3a' and calibration.isna()"),
+            ("statements", "figure == 'figure3a' and metric != 'seconds' and calibration == 'paper'"),
+            ("statements", "figure == 'figure3a' and metric != 'seconds' and calibration == 'authors'"),
+            ("statements", "figure == 'figure3a' and metric != 'seconds' and calibration == 'tight'"),
+            ("statements", "figure == 'figure3a' and metric != 'seconds' and calibration.isna()"),
         ],
         "Figure 3b": [
-            ("statements", "figure == 'figure3b' and calibration == 'paper'"),
-            ("statements", "figure == 'figure3b' and calibration == 'tight'"),
-            ("statements", "figure == 'figure3b' and calibration.isna()"),
+            ("statements", "figure == 'figure3b' and metric != 'seconds' and calibration == 'paper'"),
+            ("statements", "figure == 'figure3b' and metric != 'seconds' and calibration == 'tight'"),
+            ("statements", "figure == 'figure3b' and metric != 'seconds' and calibration.isna()"),
+        ],
+        "G.3 and G.4": [
+            ("statements", "claim.str.contains('run time')"),
+            ("statements", "claim.str.contains('demands')"),
+            ("statements", "claim.str.contains('MST is faster')"),
         ],
         "Figure 5 (linear)": [
-            ("statements", "figure == 'figure5_top' and calibration == 'paper'"),
-            ("statements", "figure == 'figure5_top' and calibration == 'tight'"),
+            ("statements", "figure == 'figure5_top' and metric != 'seconds' and calibration == 'paper'"),
+            ("statements", "figure == 'figure5_top' and metric != 'seconds' and calibration == 'tight'"),
         ],
         "Figure 5 (logistic)": [
             ("statements", "figure == 'figure5_bottom' and calibration == 'paper'"),
@@ -122,8 +127,18 @@ COUNTS = {
         ],
     },
     "bayesian_glm": {
-        "Figure 3": [("statements", "figure == 'distances' and panel == 'pima'")],
-        "Figure 4": [("statements", "figure == 'distances' and panel == 'adult_five'")],
+        "Figure 3": [
+            ("statements", "figure == 'distances' and panel == 'pima' and metric == 'ks_distance'"),
+            ("statements", "figure == 'distances' and panel == 'pima' and metric == 'credible_width'"),
+        ],
+        "Figure 4": [
+            ("statements", "figure == 'distances' and panel == 'adult_five' and metric == 'ks_distance'"),
+            ("statements", "figure == 'distances' and panel == 'adult_five' and metric == 'credible_width'"),
+        ],
+        "Section 4.3": [
+            ("statements", "figure == 'coverage_norm' and claim.str.contains('suspected')"),
+            ("statements", "figure == 'coverage_norm' and claim.str.contains('quadrature')"),
+        ],
         "Figure 5": [
             ("statements", f"figure == 'figure5_ks' and claim.str.contains('{claim}')")
             for claim in ("accurate", "overlap", "crucial")
@@ -134,7 +149,10 @@ COUNTS = {
         ],
     },
     "excess_risk": {
-        "Figure 3": [("statements", "figure.str.startswith('figure3')")],
+        "Figure 3": [
+            ("statements", "figure.str.startswith('figure3') and claim.str.startswith('at')"),
+            ("statements", "figure.str.startswith('figure3') and claim.str.startswith('the higher')"),
+        ],
         "Table 2": [
             ("table2_accuracy table2_auc table2_log_loss", "verdict.notna()"),
             ("table2_authors_accuracy table2_authors_auc table2_authors_log_loss", "series.str.startswith('AIM')"),
@@ -152,6 +170,8 @@ COUNTS = {
                 "Figure 2a": ("figure2a",),
                 "Figure 2b": ("figure2b", "figure2b_reduced"),
                 "Figure 3": ("figure3_mean", "figure3_rmse"),
+                "Figure 4": ("figure4_mean", "figure4_rmse"),
+                "Figure 5": ("figure5_mean", "figure5_rmse"),
                 "Figure 6": ("figure6",),
                 "Figure 7": ("figure7", "figure7_mean", "figure7_rmse"),
                 "Figure 8": ("figure8",),
