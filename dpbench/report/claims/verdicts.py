@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpbench.config import Paper
 from dpbench.config.reports import kind_of
-from dpbench.config.specs import Statement
+from dpbench.config.specs import Spec, Statement
 from dpbench.files import write_file
 from dpbench.report.claims.statements import (
     AHEAD,
@@ -39,15 +39,12 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     labels: Mapping[str, str] = paper.report["labels"]
     sections, tables, counts = [], [], []
     for place, statement in enumerate(paper.published.get("statements") or [], start=1):
-        spec = figures[statement["figure"]]
-        spec = {**spec, "x": statement["x"]} if "x" in statement else spec
-        spec = {**spec, "symbol": statement["symbol"]} if "symbol" in statement else spec
-        spec = {**spec, "experiments": statement.get("experiments", spec["experiments"])}
+        spec = _own_spec(figures[statement["figure"]], statement)
         chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
         metric, claim = str(statement.get("metric", spec["metric"])), str(statement["claim"])
         frame = frame_of(chosen, spec, kind_of(spec).reads)
         frame = frame[~frame["panel"].isin(statement.get("except", []))]
-        if any(isinstance(x, str) for x in statement.get("at", [])) and not isinstance(statement["at"], Mapping):
+        if isinstance(statement.get("at"), list) and any(isinstance(x, str) for x in statement["at"]):
             frame = frame.assign(x=frame[spec["x"]].fillna(np.inf))  # settings that are texts
         compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}), labels)
         compares = [_name(statement, role, labels) for role in ("method", "baseline")]
@@ -71,6 +68,18 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
     rows = csv_text(pd.concat([table.assign(x=table["x"].map(_place)) for table in tables], ignore_index=True))
     return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
+
+
+def _own_spec(spec: Spec, statement: Statement) -> Spec:
+    """The spec of the figure with the axis and the experiments that the statement has in place of its own."""
+    own: Spec = {**spec}
+    if "x" in statement:
+        own["x"] = statement["x"]
+    if "symbol" in statement:
+        own["symbol"] = statement["symbol"]
+    if "experiments" in statement:
+        own["experiments"] = statement["experiments"]
+    return own
 
 
 def _concerned(statement: Statement, experiment: str) -> bool:
