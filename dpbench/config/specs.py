@@ -43,7 +43,7 @@ class Spec(AnySpec, total=False):
 
     metric: str
     against: str
-    epsilon: float
+    epsilon: Any  # a number, or a list of those of a kind that draws several
     x: str
     panel: str
     where: dict[str, Any]
@@ -118,17 +118,22 @@ Exceptions = TypedDict("Exceptions", {"except": list[str]}, total=False)  # no n
 
 
 class Statement(Exceptions, total=False):
-    """A claim of a paper, where it stands, and the figure and methods by which it is checked (see `report.claims`)."""
+    """A claim of a paper, where it stands, and the figure and methods by which it is checked (see `report.claims`).
+
+    `experiments` and `metric`: in place of the figure's.
+    """
 
     claim: Required[str]
     where: Required[str]
     figure: Required[str]
     method: Required[str]
-    baseline: Required[str]
+    baseline: Required[str | float]
     relation: Required[str]
-    baseline_at: float
-    at: list[float]
+    baseline_at: float | str
+    at: list[float | str] | dict[str, list[float | str]]
     only: list[str]
+    experiments: list[str]
+    metric: str
     x: str
     symbol: str
 

@@ -9,9 +9,11 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from dpbench.config.specs import Spec
+from dpbench.config.values import listed
 from dpbench.data.domain import Floats
 from dpbench.report.figures.style import (
     REFERENCE_COLOUR,
@@ -36,6 +38,7 @@ Form = Callable[[NDArray[np.int64], int], Points]  # of ranks, 0 to the number o
 QUANTILES = ["dataset", "column", "series", "epsilon", "level", "mean", "low", "high", "repetitions"]
 REFERENCE = "non-private"
 MIDDLE = (0.025, 0.975)  # of the repetitions are inside the band
+TICKS = 5  # intervals between the ticks of a coefficient, at most
 
 
 def rank_histogram(
@@ -149,7 +152,7 @@ def _draw_panel(axes: Axes, rows: pd.DataFrame, known: Sequence[Series], form: F
     return drawn
 
 
-# --- marginal posteriors of the coefficients and the non-private ones, one panel per coefficient ---------------------
+# --- marginal posteriors of the coefficients and the non-private ones, one panel per epsilon and coefficient ---------
 
 
 def posteriors(
@@ -159,33 +162,49 @@ def posteriors(
 
     A detail has `columns`, and for each of them the quantiles at `levels` of the `posterior` and of the `nonprivate`
     one. A line is the mean quantile over the repetitions, a band the middle 95 % of these. `spec` has name, metric,
-    title, epsilon (the one that is drawn), and perhaps panels (data set -> title; one with several data sets has a
-    panel for each coefficient of each). Returns the figure and its points.
+    title, epsilon (one, or a list of those that are drawn, each with its own panels), and perhaps panels (data set ->
+    title; one with several data sets has a panel for each coefficient of each). All panels have the same axes. Returns
+    the figure and its points.
     """
-    known = series_of(frame, labels)
-    rows = frame[(frame["metric"] == spec["metric"]) & (frame["epsilon"] == float(spec["epsilon"]))]
+    known, epsilons = series_of(frame, labels), [float(one) for one in listed(spec["epsilon"])]
+    rows = frame[(frame["metric"] == spec["metric"]) & frame["epsilon"].isin(epsilons)]
     done = mark_series(rows, known)
     done = done[(done["status"] == "done") & done["detail"].map(bool)]
-    titles = declared_titles(spec)
-    columns = {
-        (name, one): None
-        for name, detail in zip(done["dataset"], done["detail"], strict=True)
-        for one in detail["columns"]
-    }
-    several = len({name for name, _ in columns}) > 1
-    panels = [f"{titles.get(name, name)}: {one}" if several else one for name, one in columns]
+    titles, places = declared_titles(spec), _places(done, epsilons)
+    several = [len(set(values)) > 1 for values in zip(*places, strict=True)] or [False] * 3
+    panels = [
+        f"{titles.get(name, name) + ': ' if several[1] else ''}{one}{f', ε = {epsilon:g}' if several[0] else ''}"
+        for epsilon, name, one in places
+    ]
     drawn = [pd.DataFrame(columns=QUANTILES)]
     with style():
         figure, grid = empty_figure(max(len(panels), 1))
-        for axes, (dataset, column) in zip(grid, columns, strict=False):
-            drawn += _draw_quantiles(axes, done[done["dataset"] == dataset], column, known)
+        for axes, (epsilon, dataset, column) in zip(grid, places, strict=False):
+            cells = done[(done["epsilon"] == epsilon) & (done["dataset"] == dataset)]
+            drawn += _draw_quantiles(axes, cells, column, known)
+        ends = np.array([axes.get_xlim() for axes in grid])
+        for axes in grid:
+            axes.set(xlim=(ends[:, 0].min(), ends[:, 1].max()))
+            axes.xaxis.set_major_locator(MaxNLocator(TICKS))
         set_titles(figure, grid, panels or [""], {**spec, "panels": dict.fromkeys(panels, "")})
         add_legend(figure, grid, [REFERENCE, *(one.label for one in known)])
         named = rows.assign(dataset=rows["dataset"].replace(titles))
         shown = "Mean quantiles, as lines, and the middle 95 % of these, as bands,"
         sentences = footnotes(named, known, notes, shown) if len(rows) else [notes]
-        add_footnote(figure, as_text([f"ε = {spec['epsilon']:g}", *sentences]))
+        alone = [f"ε = {epsilons[0]:g}"] if len(epsilons) == 1 else []  # panels of several have theirs in the title
+        add_footnote(figure, as_text([*alone, *sentences]))
     return figure, pd.concat([part for part in drawn if len(part)] or drawn, ignore_index=True)
+
+
+def _places(done: pd.DataFrame, epsilons: Sequence[float]) -> list[tuple[float, str, str]]:
+    """Epsilon, data set and coefficient of each panel: a row of panels for each epsilon, in the declared order."""
+    columns = {
+        (name, one): None
+        for name, detail in zip(done["dataset"], done["detail"], strict=True)
+        for one in detail["columns"]
+    }
+    found = set(zip(done["epsilon"], done["dataset"], strict=True))
+    return [(epsilon, name, one) for epsilon in epsilons for name, one in columns if (epsilon, name) in found]
 
 
 def _draw_quantiles(axes: Axes, rows: pd.DataFrame, column: str, known: Sequence[Series]) -> list[pd.DataFrame]:

@@ -1,10 +1,11 @@
-"""Tables of BinAgg: how many bins its estimates use (Table 8), and the coverage of its intervals (Table 1)."""
+"""Tables of BinAgg: bins of its estimates (Table 8), coverage of its intervals (Table 1), average times (5.2.2)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -16,7 +17,9 @@ from dpbench.data.domain import Floats
 from dpbench.files import Json
 from dpbench.report.claims.agreement import RULE, WITHIN, counted, verdict
 from dpbench.report.footnotes import sweep_footnotes
+from dpbench.report.frames.frame import has_value
 from dpbench.report.frames.series import declared_titles, mark_series, series_of
+from dpbench.report.frames.settings import metric_rows
 from dpbench.report.tables.runs import trials_at
 from dpbench.report.text import mean_and_error, number
 
@@ -239,3 +242,63 @@ def _agreement(tidy: pd.DataFrame) -> Iterator[str]:
         yield f"The authors' package agrees (at least {100 * AGREE:.0f} %) with {'; '.join(agrees)}"
     if differs:
         yield f"The authors' package does not agree (at most {100 * DIFFER:.0f} %) with {'; '.join(differs)}"
+
+
+# --- averages over the data sets, and their ratios (section 5.2.2) ----------------------------------------------------
+
+
+def averages_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
+    """The mean of `spec["metric"]` over the data sets for each published average, and the ratio for each published one.
+
+    A published row has the `method`, the `value`, its `digit` and, of a ratio, the method that its mean is divided
+    `by`; `spec["beside"]` has the names (label -> the paper's). Each calibration of ours has a row; of a ratio both
+    methods have the same one, or one of them has none. The verdict follows the rule of `claims.agreement` on
+    logarithms, since a time is positive, with the smallest number of repetitions of a data set.
+    """
+    rows = metric_rows(frame, str(spec["metric"]))
+    rows = rows[has_value(rows)].assign(method=(rows["mechanism"] + "/" + rows["model"]).map(dict(labels)))
+    means = {name: _averages(rows[rows["method"] == label]) for label, name in spec["beside"].items()}
+    found: list[list[Any]] = []
+    for one in published.get("rows") or []:
+        method, by, stated = one["method"], one.get("by"), float(one["value"])
+        averages = _ratios(means[method], means[by]) if by else means[method]
+        about: PublishedTable = {"repetitions": published["repetitions"], "digit": one["digit"] / stated}
+        for calibration, (value, error, count, sets) in averages.items():
+            judged = verdict(math.log(value), error, count, math.log(stated), about, scale=1.0)
+            name = f"{method} / {by}" if by else method
+            found.append([name, calibration, stated, value, value * error, sets, count, judged])
+    columns = ["average", "calibration", "published", "ours", "se", "data sets", "least repetitions", "verdict"]
+    tidy = pd.DataFrame(found, columns=columns)
+    lines = [
+        [name, calibration, number(stated), mean_and_error(value, error), str(sets), str(count), judged]
+        for name, calibration, stated, value, error, sets, count, judged in found
+    ]
+    below = ["Ours: mean over the data sets ± its standard error", f"On logarithms. {RULE}", counted(tidy["verdict"])]
+    below += [f"Published: {published['where']}"] if published else []
+    return TextTable([*columns[:4], *columns[5:]], lines, below, tidy)
+
+
+Averages = dict[
+    str, tuple[float, float, int, int]
+]  # calibration -> mean, relative error, fewest repetitions, data sets
+
+
+def _averages(rows: pd.DataFrame) -> Averages:
+    """The mean over the data sets of their means, of one method by calibration; "" for one without."""
+    each = rows.groupby(["calibration", "dataset"])["value"].agg(["mean", "sem", "count"])
+    found = {}
+    for calibration, sets in each.groupby(level="calibration"):
+        error = float(np.sqrt((sets["sem"] ** 2).sum()) / sets["mean"].sum())
+        found[str(calibration)] = (float(sets["mean"].mean()), error, int(sets["count"].min()), len(sets))
+    return found
+
+
+def _ratios(above: Averages, below: Averages) -> Averages:
+    """The ratios of two methods' means, by calibration; the relative error of one is that of independent means."""
+    names = above.keys() & below.keys() or (below.keys() if "" in above else above.keys())
+    found = {}
+    for name in sorted(names):
+        (one, one_error, *counts), (other, error, *others) = above.get(name) or above[""], below.get(name) or below[""]
+        least, sets = (min(pair) for pair in zip(counts, others, strict=True))
+        found[name] = (one / other, math.hypot(one_error, error), least, sets)
+    return found

@@ -21,6 +21,7 @@ from dpbench.files import Json, write_file
 from dpbench.grid.records import Trial
 from dpbench.report.build import draw_one, draw_table, made_figure, notes_below
 from dpbench.report.claims.published import EQUAL, protocol_table, write_published
+from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.claims.verdicts import write_verdicts
 from dpbench.report.export_file import Exported
 from dpbench.report.figures.style import Save, save_figure
@@ -145,8 +146,8 @@ def write_manifest(paper: Paper, results: Sequence[Results], folder: Path) -> Pa
 
 
 def _entry(paper: Paper, one: Results) -> Json:
-    protocol = protocol_table(paper.published.get("protocol") or [], [one.experiment])
-    differs = protocol[protocol["verdict"] != EQUAL]
+    protocol = protocol_table(paper.published.get("protocol") or [], [one])
+    differs = protocol[~protocol["verdict"].isin([EQUAL, NOT_RUN])]
     origins = list(_origins(one.trials))
     return {
         "run": f"dpbench run experiment={one.experiment.name}",

@@ -23,5 +23,5 @@ def test_a_manifest_names_command_commits_notes_and_what_differs_from_the_paper(
         "releases by commit": {"abc": 1, "old": 1},
         "trials by commit": {"abc": 2},
         "notes": ["sample: smoke"],
-        "differs": ["trials: 3, paper 5"],
+        "differs": ["trials: 2, paper 5"],
     }

@@ -7,7 +7,7 @@ import pytest
 from dpbench.config import Paper, choices, compose, composed, paper_of
 from dpbench.config.labels import styles
 from dpbench.errors import UserError
-from dpbench.report.claims.statements import RELATIONS
+from dpbench.report.claims.statements import RELATIONS, WITHOUT_MARGIN
 from dpbench.report.frames.results import Results, titles_of
 from dpbench.report.kinds import is_table
 from dpbench.report.paper import build_paper
@@ -127,12 +127,15 @@ def test_a_shipped_paper_names_only_what_there_is(name):
         assert len(set(colours)) == len(colours), f"{spec['name']} shows one colour twice"
     for statement in paper.published.get("statements", []):
         spec = figures[statement["figure"]]
-        assert {statement["method"], statement["baseline"]} <= set(labels)
+        compared = {one for one in (statement["method"], statement["baseline"]) if isinstance(one, str)}
+        assert compared <= {*labels, *labels.values()}
         assert statement["relation"] in RELATIONS
-        margin = paper.published["margins"].get(spec["metric"], {})
-        assert statement["relation"] == "better" or "absolute" in margin or margin["of"] in labels
+        margin = paper.published["margins"].get(statement.get("metric", spec["metric"]), {})
+        assert statement["relation"] in WITHOUT_MARGIN or "absolute" in margin or margin["of"] in labels
         assert set(statement.get("only", [])) <= set(spec["experiments"])
-        assert set(statement.get("except", [])) <= {*spec["experiments"], *datasets}
+        assert set(statement.get("experiments", [])) <= set(paper.experiments)
+        assert set(statement["at"] if isinstance(statement.get("at"), dict) else []) <= datasets
+        assert set(statement.get("except", [])) <= {*spec["experiments"], *datasets, *map(str, spec.get("panels", {}))}
     for entry in paper.published.get("runtimes", {}).get("times", []):
         assert entry["experiment"] in paper.experiments
         assert any(label.startswith(f"{entry['mechanism']}/") for label in labels)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,9 +14,10 @@ import pandas as pd
 from dpbench.config import Experiment, Paper
 from dpbench.config.specs import Published, PublishedDataset, PublishedFact, PublishedTime
 from dpbench.files import write_file
-from dpbench.grid.records import Trial
+from dpbench.grid.records import Trial, TrialKey
+from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.frames.results import Results
-from dpbench.report.frames.settings import calibration_of
+from dpbench.report.frames.settings import calibration_of, series_group
 from dpbench.report.text import csv_text, markdown, markdown_table, number, span
 
 EQUAL = "equal"
@@ -29,8 +31,11 @@ def write_published(paper: Paper, results: Sequence[Results], folder: Path) -> l
     published, experiments = paper.published, [one.experiment for one in results]
     tables: dict[str, tuple[str, pd.DataFrame]] = {}
     if "protocol" in published:
-        caption = "The paper's published protocol, compared with the configurations of our experiments."
-        tables["protocol"] = caption, protocol_table(published["protocol"], experiments)
+        caption = (
+            "The paper's published protocol, compared with the settings of our stored trials; not run: a setting of "
+            "an experiment that has no trial with it."
+        )
+        tables["protocol"] = caption, protocol_table(published["protocol"], results)
     if "datasets" in published:
         caption = "Table 1 of the paper, compared with our data sets; the target counts as an attribute."
         tables["datasets"] = caption, dataset_table(published["datasets"], experiments, paper.report["panels"])
@@ -60,32 +65,36 @@ def _processors(published: Published, results: Sequence[Results]) -> str:
     )
 
 
-def protocol_table(facts: Iterable[PublishedFact], experiments: Sequence[Experiment]) -> pd.DataFrame:
-    """A row per published fact and value of ours: the experiments that have it, and whether it is the paper's.
+def protocol_table(facts: Iterable[PublishedFact], results: Sequence[Results]) -> pd.DataFrame:
+    """A row per published fact and value of ours: the experiments whose stored trials have it, and whether it is the
+    paper's.
 
     A fact names the place of our value in an experiment: a field such as `sample.train_rows`, or a parameter such as
-    `mechanism.aim.iterations`, of the experiments that have this mechanism, with all values of a sweep. Where
-    the paper tried a grid of values, some of these are "in the grid".
+    `mechanism.aim.iterations`, of the experiments that have this mechanism, with all values of a sweep; the
+    `repetitions` are how many trials a cell has. Where the paper tried a grid of values, some of these are "in the
+    grid". What is planned, and has no trial, is "not run".
     """
     rows = []
     for fact in facts:
-        ours: dict[str, list[str]] = {}
+        ours: dict[tuple[str, bool], list[str]] = {}
         published = _text(fact["value"])
-        for experiment in experiments:
-            if experiment.name not in fact.get("only", [experiment.name]):
+        for one in results:
+            name = one.experiment.name
+            if name not in fact.get("only", [name]) or (planned := _planned(one.experiment, fact["ours"])) is None:
                 continue
-            if (value := _ours(experiment, fact["ours"])) is not None:
-                ours.setdefault(_text(value), []).append(experiment.name)
-        for value, names in ours.items():
+            ran = _ran(one, fact["ours"], planned)
+            ours.setdefault((_text(ran or planned), bool(ran)), []).append(name)
+        for (value, run), names in ours.items():
             inside = fact.get("grid", False) and set(value.split(", ")) <= set(published.split(", "))
-            verdict = EQUAL if value == published else "in the grid" if inside else "differs"
+            verdict = NOT_RUN if not run else EQUAL if value == published else "in the grid" if inside else "differs"
             everywhere = len(names) == sum(map(len, ours.values()))
             where = "every experiment" if everywhere and len(names) > 1 else ", ".join(names)
             rows.append([fact["what"], fact["where"], published, value, where, verdict])
     return pd.DataFrame(rows, columns=["fact", "where published", "paper", "ours", "experiments", "verdict"])
 
 
-def _ours(experiment: Experiment, place: str) -> Any:
+def _planned(experiment: Experiment, place: str) -> Any:
+    """What the configuration has at a place, all values of a sweep in order; None for a mechanism that it lacks."""
     match place.split("."):
         case ["epsilon"]:
             return list(experiment.epsilons)
@@ -97,6 +106,48 @@ def _ours(experiment: Experiment, place: str) -> Any:
             return getattr(getattr(experiment, group), field)
         case _:
             return getattr(experiment, place)
+
+
+def _ran(one: Results, place: str, planned: Any) -> Any:
+    """The values that the stored trials have there, in order: none where no trial has one."""
+    if place == "repetitions":
+        return _repetitions(one)
+    keys = one.rows.keys if one.trials else []
+    return sorted({value for key in keys if (value := _value_of(key, place, planned)) is not None})
+
+
+def _value_of(key: TrialKey, place: str, planned: Any) -> Any:
+    """What a trial has at a place; None for a reference's budget and for another mechanism's parameter.
+
+    A parameter that the key leaves out has its default, the one value that is planned.
+    """
+    made, budget, split = key.release.mechanism, key.release.budget, key.release.split
+    match place.split("."):
+        case ["epsilon" | "delta" as field]:
+            return getattr(budget, field) if budget.epsilon < math.inf else None
+        case ["mechanism", name, parameter]:
+            default = planned[0] if len(planned) == 1 else None
+            return made.parameters.get(parameter, default) if made.name == name else None
+        case ["sample", "split"]:
+            return "fixed" if split.get("fixed") else "fresh"
+        case ["sample", field]:
+            return split.get(field)
+        case _:
+            return planned
+
+
+def _repetitions(one: Results) -> list[int]:
+    """The numbers of repetitions that cells have: settings alike but for the versions of the code are one."""
+    if not one.trials:
+        return []
+    rows = one.rows
+    cells = [
+        (*series_group(key), key.release.budget, *sorted(own.items()))
+        for key, own in zip(rows.keys, rows.leaves, strict=True)
+    ]
+    codes, _ = pd.factorize(pd.Series(list(map(str, cells))))
+    found = rows.scores[["repetition"]].groupby(codes[rows.scores["setting"]])["repetition"].nunique()
+    return sorted(set(found.tolist()))
 
 
 def _text(value: Any) -> str:

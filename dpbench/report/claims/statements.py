@@ -1,8 +1,11 @@
-"""A paper's claims that one method is better than, no worse than or similar to another, checked on paired trials."""
+"""A paper's claims that one method is better than, no worse than or similar to another, checked on paired trials.
+
+The other one may be the same method at another setting, or a number.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypedDict
 
 import numpy as np
@@ -11,6 +14,7 @@ from scipy.special import betaincinv, stdtrit
 
 from dpbench.config.specs import Margin, Statement
 from dpbench.errors import UserError, check_known
+from dpbench.report.frames.settings import metric_rows
 
 LEVEL = 0.95  # of the two-sided interval behind every verdict; the usual one
 RELATIONS = {
@@ -19,9 +23,14 @@ RELATIONS = {
     "similar": "agrees if the interval lies within ±margin, disagrees if it lies outside",
     "ahead": "agrees if the interval of the share lies above 1/2, disagrees if it lies below; a method without an "
     "estimate is behind one that has one",
+    "higher": "agrees if the interval lies above 0, disagrees if it lies below",
+    "lower": "agrees if the interval lies above 0, disagrees if it lies below",
 }
 AHEAD = "ahead"
+SIGNS = {"higher": 1, "lower": -1}  # of the relations that do not ask which is better
+WITHOUT_MARGIN = ("better", *SIGNS)
 VERDICTS = AGREES, DISAGREES, OPEN, NOT_RUN = "agrees", "disagrees", "cannot tell", "not run"
+Place = float | str  # a value of x
 Known = Mapping[tuple[str, ...], pd.Series]  # by panel, method and calibration
 NONE = pd.Series(index=pd.MultiIndex.from_arrays([[], []], names=["x", "repetition"]), dtype="float64")
 _READ = ["mechanism", "model", "calibration", "panel", "x", "repetition", "value", "direction", "status"]
@@ -42,19 +51,22 @@ class Outcome(TypedDict):
     verdict: str
 
 
-def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Margin) -> pd.DataFrame:
+def compare(
+    frame: pd.DataFrame, statement: Statement, metric: str, margin: Margin, labels: Mapping[str, str] | None = None
+) -> pd.DataFrame:
     """One row per panel, calibration of the baseline and x: the paired difference and its verdict.
 
-    `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`. Else
-    they are those of each panel. With `baseline_at` the baseline's values at this x are compared with the method's at
-    each other.
+    `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`, a list of
+    numbers or texts, or one for each panel. Else they are those of each panel. With `baseline_at` the baseline's values
+    at this x are compared with the method's at each other. A method is "mechanism/model", or a label of several
+    (`labels`: see `_named`); the baseline may be a number. `metric` may be any that `metric_rows` knows.
 
     `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
-    than `statement["baseline"]`, in the unit of the metric and positive where it is better; `low` and `high` are the
-    ends of Student's interval of `LEVEL`. A repetition counts where both have a finite value; with fewer than two the
-    verdict is "cannot tell", with no trial of either method "not run". The column `margin` is `margin["absolute"]`, or
-    `margin["part"]` times the mean of the finite values of the method `margin["of"]`, and 0 for the relation "better";
-    if it is not finite, the verdict is "cannot tell".
+    than `statement["baseline"]`, in the unit of the metric and positive where it is better (higher, lower: where the
+    relation says so); `low` and `high` are the ends of Student's interval of `LEVEL`. A repetition counts where both
+    have a finite value; with fewer than two the verdict is "cannot tell", with no trial of either method "not run". The
+    column `margin` is `margin["absolute"]`, or `margin["part"]` times the mean of the finite values of the method
+    `margin["of"]`, and 0 for the relations `WITHOUT_MARGIN`; if it is not finite, the verdict is "cannot tell".
 
     The mean is not informative for errors with heavy tails or for methods that often have no estimate. For the relation
     "ahead" `difference` is the share of repetitions in which the method is better, `low` and `high` are the exact
@@ -65,30 +77,33 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
     """
     relation = str(statement["relation"])
     check_known("relation", relation, RELATIONS)
-    rows = frame.loc[frame["metric"] == metric, _READ]
-    start = statement.get("baseline_at")
-    sign = 1 if (rows["direction"] == "higher").any() else -1
+    rows = metric_rows(frame, metric)[_READ]
+    start, number = statement.get("baseline_at"), _number_of(statement)
+    sign = SIGNS.get(relation, 1 if (rows["direction"] == "higher").any() else -1)
     if relation == AHEAD:
         rows = rows.assign(value=rows["value"].mask(rows["status"] == "no_estimate", -sign * np.inf))
+    rows = _named(rows, statement, labels or {})
     known = _known(rows, [statement["method"], statement["baseline"], margin.get("of", "")])
-    calibrations = sorted({own for _, method, own in known if method == statement["baseline"]}, reverse=True)
+    of = statement["baseline"] if number is None else statement["method"]
+    calibrations = sorted({own for _, method, own in known if method == of}, reverse=True)
     compared = []
     for name, here in rows.groupby("panel")["x"]:
         panel = str(name)
-        places = statement.get("at") or sorted(set(here[np.isfinite(here)]) - {start})
+        places = _places(statement, panel, here)
         for calibration in calibrations or [""]:
             method = _values(_under(known, panel, statement["method"], calibration), statement["method"], places)
-            own = known.get((panel, statement["baseline"], calibration), NONE)
+            own = known.get((panel, str(statement["baseline"]), calibration), NONE)
             own = own if start is None else own[own.index.get_level_values("x") == start].rename({start: np.inf})
-            baseline = _values(own, statement["baseline"], places)
+            baseline = _values(own, str(statement["baseline"]), places)
+            baseline = baseline if number is None else pd.Series(number, index=method.index)
             differences = dict(list((sign * (method - baseline)).groupby(level="x")))
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
-            for x in sorted(map(float, places)):
+            for x in places:
                 found = differences.get(x, pd.Series(dtype="float64"))
                 if relation == AHEAD:
                     outcome = _share(found)
                 else:
-                    allowed = 0.0 if relation == "better" else _margin(known, panel, margin, calibration, x)
+                    allowed = 0.0 if relation in WITHOUT_MARGIN else _margin(known, panel, margin, calibration, x)
                     outcome = paired_outcome(found, relation, allowed)
                 if x not in run:
                     outcome["verdict"] = NOT_RUN
@@ -96,9 +111,37 @@ def compare(frame: pd.DataFrame, statement: Statement, metric: str, margin: Marg
     return pd.DataFrame(compared, columns=COLUMNS)
 
 
-def _known(rows: pd.DataFrame, methods: Sequence[str]) -> Known:
+def _number_of(statement: Statement) -> float | None:
+    """The number with which a method is compared in place of another one."""
+    return float(statement["baseline"]) if isinstance(statement["baseline"], int | float) else None
+
+
+def _places(statement: Statement, panel: str, here: pd.Series) -> list[Place]:
+    """The values of x that are compared on a panel, which has the values `here`, in their order."""
+    asked = statement.get("at")
+    asked = asked.get(panel, []) if isinstance(asked, Mapping) else asked
+    found = set(here[np.isfinite(here)]) - {statement.get("baseline_at")} if asked is None else asked
+    return sorted(x if isinstance(x, str) else float(x) for x in found)
+
+
+def _named(rows: pd.DataFrame, statement: Statement, labels: Mapping[str, str]) -> pd.DataFrame:
+    """The rows with their `method`, "mechanism/model". Where the statement names a label, all models with it are one
+    method, whose value in a repetition is their mean: without those that have no estimate, NaN if another has no value.
+    """
+    methods = rows["mechanism"] + "/" + rows["model"]
+    names = methods.map(dict(labels))
+    several = names.isin([statement["method"], statement["baseline"]])
+    rows = rows.assign(method=methods.mask(several, names))
+    if not several.any():
+        return rows
+    ran = rows[several & (rows["status"] != "no_estimate")]
+    cells = ran.assign(lost=ran["value"].isna()).groupby(["panel", "method", "calibration", "x", "repetition"])
+    means = cells.agg(value=("value", "mean"), lost=("lost", "any")).reset_index()
+    return pd.concat([rows[~several], means.assign(value=means["value"].mask(means["lost"]))], ignore_index=True)
+
+
+def _known(rows: pd.DataFrame, methods: Sequence[object]) -> Known:
     """The value at each x and repetition of these methods."""
-    rows = rows.assign(method=rows["mechanism"] + "/" + rows["model"])
     groups = rows[rows["method"].isin(list(methods))].groupby(["panel", "method", "calibration"])
     return {tuple(map(str, key)): own.set_index(["x", "repetition"])["value"] for key, own in groups}
 
@@ -110,18 +153,18 @@ def _under(known: Known, panel: str, method: str, calibration: str) -> pd.Series
     return known.get((panel, method, chosen), NONE)
 
 
-def _values(values: pd.Series, method: str, places: Iterable[float]) -> pd.Series:
+def _values(values: pd.Series, method: str, places: Sequence[Place]) -> pd.Series:
     """The values; those of a method without a finite x (a reference without epsilon, or a method without the setting)
     at every x.
     """
     if values.index.has_duplicates:
         raise UserError(f"{method} was run with several settings; its trials are not repetitions of each other")
-    if len(values) and not np.isfinite(values.index.get_level_values("x")).any():
-        values = pd.concat({float(x): values.droplevel("x") for x in places}, names=["x"])
+    if len(values) and not any(isinstance(x, str) or np.isfinite(x) for x in values.index.unique("x")):
+        values = pd.concat({x: values.droplevel("x") for x in places}, names=["x"]) if places else NONE
     return values
 
 
-def _margin(known: Known, panel: str, margin: Margin, calibration: str, x: float) -> float:
+def _margin(known: Known, panel: str, margin: Margin, calibration: str, x: Place) -> float:
     """The `absolute` margin, or `part` of the mean of the finite values of the method `of`, under the calibration of
     `_under` and at this x if it was run there; NaN if it has none.
     """

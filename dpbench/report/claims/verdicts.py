@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from dpbench.config import Paper
-from dpbench.config.specs import Statement
+from dpbench.config.reports import kind_of
+from dpbench.config.specs import Spec, Statement
 from dpbench.files import write_file
-from dpbench.report.claims.statements import AHEAD, LEVEL, NOT_RUN, RELATIONS, VERDICTS, compare
+from dpbench.report.claims.statements import (
+    AHEAD,
+    LEVEL,
+    NOT_RUN,
+    RELATIONS,
+    SIGNS,
+    VERDICTS,
+    WITHOUT_MARGIN,
+    Place,
+    compare,
+)
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, choice_of_setting, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
@@ -26,15 +39,15 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     labels: Mapping[str, str] = paper.report["labels"]
     sections, tables, counts = [], [], []
     for place, statement in enumerate(paper.published.get("statements") or [], start=1):
-        spec = figures[statement["figure"]]
-        spec = {**spec, "x": statement["x"]} if "x" in statement else spec
-        spec = {**spec, "symbol": statement["symbol"]} if "symbol" in statement else spec
+        spec = _own_spec(figures[statement["figure"]], statement)
         chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
-        metric, claim = str(spec["metric"]), str(statement["claim"])
-        frame = frame_of(chosen, spec)
+        metric, claim = str(statement.get("metric", spec["metric"])), str(statement["claim"])
+        frame = frame_of(chosen, spec, kind_of(spec).reads)
         frame = frame[~frame["panel"].isin(statement.get("except", []))]
-        compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}))
-        compares = [labels.get(statement[role], statement[role]) for role in ("method", "baseline")]
+        if isinstance(statement.get("at"), list) and any(isinstance(x, str) for x in statement["at"]):
+            frame = frame.assign(x=frame[spec["x"]].fillna(np.inf))  # settings that are texts
+        compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}), labels)
+        compares = [_name(statement, role, labels) for role in ("method", "baseline")]
         versions = several_versions(chosen, labels, {**spec, "show": compares})
         symbol = str(spec.get("symbol", "ε"))
         sentences = [_rule(paper, statement, metric, symbol), *choice_of_setting(spec), *notes_on(chosen), *versions]
@@ -53,8 +66,20 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     caption = _caption(made, "noise" if fixed else "split and the noise", signs)
     head = [f"# {markdown(paper.title)}: the paper's claims and our results", markdown(caption)]
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
-    rows = csv_text(pd.concat(tables, ignore_index=True))
+    rows = csv_text(pd.concat([table.assign(x=table["x"].map(_place)) for table in tables], ignore_index=True))
     return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
+
+
+def _own_spec(spec: Spec, statement: Statement) -> Spec:
+    """The spec of the figure with the axis and the experiments that the statement has in place of its own."""
+    own: Spec = {**spec}
+    if "x" in statement:
+        own["x"] = statement["x"]
+    if "symbol" in statement:
+        own["symbol"] = statement["symbol"]
+    if "experiments" in statement:
+        own["experiments"] = statement["experiments"]
+    return own
 
 
 def _concerned(statement: Statement, experiment: str) -> bool:
@@ -63,12 +88,16 @@ def _concerned(statement: Statement, experiment: str) -> bool:
 
 def _rule(paper: Paper, statement: Statement, metric: str, symbol: str) -> str:
     labels, relation = paper.report["labels"], str(statement["relation"])
-    method, baseline = (labels.get(statement[role], statement[role]) for role in ("method", "baseline"))
+    method, baseline = (_name(statement, role, labels) for role in ("method", "baseline"))
     measured = "In how many repetitions" if relation == AHEAD else "By how much"
-    sentence = f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is better than "
-    start = f" at {symbol} = {number(statement['baseline_at'])}" if "baseline_at" in statement else ""
-    sentence += f"that of {baseline}{start}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
-    if relation in ("better", AHEAD):
+    comparative = relation if relation in SIGNS else "better"
+    sentence = (
+        f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is {comparative} than "
+    )
+    start = f" at {symbol} = {_place(statement['baseline_at'])}" if "baseline_at" in statement else ""
+    that = "" if isinstance(statement["baseline"], int | float) else "that of "
+    sentence += f"{that}{baseline}{start}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
+    if relation in (*WITHOUT_MARGIN, AHEAD):
         return sentence
     margin = paper.published["margins"][metric]
     part = "" if "absolute" in margin else f"{margin['part']:g} of the {metric} of {labels[margin['of']]}"
@@ -90,8 +119,18 @@ def _counts(place: int, statement: Statement, labels: Mapping[str, str], compare
     return rows
 
 
+def _name(statement: Statement, role: Literal["method", "baseline"], labels: Mapping[str, str]) -> str:
+    """The label of one of the two that are compared, a label or number as it is."""
+    return labels.get(str(statement[role]), str(statement[role]))
+
+
+def _place(x: Place) -> str:
+    """A value of x as the tables have it."""
+    return x if isinstance(x, str) else f"{x:.12g}"
+
+
 def _against(statement: Statement, labels: Mapping[str, str], calibration: str) -> str:
-    baseline = labels.get(statement["baseline"], str(statement["baseline"]))
+    baseline = _name(statement, "baseline", labels)
     return f"{baseline} ({calibration})" if calibration else baseline
 
 
@@ -111,7 +150,9 @@ def _by_place(
         texts = ["unknown" if cells["margin"].isna().any() else span(cells["margin"], digits=2)]
         own = {row["x"]: cell(row) for _, row in cells.iterrows()}
         rows.append([titles.get(str(panel), str(panel)), against, *texts, *(own.get(x, "") for x in places)])
-    return markdown_table(["", "against", "margin", *(f"{symbol} = {number(x)}" for x in places)], rows)
+    return markdown_table(
+        ["", "against", "margin", *(f"{symbol} = {x if isinstance(x, str) else number(x)}" for x in places)], rows
+    )
 
 
 def _cell(row: pd.Series) -> str:

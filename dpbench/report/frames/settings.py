@@ -16,6 +16,7 @@ import pandas as pd
 
 from dpbench.config.reports import OTHER_METRICS
 from dpbench.config.specs import Spec
+from dpbench.config.values import listed
 from dpbench.data.domain import Floats
 from dpbench.grid.records import Trial, TrialKey
 from dpbench.grid.seeds import canonical
@@ -207,8 +208,10 @@ def best_settings(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def is_placed(key: TrialKey, spec: Spec) -> bool:
-    """Whether a figure or table shows trials of this key, at its `spec["epsilon"]` if it has one: see `placed`."""
-    if "epsilon" in spec and key.release.budget.epsilon != float(spec["epsilon"]):
+    """Whether a figure or table shows trials of this key, at its `spec["epsilon"]`, one or several, if it has any: see
+    `placed`.
+    """
+    if "epsilon" in spec and key.release.budget.epsilon not in map(float, listed(spec["epsilon"])):
         return False
     return all(setting_of(key, path) in (value, None, np.inf) for path, value in spec.get("where", {}).items())
 
@@ -222,8 +225,12 @@ def metric_rows(frame: pd.DataFrame, metric: str) -> pd.DataFrame:
     """The rows of one metric, or of a quantity that every trial has.
 
     That is "seconds", the time of a release and of a model on it, "peak_mb", the memory of their worker, and
-    "spent_epsilon", the epsilon of the ledger of a private release.
+    "spent_epsilon", the epsilon of the ledger of a private release; or a note of the fit that the frame has, such as
+    "notes.bins".
     """
+    if metric.startswith(NOTES):
+        rows = frame.drop_duplicates("trial")
+        return rows.assign(metric=metric, value=rows[metric].astype("float64"), unit="", direction="none")
     if metric not in OTHER_METRICS:
         return frame[frame["metric"] == metric]
     rows = frame.drop_duplicates("trial")

@@ -100,9 +100,8 @@ def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
     if known is None:
         return None
     by = known.panels
-    places = (
-        list(dict.fromkeys(drawn[by].astype(str).itertuples(index=False, name=None))) if by else [()] * len(figure.axes)
-    )
+    keys = drawn[by].apply(_as_text)
+    places = list(dict.fromkeys(keys.itertuples(index=False, name=None))) if by else [()] * len(figure.axes)
     titles = [axes.get_title() for axes in figure.axes] if len(places) > 1 else [""]
     if len(places) != len(figure.axes):
         return None
@@ -111,8 +110,7 @@ def chart_of(figure: Figure, drawn: pd.DataFrame) -> Json | None:
     panels = []
     for place, axes, title in zip(places, figure.axes, titles, strict=True):
         where = dict(zip(by, place, strict=True))
-        here = [drawn[name].astype(str) == value for name, value in where.items()]
-        layer = list(known.layers(drawn[np.all(here, axis=0)] if by else drawn, axes, looks))
+        layer = list(known.layers(drawn[(keys == list(place)).all(axis=1)] if by else drawn, axes, looks))
         chosen: list[Json | str] = [{"field": name, "equal": value} for name, value in where.items()]
         chosen += [CHOICES["series"]] if "series" in drawn else []
         chosen += [CHOICES["epsilon"].replace("EPSILON", epsilon)] if epsilon else []
@@ -304,7 +302,7 @@ KINDS = (
     Kind(("panel", "series", "category", "low", "high", "clipped"), ["panel"], _categories),
     Kind(("dataset", "series", "low_edge", "high_edge", "count_mean"), ["dataset"], _bins),
     Kind(("s", "phi"), [], _curves),
-    Kind(("dataset", "column", "series", "level", "mean", "low", "high"), ["dataset", "column"], _quantiles),
+    Kind(("dataset", "column", "series", "level", "mean", "low", "high"), ["epsilon", "dataset", "column"], _quantiles),
     Kind(("panel", "series", "place", "value", "low", "high", "ranks"), ["panel"], _ranks),
     Kind(("dataset", "series", "step", "mean", "least", "most"), ["dataset"], _stairs),
     Kind(("panel", "series", "x", "y", "low", "high", "datasets"), ["panel"], _pairs),
@@ -318,6 +316,11 @@ KINDS = (
 def _numbers(drawn: pd.DataFrame) -> list[str]:
     """The columns of numbers."""
     return [str(name) for name in drawn.columns if pd.api.types.is_numeric_dtype(drawn[name])]
+
+
+def _as_text(column: pd.Series) -> pd.Series:
+    """The values as the CSV has them, which the chart reads."""
+    return column.map("{:.12g}".format if pd.api.types.is_numeric_dtype(column) else str)
 
 
 def _texts(drawn: pd.DataFrame) -> list[str]:

@@ -1,9 +1,14 @@
+from io import StringIO
+
+import pandas as pd
 import pytest
 from report.made_up import make_score, make_trial
 
 from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
+from dpbench.report.page.charts import chart_of
+from dpbench.report.text import csv_text
 
 LABELS = {"aim/logistic_rows": "Private"}
 SPEC = {"name": "fig", "kind": "posteriors", "metric": "ks_distance", "title": "Posteriors", "epsilon": 1.0}
@@ -35,6 +40,23 @@ def test_a_panel_a_coefficient_with_mean_quantiles_and_their_band():
     assert list(reference["level"]) == [0.0, 0.5, 1.0]
     reported = footnote_of(figure)
     assert "ε = 1" in reported and "middle 95 %" in reported
+
+
+def test_each_epsilon_has_a_row_of_panels_on_common_axes_and_a_chart_with_its_own_rows():
+    trials = [posterior(1.0), posterior(9.0, epsilon=0.1), posterior(99.0, epsilon=5.0)]
+    figure, drawn = draw(trials, epsilon=[0.1, 1.0])
+    assert [axes.get_title() for axes in figure.axes] == ["a, ε = 0.1", "b, ε = 0.1", "a, ε = 1", "b, ε = 1"]
+    assert len({axes.get_xlim() for axes in figure.axes}) == 1
+    for axes, shift in zip(figure.axes, [9.0, 9.0, 1.0, 1.0], strict=True):
+        low, high = axes.get_xlim()
+        assert low <= 0 and high >= 11 and sum(low <= tick <= high for tick in axes.get_xticks()) <= 6
+        lines = {line.get_label(): list(line.get_xdata()) for line in axes.get_lines()}
+        assert lines == {"non-private": [0, 1, 2], "Private": [shift, shift + 1, shift + 2]}
+    assert "ε" not in footnote_of(figure), "the panels say it"
+    written = pd.read_csv(StringIO(csv_text(drawn)), dtype=str)  # what the chart reads
+    for panel in chart_of(figure, drawn)["panels"]:
+        chosen = [one["filter"] for one in panel["spec"]["transform"] if "equal" in one["filter"]]
+        assert all((written[one["field"]] == one["equal"]).any() for one in chosen) and len(chosen) == 3
 
 
 def test_what_did_not_converge_is_reported_and_not_drawn():

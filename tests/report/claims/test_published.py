@@ -6,6 +6,7 @@ from dpbench.config import compose
 from dpbench.data.dataset import Dataset
 from dpbench.grid.records import Runtime
 from dpbench.report.claims.published import dataset_table, protocol_table, runtime_table
+from dpbench.report.frames.results import Results
 
 from ..made_up import make_trial
 
@@ -56,49 +57,78 @@ def test_experiments_that_use_a_data_set_alike_share_a_row(experiment):
     assert table["verdict"].iloc[-1] == "no experiment"
 
 
-def test_the_protocol_is_read_from_the_configurations(experiment):
-    facts = [
-        {"what": "ε", "value": [0.1, 0.5, 1.0], "ours": "epsilon", "where": "section 4"},
-        {"what": "test rows", "value": 7, "ours": "sample.test_rows", "where": "G.1"},
-        {"what": "splits", "value": "fixed", "ours": "sample.split", "where": "code"},
-        {"what": "model size", "value": 80, "ours": "mechanism.aim.max_model_mb", "where": "G.2"},
-        {"what": "tree", "value": 1, "ours": "mechanism.mst.workload", "where": "G.4"},
-        {"what": "noise", "value": "discrete", "ours": "mechanism.aim.noise", "where": "code"},
+FACTS = [
+    {"what": "ε", "value": [0.1, 0.5, 1.0], "ours": "epsilon", "where": "section 4"},
+    {"what": "runs", "value": 2, "ours": "repetitions", "where": "section 4"},
+    {"what": "training rows", "value": 7, "ours": "sample.train_rows", "where": "G.1"},
+    {"what": "splits", "value": "fixed", "ours": "sample.split", "where": "code"},
+    {"what": "model size", "value": 80, "ours": "mechanism.aim.max_model_mb", "where": "G.2"},
+    {"what": "tree", "value": 1, "ours": "mechanism.mst.workload", "where": "G.4"},
+    {"what": "noise", "value": "continuous", "ours": "mechanism.aim.noise", "where": "code"},
+]
+
+
+def protocol(*results):
+    return protocol_table(FACTS, results)[["fact", "ours", "experiments", "verdict"]].to_numpy().tolist()
+
+
+def test_the_protocol_is_read_from_the_stored_trials(experiment):
+    sizes = {0.1: 80, 0.5: 40}  # of a run whose configuration has 80 alone
+    trials = [
+        make_trial("aim", epsilon=epsilon, repetition=k, rows=7, fixed=True, parameters={"max_model_mb": size})
+        for epsilon, size in sizes.items()
+        for k in range(2)
+    ] + [make_trial("exact", epsilon="inf", repetition=k, rows=7, fixed=True) for k in range(2)]
+    assert protocol(Results(experiment, trials)) == [
+        ["ε", "0.1, 0.5", "quickstart", "differs"],
+        ["runs", "2", "quickstart", "equal"],
+        ["training rows", "7", "quickstart", "equal"],
+        ["splits", "fixed", "quickstart", "equal"],
+        ["model size", "40, 80", "quickstart", "differs"],
+        ["noise", "continuous", "quickstart", "equal"],
     ]
-    other = replace(experiment, name="other", epsilons=(1.0,), mechanisms=experiment.mechanisms[:1])
-    rows = protocol_table(facts, [experiment, other])[["fact", "ours", "experiments", "verdict"]].to_numpy().tolist()
-    assert rows == [
-        ["ε", "0.1, 0.5, 1", "quickstart", "equal"],
-        ["ε", "1", "other", "differs"],
-        ["test rows", "1000", "every experiment", "differs"],
-        ["splits", "fresh", "every experiment", "differs"],
-        ["model size", "80", "quickstart", "equal"],
-        ["noise", "continuous", "quickstart", "differs"],
+
+
+def test_cells_with_fewer_repetitions_and_another_version_of_the_code_are_counted(experiment):
+    trials = [make_trial("aim", epsilon=epsilon, repetition=k) for epsilon in (0.1, 0.5, 1.0) for k in range(2)][:-1]
+    newer = [replace(trials[0].key.release.mechanism, version=str(k)) for k in range(2)]
+    for k, made in enumerate(newer):  # repetitions 0 and 1 of one cell
+        key = trials[k].key
+        key = replace(key, fit=replace(key.fit, release=replace(key.release, mechanism=made)))
+        trials[k] = replace(trials[k], key=key, id=key.id)
+    (runs,) = (row for row in protocol(Results(experiment, trials)) if row[0] == "runs")
+    assert runs[1:] == ["1, 2", "quickstart", "differs"]
+
+
+def test_what_is_planned_and_has_no_trial_was_not_run(experiment):
+    other = replace(experiment, name="other", mechanisms=experiment.mechanisms[:1])
+    reference = [make_trial("exact", epsilon="inf", repetition=k, rows=7) for k in range(2)]
+    rows = protocol(Results(experiment, reference), Results(other, []))
+    assert [row for row in rows if row[0] in ("training rows", "model size", "runs")] == [
+        ["runs", "2", "quickstart", "equal"],
+        ["runs", str(other.repetitions), "other", "not run"],
+        ["training rows", "7", "quickstart", "equal"],
+        ["training rows", str(other.sample.train_rows), "other", "not run"],
+        ["model size", "80", "quickstart", "not run"],
     ]
 
 
 @pytest.mark.parametrize(
     ("sweep", "ours", "verdict"),
     [
-        ([], "80", "in the grid"),
+        ([80], "80", "in the grid"),
         ([40, 80, 160], "40, 80, 160", "equal"),
         ([160, 40], "40, 160", "in the grid"),
         ([30, 80], "30, 80", "differs"),
     ],
 )
-def test_the_values_of_a_sweep_are_compared_with_the_grid_of_the_paper(experiment, sweep, ours, verdict):
+def test_the_values_that_ran_are_compared_with_the_grid_of_the_paper(experiment, sweep, ours, verdict):
     fact = {"what": "model size", "value": [40, 80, 160], "grid": True, "ours": "mechanism.aim.max_model_mb"}
-    points = tuple(replace(experiment, mechanisms=(sized(experiment, one),)) for one in sweep)
-    swept, where = replace(experiment, points=points), {"where": "Table 1"}
+    where = {"where": "Table 1"}
+    swept = Results(experiment, [make_trial("aim", parameters={"max_model_mb": size}) for size in sweep])
     (row,) = protocol_table([fact | where], [swept]).to_dict("records")
     assert (row["ours"], row["verdict"]) == (ours, verdict)
     assert protocol_table([fact | where | {"only": ["another"]}], [swept]).empty
-
-
-def sized(experiment, size):
-    """AIM of the experiment, with another size."""
-    (aim,) = (part for part in experiment.mechanisms if part.name == "aim")
-    return replace(aim, parameters={**aim.parameters, "max_model_mb": size})
 
 
 def timed(seconds, epsilon=0.1, repetition=0, model="linear_marginals"):

@@ -8,6 +8,7 @@ import pytest
 from dpbench.errors import UserError
 from dpbench.report.claims.statements import compare
 from dpbench.report.frames.frame import trial_frame
+from dpbench.report.frames.settings import placed
 
 from ..made_up import make_score, make_trial
 
@@ -235,3 +236,50 @@ def test_a_missing_estimate_is_behind_one_that_there_is_and_a_failure_counts_for
     failed = [replace(trial, status="oom", scores=()) for trial in aim]
     (row,) = verdicts(failed + other, relation="ahead").to_dict("records")
     assert (row["pairs"], row["verdict"]) == (0, "cannot tell")
+
+
+def test_models_with_one_label_are_one_method_by_their_mean_which_a_failure_loses():
+    names = {"aim/svr": "AIM, ML", "aim/mlp": "AIM, ML"}
+    trials = trials_of(BETTER["baseline"], [0] * 4)
+    svr, mlp = (trials_of(f"aim/{model}", [shift] * 4) for model, shift in (("svr", -3.0), ("mlp", 1.0)))
+    mlp[2] = replace(mlp[2], status="no_estimate", scores=())  # the other model alone
+    mlp[3] = replace(mlp[3], status="oom", scores=())
+    claim = BETTER | {"method": "AIM, ML"}
+    (row,) = compare(trial_frame(trials + svr + mlp), claim, "mse", {}, names).to_dict("records")
+    assert row["pairs"] == 3 and row["difference"] == pytest.approx((1.0 + 1.0 + 3.0) / 3)
+
+
+@pytest.mark.parametrize(
+    ("relation", "level", "verdict", "difference"),
+    [
+        ("similar", 0.94, "agrees", 0.01),
+        ("similar", 0.80, "disagrees", 0.15),
+        ("lower", 0.80, "agrees", 0.15),
+        ("higher", 0.80, "disagrees", -0.15),
+    ],
+)
+def test_a_method_may_be_compared_with_a_number(relation, level, verdict, difference):
+    trials = [
+        make_trial("aim", "linear_marginals", repetition=k, scores=[make_score("coverage", value, "none")])
+        for k, value in enumerate([level - 0.001, level, level + 0.001])
+    ]
+    claim = BETTER | {"baseline": 0.95, "relation": relation}
+    (row,) = compare(trial_frame(trials), claim, "coverage", {"absolute": 0.02}).to_dict("records")
+    assert row["verdict"] == verdict and row["difference"] == pytest.approx(difference)
+
+
+def test_each_panel_may_have_its_own_values_of_x_and_a_note_of_the_fit_may_be_compared():
+    path = "release.mechanism.parameters.theta"
+    trials = [
+        make_trial(
+            "aim", "linear_marginals", repetition=k, dataset=name, parameters={"theta": theta}, notes={"bins": n}
+        )
+        for name, found in {"adult": {0: 5, -70: 9, -90: 1}, "taxi": {0: 5, -70: 1, -90: 8}}.items()
+        for theta, n in found.items()
+        for k in range(3)
+    ]
+    frame = placed(trial_frame(trials, [path, "notes.bins"]), {"x": path})
+    claim = BETTER | {"baseline": BETTER["method"], "baseline_at": 0, "at": {"adult": [-70], "taxi": [-90]}}
+    rows = compare(frame, claim | {"relation": "higher"}, "notes.bins", {})
+    found = [(row["panel"], row["x"], row["difference"]) for row in rows.to_dict("records")]
+    assert found == [("adult", -70.0, 4.0), ("taxi", -90.0, 3.0)]

@@ -122,3 +122,27 @@ def test_a_claim_of_being_ahead_says_in_how_many_repetitions(written):
     text, rows = written({"adult": trials_of()}, {"relation": "ahead"})
     assert "| Adult | AdaSSP | 0.5 | cannot tell: 5 of 5 |" in text and rows[0]["difference"] == "1"
     assert "In how many repetitions the mse of DD-SSP is better" in text and "the exact interval of the share" in text
+
+
+def test_a_setting_may_be_a_text_and_a_method_without_it_is_compared_at_each(written):
+    trials = [
+        make_trial("aim", "linear_marginals", 1.0, k, error, parameters={"ratio": ratio})
+        for ratio, error in (([1, 1], 11.0), ([2, 3], 10.0))
+        for k in range(3)
+    ] + [make_trial("adassp", "linear_statistics", 1.0, k, 12.0) for k in range(3)]
+    asked = {"x": "release.mechanism.parameters.ratio", "symbol": "ratio", "at": ["2:3"]}
+    same = {"baseline": STATEMENT["method"], "baseline_at": "1:1"}
+    text, rows = written({"adult": trials}, asked | same, asked)
+    assert [(row["x"], float(row["difference"]), row["verdict"]) for row in rows] == [
+        ("2:3", 1.0, "agrees"),
+        ("2:3", 2.0, "agrees"),
+    ]
+    assert "DD-SSP is better than that of DD-SSP at ratio = 1:1" in text and "| ratio = 2:3 |" in text
+
+
+def test_a_claim_may_be_on_a_number_on_seconds_and_on_other_experiments_than_its_figure(written):
+    trials = [make_trial("aim", "linear_marginals", 1.0, k, release_seconds=0.5 + k / 1000) for k in range(4)]
+    one = {"metric": "seconds", "baseline": 30.0, "relation": "lower", "experiments": ["on_adult"]}
+    text, rows = written({"adult": trials}, one)
+    assert [row["verdict"] for row in rows] == ["agrees"] and rows[0]["metric"] == "seconds"
+    assert "By how much the seconds of DD-SSP is lower than 30.0" in text and "Experiments not run" not in text

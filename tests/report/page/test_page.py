@@ -30,7 +30,7 @@ STATEMENT = {
     "claim": "DD-SSP is better", "where": "section 4", "figure": "figure1", "relation": "better",
     "method": "aim/linear_marginals", "baseline": "adassp/linear_statistics", "except": ["linreg_taxi"],
 }  # fmt: skip
-FACT = {"what": "trials", "value": 5, "ours": "repetitions", "where": "Figure 3"}
+FACT = {"what": "trials", "value": 7, "ours": "repetitions", "where": "Figure 3"}
 PAPER = Paper(
     "a_paper",
     "A paper <of ours>",
@@ -198,7 +198,7 @@ def test_what_was_not_run_failed_overspent_or_was_tuned_is_reported(made):
     assert "linreg_adult Adult DD-SSP 2 2 oom of 25" in reported
     assert "SSP (paper) Adult, Taxi (part) up to 1.6 times" in reported
     assert "the penalty: tuned on the rows AdaSSP (tight), AdaSSP (paper) Taxi (part)" in reported
-    assert "trials: 3, paper 5" in reported
+    assert "trials: 5, paper 7" in reported
 
 
 def test_without_a_published_protocol_nothing_is_said_of_a_paper_s_settings(results, tmp_path):
