@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import lzma
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,7 @@ from dpbench.report.text import csv_text
 from dpbench.resources import conf_dir
 
 CELL = ["dataset", *SERIES, "epsilon", "metric", "direction"]
+ENDING = ".csv.xz"
 NUMBERS = ["runs", "valued", "mean", "sd", "least", "most", "seconds", "mb"]
 
 
@@ -53,10 +55,10 @@ def shipped(arena: Experiment, paper: str) -> Outcomes | None:
     """What ships of an arena, if its results hold nothing else: no trials, and no other export of them than the one
     that it was made of, in the folder of `paper`.
     """
-    file, own = conf_dir() / "outcomes" / f"{arena.name}.csv", arena.results / arena.name
+    file, own = conf_dir() / "outcomes" / f"{arena.name}{ENDING}", arena.results / arena.name
     if not file.is_file() or (own / "trials").is_dir() or exports_in(own) or (arena.results / paper / NAME).exists():
         return None
-    about, _, rows = file.read_text(encoding="utf-8").partition("\n")
+    about, _, rows = lzma.decompress(file.read_bytes()).decode().partition("\n")
     made = json.loads(about.removeprefix("# "))
     export = arena.results / paper / FOLDER / f"{arena.name}{SUFFIX}"
     if export.exists() and hashlib.sha256(export.read_bytes()).hexdigest() != made["export_sha256"]:
@@ -70,4 +72,4 @@ def write_shipped(found: Outcomes, export: Path, folder: Path) -> Path:
     """Write the outcomes that were made of an export; the path."""
     about = {"export_sha256": hashlib.sha256(export.read_bytes()).hexdigest(), "notes": list(found.notes)}
     content = f"# {json.dumps(about, ensure_ascii=False)}\n{csv_text(found.cells)}"
-    return write_file(folder / f"{found.arena}.csv", content)
+    return write_file(folder / f"{found.arena}{ENDING}", lzma.compress(content.encode(), preset=9))
