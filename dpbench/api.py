@@ -59,6 +59,7 @@ from dpbench.report.frames.frame import tidy_frame
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.paper import figure_of
+from dpbench.report.picture.render_matplotlib import rendered
 from dpbench.targets import config_folder, own_folder, use_folder
 
 __all__ = [
@@ -175,14 +176,14 @@ def figure(
         if paper is None:
             one = _stored(line, own, other_code)
             spec = _figure_of(one.experiment.report, name, source)
-            drawn, shown = made_figure([one], one.experiment.report["labels"], spec, one.notes)
+            picture = made_figure([one], one.experiment.report["labels"], spec, one.notes)
         else:
             spec = _figure_of(paper.report, name, source)
             found, _ = results_of(paper, line, own, other_code, only=spec.get("experiments") or [])
-            drawn, shown = figure_of(paper, spec, found)
-    if shown.empty:
+            picture = figure_of(paper, spec, found)
+    if picture.drawn.empty:
         raise UserError(f"figure {spec['name']} of {source} shows nothing: no stored trial has its metric")
-    return drawn
+    return rendered(picture)
 
 
 def _figure_of(report: Report, name: str | None, source: str | Path) -> Spec:

@@ -26,7 +26,6 @@ from dpbench.releases.checks import check_array
 
 if TYPE_CHECKING:
     import pandas as pd
-    from matplotlib.figure import Figure
 
     from dpbench.config.specs import PublishedTable, Spec
     from dpbench.data.dataset import Dataset
@@ -78,15 +77,14 @@ class Loader(Protocol):
 
 
 class FigureKind(Protocol):
-    """A frame of trials (see `report.frame`) -> a figure, and its data, one row per mark.
+    """A frame of trials (see `report.frame`) -> a matplotlib figure and its data, one row per mark, or a `Picture` (see
+    `report.picture`), which has both and is interactive as it is printed.
 
     `labels`: "mechanism/model" -> label. `spec`: the figure's entry in a report, with the keys that the kind's config
     lists under `_required_` and `_optional_`. `notes`: footnotes that it must show.
     """
 
-    def __call__(
-        self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str
-    ) -> tuple[Figure, pd.DataFrame]:
+    def __call__(self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str) -> object:
         """Draw the figure; write no file."""
 
 

@@ -204,6 +204,7 @@ def check_dataset(name: str, source: Source) -> Iterator[Check]:
 def check_kind(name: str, source: Source) -> Iterator[Check]:
     """A kind of figure or table draws made-up trials, the same each time, and leaves the frame as it was."""
     from dpbench.report.kinds import draw_figure, make_table
+    from dpbench.report.picture.render_matplotlib import rendered
 
     kind = next(kind for kind in kinds().values() if (kind.group, kind.name) == (source.group, name))
     assert kind.function is not None
@@ -213,14 +214,16 @@ def check_kind(name: str, source: Source) -> Iterator[Check]:
     frame = _frame([str(spec[key]) for key in ("x", "panel", "setting") if key in spec], kind.reads)
     before = frame.copy(deep=True)
     made = [
-        make_table(frame, LABELS, spec, {}).tidy if kind.group == "table" else draw_figure(frame, LABELS, spec, "")[1]
+        make_table(frame, LABELS, spec, {}).tidy
+        if kind.group == "table"
+        else draw_figure(frame, LABELS, spec, "").drawn
         for _ in range(2)
     ]
     yield f"it draws {spec}", []
     yield "the same trials give the same", [] if made[0].equals(made[1]) else ["they give another one"]
     yield "it leaves the frame as it was", [] if frame.equals(before) else ["it wrote into it"]
     if kind.group == "figure":
-        draw_figure(frame, LABELS, spec, "")[0].savefig(io.BytesIO(), format="png")
+        rendered(draw_figure(frame, LABELS, spec, "")).savefig(io.BytesIO(), format="png")
         yield "the figure can be saved", []
 
 

@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from dpbench.commands.run_settings import guard, recall
 from dpbench.commands.stored_trials import Stored, exported_ledgers, ledgers, stored_trials
@@ -22,12 +21,12 @@ from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
 from dpbench.report.build import build_report
 from dpbench.report.export_file import FOLDER, SUFFIX, add_to_export, exports_in
-from dpbench.report.figures.article import check_width, save_for_article
-from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.frames.ledgers import no_ledgers, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.paper import start_paper, write_manifest
 from dpbench.report.parallel import in_processes, started
+from dpbench.report.picture.picture import Picture
+from dpbench.report.picture.save import Save, check_width, save_figure, save_for_article
 
 Read = Mapping[str, tuple[Experiment, Stored]]  # experiments, by the names of their files, with what there is of them
 
@@ -64,11 +63,9 @@ def figures(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _save(
-    figure: Figure, drawn: pd.DataFrame, folder: Path, name: str, *, pdf: bool, width: float | None
-) -> list[Path]:
-    paths = save_figure(figure, drawn, folder, name, pdf=pdf)
-    return paths if width is None else [*paths, *save_for_article(figure, folder, name, width)]
+def _save(picture: Picture, folder: Path, name: str, *, pdf: bool, width: float | None) -> list[Path]:
+    paths = save_figure(picture, folder, name, pdf=pdf)
+    return paths if width is None else [*paths, *save_for_article(picture, folder, name, width)]
 
 
 def papers_of(overrides: Sequence[str]) -> tuple[list[str], list[str]]:

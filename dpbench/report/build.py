@@ -6,21 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
-from matplotlib.figure import Figure
-
 from dpbench.config.reports import kind_of
 from dpbench.config.specs import PublishedTable, Spec
 from dpbench.errors import UserError
 from dpbench.grid.audits import read_audits
 from dpbench.grid.records import Trial
-from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.ledgers import LedgerOf, no_ledgers
 from dpbench.report.frames.results import Results, choice_of_setting, frame_of, several_versions
 from dpbench.report.frames.series import of_calibrations, ordered, shown
 from dpbench.report.kinds import draw_figure, is_table, make_table
 from dpbench.report.missing import not_run
+from dpbench.report.picture.picture import Picture
+from dpbench.report.picture.save import Save, save_figure
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import Keep, write_runs
 from dpbench.report.tables.text_table import write_text_table
@@ -73,14 +71,12 @@ def draw_one(
 
     Nothing is written for an empty figure: it must not replace one with data.
     """
-    figure, drawn = made_figure(chosen, labels, spec, notes)
-    return save(figure, drawn, folder / "figures", str(spec["name"])) if len(drawn) else []
+    picture = made_figure(chosen, labels, spec, notes)
+    return save(picture, folder / "figures", str(spec["name"])) if len(picture.drawn) else []
 
 
-def made_figure(
-    chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec, notes: Sequence[str]
-) -> tuple[Figure, pd.DataFrame]:
-    """The figure of `spec`, and what it draws, one row per mark."""
+def made_figure(chosen: Sequence[Results], labels: Mapping[str, str], spec: Spec, notes: Sequence[str]) -> Picture:
+    """The figure of `spec`."""
     labels = ordered(labels, spec.get("show"))
     frame, absent = shown(frame_of(chosen, spec), labels, spec.get("show"))
     frame = of_calibrations(frame, spec.get("calibrations"))

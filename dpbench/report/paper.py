@@ -12,9 +12,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import pandas as pd
-from matplotlib.figure import Figure
-
 from dpbench.config import Paper
 from dpbench.config.specs import PublishedTable, Spec
 from dpbench.files import Json, write_file
@@ -24,12 +21,13 @@ from dpbench.report.claims.published import EQUAL, protocol_table, write_publish
 from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.claims.verdicts import write_verdicts
 from dpbench.report.export_file import Exported
-from dpbench.report.figures.style import Save, save_figure
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.frames.series import of_calibrations, ordered, shown
 from dpbench.report.kinds import is_table
 from dpbench.report.parallel import started
+from dpbench.report.picture.picture import Picture
+from dpbench.report.picture.save import Save, save_figure
 from dpbench.report.tables.cells import write_tables
 from dpbench.report.tables.runs import Keep
 
@@ -67,8 +65,8 @@ def start_paper(
     return paths
 
 
-def figure_of(paper: Paper, spec: Spec, results: Sequence[Results]) -> tuple[Figure, pd.DataFrame]:
-    """A figure of the paper (not a table), and what it draws: no row if none of its experiments has trials for it."""
+def figure_of(paper: Paper, spec: Spec, results: Sequence[Results]) -> Picture:
+    """A figure of the paper (not a table); it draws no row if none of its experiments has trials for it."""
     labels, chosen, spec = _asked(paper, spec, {one.experiment.name: one for one in results})
     titled: Spec = {"panels": titles_of(chosen, paper.report["panels"]), **spec}
     return made_figure(chosen, labels, titled, notes_on(chosen))

@@ -2,7 +2,7 @@ import pytest
 
 from dpbench.config.labels import labels, styles
 from dpbench.errors import UserError
-from dpbench.report.figures.style import COLOURS, MARKERS
+from dpbench.report.picture.looks import COLOURS, MARKERS
 from dpbench.targets import use_folder
 
 

@@ -15,10 +15,11 @@ from dpbench.grid.records import Failure, FitKey, PartKey, ReleaseKey, Runtime, 
 from dpbench.metrics.evaluation import Score
 from dpbench.privacy.accounting import Spent
 from dpbench.privacy.budget import Budget
-from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import placed, settings_of
 from dpbench.report.kinds import draw_figure
+from dpbench.report.picture.picture import Picture
+from dpbench.report.picture.render_matplotlib import rendered
 
 LABELS = {
     "exact/linear_statistics": "public",
@@ -129,15 +130,27 @@ def _noisy(rng: np.random.Generator, level: float, spread: float) -> float:
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 
-def draw(trials: Sequence[Trial], notes: str = "", **changes: Any) -> tuple[Figure, pd.DataFrame]:
-    """The figure of `SPEC` with these changes: a metric against epsilon, if they do not say otherwise."""
+def picture(trials: Sequence[Trial], notes: str = "", **changes: Any) -> Picture:
+    """The picture of `SPEC` with these changes: a metric against epsilon, if they do not say otherwise."""
     spec = SPEC | changes
     return draw_figure(placed(trial_frame(trials, settings_of(spec)), spec), LABELS, spec, notes)
 
 
+def draw(trials: Sequence[Trial], notes: str = "", **changes: Any) -> tuple[Figure, pd.DataFrame]:
+    """The same, drawn with matplotlib, and the data drawn."""
+    return drawing(picture(trials, notes, **changes))
+
+
+def drawing(made: Picture) -> tuple[Figure, pd.DataFrame]:
+    """The picture drawn with matplotlib, and the data drawn."""
+    figure = rendered(made)
+    figure.set_label(made.footnote)
+    return figure, made.drawn
+
+
 def footnote(figure: Figure) -> str:
-    """What stands below the panels, in one line."""
-    return footnote_of(figure)
+    """What is to stand below the panels."""
+    return str(figure.get_label())
 
 
 def lines_of(figure: Figure) -> dict[str, Line2D]:

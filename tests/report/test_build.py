@@ -13,8 +13,8 @@ from dpbench.config.reports import checked_report
 from dpbench.errors import UserError
 from dpbench.report.build import build_report, draw_table
 from dpbench.report.export_file import write_export
-from dpbench.report.figures.style import save_figure
 from dpbench.report.frames.results import Results
+from dpbench.report.picture.save import save_figure
 from dpbench.targets import use_folder
 
 from .made_up import LABELS, REPORT, make_grid, make_trial
@@ -27,7 +27,7 @@ from pathlib import Path
 from dpbench.config import compose
 from dpbench.report.build import build_report
 from dpbench.report.export_file import load_export
-from dpbench.report.figures.style import save_figure
+from dpbench.report.picture.save import save_figure
 from dpbench.report.frames.results import Results
 trials = [trial for cell in load_export(Path(sys.argv[1])) for trial in cell.trials]
 results = Results(compose(["experiment=quickstart"]), trials, ["limits: smoke"])

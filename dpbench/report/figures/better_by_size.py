@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from dpbench.config.specs import Spec
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.figures.lines import draw_lines
+from dpbench.report.picture.picture import Picture
 from dpbench.report.tables.better import compared
 from dpbench.report.tables.better_by_size import cases_by_size, size_footnotes
 
 
-def better_by_size(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
-) -> tuple[Figure, pd.DataFrame]:
-    """Draw the share of data sets and epsilons at which `spec["metric"]` is better than `spec["level"]`, the trivial
+def better_by_size(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> Picture:
+    """The share of data sets and epsilons at which `spec["metric"]` is better than `spec["level"]`, the trivial
     answer's, against n epsilon / d, rounded up to a power of ten: the counts are those of `better_by_size_table`.
 
-    Returns the figure and the data drawn (see `draw_lines`).
+    The data drawn are those of `draw_lines`.
     """
     cases, known = cases_by_size(frame, labels, spec)
     value = cases["better"].astype(float)

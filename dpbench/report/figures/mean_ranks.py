@@ -7,17 +7,16 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from dpbench.config.specs import Spec
 from dpbench.data.domain import Floats
 from dpbench.report.claims.statements import LEVEL
-from dpbench.report.figures.style import add_footnote, empty_figure, line_styles, set_titles, style, without_line
 from dpbench.report.footnotes import as_text, sweep_footnotes
 from dpbench.report.frames.frame import has_value
-from dpbench.report.frames.series import Series, declared_titles, mark_series, series_of
+from dpbench.report.frames.series import declared_titles, mark_series, series_of
+from dpbench.report.picture.looks import line_styles
+from dpbench.report.picture.picture import Axis, Panel, Picture, Points, around, titled
 
 DRAWN = ["epsilon", "series", "mean_rank", "low", "high", "best", "datasets", "friedman_p"]
 BLOCK = ["dataset", "delta"]  # one block of the rank tests
@@ -29,34 +28,25 @@ NEMENYI = f"methods differ by Nemenyi's test at {100 * (1 - LEVEL):.0f} % (Demš
 CAPTION = f"{RANKED}. Where bars do not overlap, {NEMENYI}: bars are half its critical difference to each side"
 DELTAS = "A data set counts once for each of its δ"
 SAMPLES = 2000  # of data sets, by bootstrap
-ROW, AROUND = 0.16, 0.4  # inches: of a series, whose name takes a line, and of what is above and below a panel
 
 
-def mean_ranks(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
-) -> tuple[Figure, pd.DataFrame]:
-    """Draw the mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
+def mean_ranks(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> Picture:
+    """The mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
 
     A data set, at each of its deltas, counts if every series was run on it: Friedman's and Nemenyi's tests need
-    complete rows. The metric's direction says whether low or high is best. Returns the figure and its points: mean
-    rank, its bar, on how many data sets the series is the best one, how many there are, and the p-value of Friedman's
-    test that all are alike.
+    complete rows. The metric's direction says whether low or high is best. The data drawn are the points: mean rank,
+    its bar, on how many data sets the series is the best one, how many there are, and the p-value of Friedman's test
+    that all are alike.
     """
     rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
     known = series_of(rows, labels)
-    marked = mark_series(rows, known)
-    drawn = [ranks_of(here).assign(epsilon=epsilon) for epsilon, here in marked.groupby("epsilon")]
-    with style():
-        figure, grid = empty_figure(max(len(drawn), 1), ROW * max(map(len, drawn), default=0) + AROUND)
-        for axes, points in zip(grid, drawn, strict=False):
-            _draw_panel(axes, points, known)
-        set_titles(figure, grid, [f"ε = {points['epsilon'].iloc[0]:g}" for points in drawn] or [""], spec)
-        titles = declared_titles(spec)
-        sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
-        if (rows.groupby("dataset")["delta"].nunique() > 1).any():
-            sentences = [DELTAS, *sentences]
-        add_footnote(figure, as_text([notes, CAPTION, *map(friedman_sentence, drawn), *sentences]))
-    return figure, pd.concat(drawn)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
+    drawn = [ranks_of(here).assign(epsilon=epsilon) for epsilon, here in mark_series(rows, known).groupby("epsilon")]
+    titles = declared_titles(spec)
+    sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+    if (rows.groupby("dataset")["delta"].nunique() > 1).any():
+        sentences = [DELTAS, *sentences]
+    footnote = as_text([notes, CAPTION, *map(friedman_sentence, drawn), *sentences])
+    return titled(spec, [*map(_panel, drawn)], line_styles(known), footnote, drawn, DRAWN)
 
 
 def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
@@ -115,15 +105,13 @@ def counted(rows: pd.DataFrame) -> pd.DataFrame:
     return rows[series == rows["series_order"].nunique()]
 
 
-def _draw_panel(axes: Axes, points: pd.DataFrame, known: list[Series]) -> None:
+def _panel(points: pd.DataFrame) -> Panel:
     """One row per series, the best one on top."""
-    looks, order = line_styles(known), points.sort_values("mean_rank", kind="stable", ignore_index=True)
-    for place, row in enumerate(order.to_dict("records")):
-        look = without_line(looks[row["series_order"]])
-        bar = None if math.isnan(row["low"]) else (row["high"] - row["low"]) / 2
-        axes.errorbar(row["mean_rank"], place, xerr=bar, capsize=2, label=row["series"], **look)
-    axes.set_yticks(range(len(order)), order["series"])
-    axes.set(xlabel="mean rank", ylim=(len(order) - 0.5, -0.5))
+    rows = points.sort_values("mean_rank", kind="stable", ignore_index=True).assign(row=range(len(points)))
+    x = Axis("mean rank", around(rows["mean_rank"], rows["low"], rows["high"]))
+    y = Axis("", (len(rows) - 0.5, -0.5), ticks=dict(enumerate(rows["series"])), words="series")
+    marks = [Points(rows, "mean_rank", "row", joined=False, across=True, tip=DRAWN[1:])]
+    return Panel(f"ε = {rows['epsilon'].iloc[0]:g}", x, y, marks)
 
 
 def friedman_sentence(points: pd.DataFrame) -> str:

@@ -6,19 +6,17 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from matplotlib.figure import Figure
 
 from dpbench.config.specs import Spec
 from dpbench.report.figures.lines import draw_lines
 from dpbench.report.footnotes import footnotes
 from dpbench.report.frames.series import declared_titles, series_of
+from dpbench.report.picture.picture import Picture
 from dpbench.report.text import number
 
 
-def metric_by_epsilon(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
-) -> tuple[Figure, pd.DataFrame]:
-    """Draw `spec["metric"]` against epsilon: a panel per data set and delta, a line per series.
+def metric_by_epsilon(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> Picture:
+    """`spec["metric"]` against epsilon: a panel per data set and delta, a line per series.
 
     Points are means with bars of one standard error, in the metric's unit, side by side where epsilons
     coincide; series at eps = inf are horizontal lines with a band of one standard error, or with bars at the
@@ -32,7 +30,7 @@ def metric_by_epsilon(
     - bands: [{between: [mechanism/model, mechanism/model], label}], two thin lines, the second with stars, and the
       region between their means shaded where both have one.
 
-    Returns the figure and the data drawn (see `draw_lines`).
+    The data drawn are those of `draw_lines`.
     """
     known = series_of(frame, labels)
     rows = frame[frame["metric"] == spec["metric"]]

@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from dpbench.config.specs import Spec
-from dpbench.report.figures.axes import draw_levels, level_names, set_log_ticks
-from dpbench.report.figures.style import (
-    add_footnote,
-    add_legend,
-    empty_figure,
-    line_styles,
-    set_titles,
-    style,
-    without_line,
-)
+from dpbench.report.figures.axes import LEVEL, levels
 from dpbench.report.footnotes import as_text, sweep_footnotes
 from dpbench.report.frames.frame import has_value
-from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series, series_of
+from dpbench.report.frames.series import declared_titles, in_order, mark_series, series_of
 from dpbench.report.frames.settings import metric_rows
+from dpbench.report.picture.looks import line_styles
+from dpbench.report.picture.picture import Axis, Note, Panel, Picture, Points, around, titled
 from dpbench.report.text import number
 
 DRAWN = ["panel", "epsilon", "series", "x", "y", "low", "high", "count", "trials", "datasets"]
 MEANS = "Means over the repetitions with a value; where some have none, the number at the point counts those that do"
 EACH = "Bars: one standard error"
+NO_DATA = Note("no data set has every method")
 POOLED = "Points: geometric means over the data sets on which every method was run, none for a method without a value"
 
 
-def metric_by_metric(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
-) -> tuple[Figure, pd.DataFrame]:
-    """Draw `spec["metric"]` against `spec["against"]`, a metric too: one panel per data set and epsilon, one point per
+def metric_by_metric(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> Picture:
+    """`spec["metric"]` against `spec["against"]`, a metric too: one panel per data set and epsilon, one point per
     series.
 
     Points are means over the repetitions. References are in every panel of their data set. Both metrics may be ones
@@ -48,25 +38,20 @@ def metric_by_metric(
     - xlim: the upper limit of the axis; points beyond are at its edge, with their value
     - lines: values of the metric at which a thin line is drawn, such as a nominal level, or {label: value}.
 
-    Returns the figure and its points: `low` and `high` are the ends of the bar, `count` of `trials` have a value.
+    The data drawn are the points: `low` and `high` are the ends of the bar, `count` of `trials` have a value.
     """
     rows = metric_rows(frame, str(spec["metric"]))
     other = metric_rows(frame, str(spec["against"])).set_index("trial")["value"]
     rows = rows.assign(against=rows["trial"].map(other).astype("float64"))
     known = series_of(rows, labels)
     titles, pooled = declared_titles(spec), bool(spec.get("pooled"))
-    panels = list(_panels(mark_series(rows, known), titles, pooled))
-    drawn = [points for _, points in panels]
-    with style():
-        figure, grid = empty_figure(max(len(panels), 1))
-        for axes, points in zip(grid, drawn, strict=False):
-            _draw_panel(axes, points, known, spec)
-        set_titles(figure, grid, [title for title, _ in panels] or [""], spec)
-        add_legend(figure, grid, [*(one.label for one in known), *level_names(spec)])
-        sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
-        counts = [f"{title}: {max(points['datasets'], default=0)} data sets" for title, points in panels if pooled]
-        add_footnote(figure, as_text([notes, MEANS, *([POOLED, *counts] if pooled else [EACH]), *sentences]))
-    return figure, pd.concat(drawn, ignore_index=True)[DRAWN] if drawn else pd.DataFrame(columns=DRAWN)
+    found = list(_panels(mark_series(rows, known), titles, pooled))
+    sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
+    counts = [f"{title}: {max(points['datasets'], default=0)} data sets" for title, points in found if pooled]
+    footnote = as_text([notes, MEANS, *([POOLED, *counts] if pooled else [EACH]), *sentences])
+    looks = line_styles(known) | dict.fromkeys(levels(spec).rows["series"], LEVEL)
+    panels = [_panel(title, points, spec) for title, points in found]
+    return titled(spec, panels, looks, footnote, [points for _, points in found], DRAWN)
 
 
 def _panels(rows: pd.DataFrame, titles: Mapping[str, str], pooled: bool) -> Iterator[tuple[str, pd.DataFrame]]:
@@ -105,28 +90,22 @@ def _geometric_mean(values: pd.Series) -> float:
         return float(np.exp(np.mean(np.log(values.to_numpy()))))
 
 
-def _draw_panel(axes: Axes, points: pd.DataFrame, known: Sequence[Series], spec: Spec) -> None:
-    looks = line_styles(known)
-    points = points.assign(value=points["x"], x=points["x"].clip(*spec.get("xlim") or (None, None)))
-    for row in points[points["x"].notna() & points["y"].notna()].to_dict("records"):
-        look = without_line(looks[row["series_order"]])
-        bar = (row["high"] - row["low"]) / 2 or None
-        axes.errorbar(row["x"], row["y"], yerr=bar, capsize=2, elinewidth=0.9, zorder=3, label=row["series"], **look)
-        parts = [str(row["count"])] if row["count"] < row["trials"] else []
-        parts += [f"at {row['value']:.2g}"] if row["value"] != row["x"] else []
-        if parts:
-            text, at, colour = ", ".join(parts), (row["x"], row["y"]), look["color"]
-            axes.annotate(text, at, xytext=(3, 2), textcoords="offset points", fontsize=6, color=colour)
-    if points.empty:
-        axes.text(0.5, 0.5, "no data set has every method", transform=axes.transAxes, ha="center", va="center")
-    draw_levels(axes, spec)
-    axes.set(xlabel=spec.get("xlabel") or spec["against"], ylabel=spec.get("ylabel") or spec["metric"])
-    for axis, name, scale in ((axes.xaxis, "x", spec.get("xscale")), (axes.yaxis, "y", spec.get("yscale"))):
-        shown = points.loc[points[name] > 0, name]
-        if scale == "log" and len(shown):
-            low, high = math.log(shown.min()), math.log(shown.max())
-            margin = max(0.08 * (high - low), 0.02)
-            axes.set(**{f"{name}scale": "log", f"{name}lim": (math.exp(low - margin), math.exp(high + margin))})
-            set_log_ticks(axis, most=2 if name == "x" else 4)
-    if ylim := spec.get("ylim"):
-        axes.set_ylim(*ylim)
+def _panel(title: str, points: pd.DataFrame, spec: Spec) -> Panel:
+    shown = points.assign(value=points["x"], x=points["x"].clip(*spec.get("xlim") or (None, None)))
+    axes, lines = [], levels(spec)
+    for name, metric in (("x", spec["against"]), ("y", spec["metric"])):
+        log = spec.get(f"{name}scale") == "log" and bool((shown[name] > 0).any())
+        others = [] if name == "x" or log else [shown["low"], shown["high"], lines.rows["at"]]
+        limits = around(shown[name], *others, log=log, part=0.08 if log else 0.05)
+        axes.append(Axis(str(spec.get(f"{name}label") or metric), limits, log))
+    x, y = axes
+    if spec.get("ylim"):
+        low, high = spec["ylim"]
+        y = replace(y, limits=(float(low), float(high)))
+    rows = shown[shown["x"].notna() & shown["y"].notna()]
+    counts = rows["count"].astype(str).where(rows["count"] < rows["trials"], "")
+    beyond = [f"at {value:.2g}" if value != at else "" for value, at in zip(rows["value"], rows["x"], strict=True)]
+    rows = rows.assign(note=[", ".join(filter(None, both)) for both in zip(counts, beyond, strict=True)])
+    bars, tip = ("low", "high"), ["series", "x", "y", "count", "trials", "datasets"]
+    drawn = Points(rows, "x", "y", bars if (rows["low"] < rows["high"]).any() else None, joined=False, tip=tip)
+    return Panel(title, x, y, [drawn if len(points) else NO_DATA, lines], title)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from textwrap import wrap
+from dataclasses import replace
 
 import pandas as pd
-from matplotlib.figure import Figure
 
 from dpbench.config.specs import Spec
 from dpbench.report.figures.lines import draw_lines, statistic_of
 from dpbench.report.footnotes import sweep_footnotes
 from dpbench.report.frames.series import declared_titles, in_order, series_of
+from dpbench.report.picture.picture import Picture
 
 MODEL = "model.name"
-TICK_WIDTH = 10  # characters of a line below a category
 SHOWN = {
     "mean": "Mean ± standard error",
     "mean_95": "Mean with its 95 % interval (Student's t)",
@@ -23,10 +22,8 @@ SHOWN = {
 }
 
 
-def metric_by_setting(
-    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = ""
-) -> tuple[Figure, pd.DataFrame]:
-    """Draw `spec["metric"]` against the setting `spec["x"]`: a panel per data set, a line per series.
+def metric_by_setting(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> Picture:
+    """`spec["metric"]` against the setting `spec["x"]`: a panel per data set, a line per series.
 
     `frame` is `placed` by `spec`, which is as for `metric_by_epsilon`, and perhaps has
 
@@ -40,19 +37,18 @@ def metric_by_setting(
     - statistic: "mean" (the default), "mean_95", with 95 % intervals in place of standard errors, or "median", for
       errors that have heavy tails.
 
-    Methods without the setting `x` are horizontal lines. Returns the figure and the data drawn (see `draw_lines`), with
-    the name of the category in place of `x` where there are any.
+    Methods without the setting `x` are horizontal lines. The data drawn are those of `draw_lines`, with the name of the
+    category in place of `x` where there are any.
     """
     rows, names = frame[frame["metric"] == spec["metric"]], dict[str, str]()
     if "categories" in spec:
         rows, names = _side_by_side(rows, spec)
-        lines = ["\n".join(wrap(name, TICK_WIDTH)) for name in names.values()]
-        spec = {**spec, "categories": dict(zip(_numbers(names).values(), lines, strict=True))}
+        spec = {**spec, "categories": dict(zip(_numbers(names).values(), names.values(), strict=True))}
     known = series_of(rows, labels)
     titles = declared_titles(spec)
     sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
-    figure, drawn = draw_lines(rows, known, spec, [SHOWN[statistic_of(spec)], *sentences] if sentences else [], notes)
-    return figure, _with_category(drawn, names, spec) if "categories" in spec else drawn
+    made = draw_lines(rows, known, spec, [SHOWN[statistic_of(spec)], *sentences] if sentences else [], notes)
+    return replace(made, drawn=_with_category(made.drawn, names, spec)) if "categories" in spec else made
 
 
 def _side_by_side(rows: pd.DataFrame, spec: Spec) -> tuple[pd.DataFrame, dict[str, str]]:

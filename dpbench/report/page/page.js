@@ -32,11 +32,9 @@
   }
 
   async function draw(place, name, index) {
-    const values = await download(document.getElementById(`${name}-data`)), figure = (await figures())[name];
+    const figure = (await figures())[name];
     await library();
-    const parse = Object.fromEntries(figure.numbers.map(name => [name, "number"]));
-    const spec = {...figure.panels[index].spec, data: {values, format: {type: "csv", parse}}};
-    const {view} = await vegaEmbed(place, spec, {mode: "vega-lite", renderer: "svg", actions: false});
+    const {view} = await vegaEmbed(place, figure.panels[index].spec, {mode: "vega-lite", renderer: "svg", actions: false});
     drawn.push({view, figure});
     await choose({view, figure});
   }

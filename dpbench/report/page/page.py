@@ -21,12 +21,10 @@ from dpbench.config.specs import Report, Spec
 from dpbench.errors import UserError
 from dpbench.files import Json, write_file
 from dpbench.report.build import build_report
-from dpbench.report.figures.style import footnote_of, style
 from dpbench.report.frames.ledgers import FirstLedger, LedgerOf, or_first
 from dpbench.report.frames.results import Results
 from dpbench.report.kinds import is_table
 from dpbench.report.page.cautions import differences, failures, overspending, unfinished, unpaid
-from dpbench.report.page.charts import Look, chart_of, looks_of
 from dpbench.report.page.compressed import address, packed, packed_json, template
 from dpbench.report.page.filters import Filters, Tags
 from dpbench.report.page.shown_ledgers import Ledgers
@@ -34,6 +32,11 @@ from dpbench.report.page.text_blocks import Block, Links, blocks
 from dpbench.report.page.trial_cells import Cell, Cells, cells_of
 from dpbench.report.page.vega import vega
 from dpbench.report.paper import build_paper, write_manifest
+from dpbench.report.picture.canvas import style
+from dpbench.report.picture.looks import outline
+from dpbench.report.picture.picture import Picture, title_of
+from dpbench.report.picture.render_matplotlib import rendered
+from dpbench.report.picture.render_vega import chart_of
 from dpbench.report.tables.runs import Trials
 from dpbench.report.text import csv_text
 
@@ -58,28 +61,26 @@ class Part:
     axes: list[str]
     footnotes: str
     csv: str
-    legend: list[tuple[str, Look]]
+    legend: list[tuple[str, Json]]
     chart: Json | None
 
 
-def save_part(figure: Figure, drawn: pd.DataFrame, folder: Path, name: str) -> list[Path]:
+def save_part(picture: Picture, folder: Path, name: str) -> list[Path]:
     """Write `name`.json into `folder`; its path."""
-    looks, chart = looks_of(figure), chart_of(figure, drawn)
+    figure, panels = rendered(picture), picture.panels
     with style():
         dpi = WIDTH / figure.get_figwidth()
-        picture = _picture(figure, dpi)
+        image = _picture(figure, dpi)
     width, height = (round(dpi * inches) for inches in figure.get_size_inches())
-    first = figure.axes[0]
-    labels = [" ".join(label.split()) for label in (first.get_xlabel(), first.get_ylabel())]
     part = Part(
-        base64.b64encode(picture).decode(),
+        base64.b64encode(image).decode(),
         (width, height),
-        [axes.get_title() for axes in figure.axes if len(figure.axes) > 1],
-        [label for label in labels if label],
-        footnote_of(figure),
-        csv_text(drawn),
-        list(looks.items()),
-        chart,
+        [panel.title for panel in panels if len(panels) > 1],
+        [" ".join(label.split()) for panel in panels[:1] for label in (panel.x.label, panel.y.label) if label],
+        " ".join(picture.footnote.split()),
+        csv_text(picture.drawn),
+        [(name, {**asdict(look), "marker": outline(look.marker)}) for name, look in picture.legend.items()],
+        chart_of(picture),
     )
     return [write_file(folder / f"{name}.json", json.dumps(asdict(part)))]
 
@@ -94,14 +95,12 @@ def _picture(figure: Figure, dpi: float) -> bytes:
 
 def read_part(path: Path) -> Part:
     """What `save_part` wrote."""
-    data = json.loads(path.read_text())
-    data["legend"] = [(label, Look(*look)) for label, look in data["legend"]]
-    return Part(**data)
+    return Part(**json.loads(path.read_text()))
 
 
 @dataclass(frozen=True)
 class DrawnFigure:
-    """A figure of the page: its part, the table behind it, and what its chart needs besides the numbers."""
+    """A figure of the page: its part, the table behind it, and its chart."""
 
     name: str
     title: str
@@ -111,7 +110,7 @@ class DrawnFigure:
 
     @property
     def csv(self) -> str:
-        """The address that downloads its numbers; the chart reads them from there."""
+        """The address that downloads its numbers."""
         return address(packed(self.part.csv))
 
 
@@ -228,18 +227,14 @@ def _figures(
         path = made / "figures" / f"{name}.json"
         if not is_table(spec) and path.exists():
             part = read_part(path)
-            yield DrawnFigure(name, _title(spec), part, documents.get(name, []), _chart(part, filters))
+            yield DrawnFigure(name, title_of(spec), part, documents.get(name, []), _chart(part, filters))
 
 
 def _tables(specs: Sequence[Spec], documents: Mapping[str, Sequence[Block]]) -> Iterator[Table]:
     for spec in specs:
         name = str(spec["name"])
         if is_table(spec) and name in documents:
-            yield Table(name, _title(spec), documents[name])
-
-
-def _title(spec: Spec) -> str:
-    return str(spec.get("title") or spec.get("metric") or spec["name"])
+            yield Table(name, title_of(spec), documents[name])
 
 
 def _chart(part: Part, filters: Filters) -> Json | None:

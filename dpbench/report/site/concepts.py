@@ -18,7 +18,7 @@ from dpbench.privacy.accounting import gaussian_mu, spent
 from dpbench.privacy.events import Gaussian
 from dpbench.privacy.ledger import Ledger
 from dpbench.privacy.sensitivity import of_marginal
-from dpbench.report.figures.style import COLOURS
+from dpbench.report.picture.looks import COLOURS
 from dpbench.report.text import number
 
 FOLDER, WIDTH, LINE = "docs/concepts", 640, 17  # pixels of a line of text

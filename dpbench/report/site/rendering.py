@@ -16,8 +16,8 @@ import jinja2
 import pandas as pd
 
 from dpbench.files import write_file
-from dpbench.report.figures.style import COLOURS
-from dpbench.report.page.charts import CONFIG
+from dpbench.report.picture.looks import COLOURS
+from dpbench.report.picture.render_vega import CONFIG
 from dpbench.report.text import mean_and_error, number
 
 TEMPLATES = Path(__file__).parent / "templates"

@@ -1,14 +1,9 @@
-from io import StringIO
-
-import pandas as pd
 import pytest
-from report.made_up import make_score, make_trial
+from report.made_up import drawing, footnote, make_score, make_trial
 
-from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
-from dpbench.report.page.charts import chart_of
-from dpbench.report.text import csv_text
+from dpbench.report.picture.render_vega import chart_of
 
 LABELS = {"aim/logistic_rows": "Private"}
 SPEC = {"name": "fig", "kind": "posteriors", "metric": "ks_distance", "title": "Posteriors", "epsilon": 1.0}
@@ -25,7 +20,7 @@ def posterior(shift, repetition=0, columns=("a", "b"), **changes):
 
 
 def draw(trials, **changes):
-    return draw_figure(trial_frame(trials), LABELS, SPEC | changes)
+    return drawing(draw_figure(trial_frame(trials), LABELS, SPEC | changes))
 
 
 def test_a_panel_a_coefficient_with_mean_quantiles_and_their_band():
@@ -38,32 +33,32 @@ def test_a_panel_a_coefficient_with_mean_quantiles_and_their_band():
     reference = drawn[(drawn["series"] == "non-private") & (drawn["column"] == "a")]
     assert list(reference["mean"]) == [0.0, 1.0, 2.0]
     assert list(reference["level"]) == [0.0, 0.5, 1.0]
-    reported = footnote_of(figure)
+    reported = footnote(figure)
     assert "ε = 1" in reported and "middle 95 %" in reported
+    assert len(figure.legends[0].get_lines()) == 2, "lines, not bands"
 
 
 def test_each_epsilon_has_a_row_of_panels_on_common_axes_and_a_chart_with_its_own_rows():
     trials = [posterior(1.0), posterior(9.0, epsilon=0.1), posterior(99.0, epsilon=5.0)]
-    figure, drawn = draw(trials, epsilon=[0.1, 1.0])
+    made = draw_figure(trial_frame(trials), LABELS, SPEC | {"epsilon": [0.1, 1.0]})
+    figure, _ = drawing(made)
     assert [axes.get_title() for axes in figure.axes] == ["a, ε = 0.1", "b, ε = 0.1", "a, ε = 1", "b, ε = 1"]
     assert len({axes.get_xlim() for axes in figure.axes}) == 1
     for axes, shift in zip(figure.axes, [9.0, 9.0, 1.0, 1.0], strict=True):
         low, high = axes.get_xlim()
         assert low <= 0 and high >= 11 and sum(low <= tick <= high for tick in axes.get_xticks()) <= 6
-        lines = {line.get_label(): list(line.get_xdata()) for line in axes.get_lines()}
-        assert lines == {"non-private": [0, 1, 2], "Private": [shift, shift + 1, shift + 2]}
-    assert "ε" not in footnote_of(figure), "the panels say it"
-    written = pd.read_csv(StringIO(csv_text(drawn)), dtype=str)  # what the chart reads
-    for panel in chart_of(figure, drawn)["panels"]:
-        chosen = [one["filter"] for one in panel["spec"]["transform"] if "equal" in one["filter"]]
-        assert all((written[one["field"]] == one["equal"]).any() for one in chosen) and len(chosen) == 3
+        assert [list(line.get_xdata()) for line in axes.lines] == [[0, 1, 2], [shift, shift + 1, shift + 2]]
+    assert "ε" not in footnote(figure), "the panels say it"
+    for panel, epsilon in zip(chart_of(made)["panels"], [0.1, 0.1, 1.0, 1.0], strict=True):
+        for rows in panel["spec"]["datasets"].values():
+            assert [(row["level"], row["epsilon"]) for row in rows] == [(u, epsilon) for u in (0, 0.5, 1)] * 2
 
 
 def test_what_did_not_converge_is_reported_and_not_drawn():
     lost = make_trial("aim", "logistic_rows", repetition=1, epsilon=1.0, metrics=["ks_distance"], status="unconverged")
     figure, drawn = draw([posterior(1.0), lost])
     assert set(drawn["repetitions"]) == {1}
-    assert "No value (failed, no estimate or not finite): Private 1 of 2" in footnote_of(figure)
+    assert "No value (failed, no estimate or not finite): Private 1 of 2" in footnote(figure)
 
 
 def test_coefficients_of_several_data_sets_are_distinguished_and_no_trials_are_an_empty_panel():

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from report.made_up import make_score, make_trial
+from report.made_up import drawing, footnote, make_score, make_trial
 
 from dpbench.papers.bayesian_glm import binned, cumulated, simultaneous
-from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 
@@ -51,11 +50,11 @@ def test_a_posterior_that_is_too_narrow_leaves_the_band():
 def test_ranks_of_all_repetitions_are_drawn_in_a_panel_each(kind):
     trials = [ranked([0, 50], 0), ranked([99, 10], 1), ranked([1, 2], 0, dataset="other")]
     lost = make_trial("aim", "logistic_rows", repetition=2, epsilon=1.0, metrics=["sbc_rank"], status="unconverged")
-    figure, drawn = draw_figure(
-        trial_frame([*trials, lost]), LABELS, SPEC | {"kind": kind, "panels": {"other": "Other"}}
+    figure, drawn = drawing(
+        draw_figure(trial_frame([*trials, lost]), LABELS, SPEC | {"kind": kind, "panels": {"other": "Other"}})
     )
     assert [axes.get_title() for axes in figure.axes] == ["Other", "adult"]
     assert drawn.groupby("panel")["ranks"].first().to_dict() == {"adult": 4, "other": 2}
-    reported = footnote_of(figure)
+    reported = footnote(figure)
     assert "95%" in reported and "Private 1 of 4" in reported
-    assert not len(draw_figure(trial_frame([lost]), LABELS, SPEC | {"kind": kind})[1])
+    assert draw_figure(trial_frame([lost]), LABELS, SPEC | {"kind": kind}).drawn.empty

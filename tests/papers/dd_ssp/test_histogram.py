@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
-from report.made_up import make_score, make_trial
+from report.made_up import drawing, footnote, make_score, make_trial
 
 from dpbench.errors import UserError
-from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 
@@ -23,7 +22,7 @@ def margins(counts, repetition=0, edges=(-8.0, 0.0, 8.0), **changes):
 
 
 def draw(trials, **changes):
-    return draw_figure(trial_frame(trials), LABELS, SPEC | changes)
+    return drawing(draw_figure(trial_frame(trials), LABELS, SPEC | changes))
 
 
 def test_counts_are_means_over_the_repetitions_with_what_lies_beyond_the_edges():
@@ -33,9 +32,10 @@ def test_counts_are_means_over_the_repetitions_with_what_lies_beyond_the_edges()
     assert list(drawn["low_edge"]) == [-np.inf, -8, 0, 8] and list(drawn["high_edge"]) == [-8, 0, 8, np.inf]
     (text,) = [text.get_text() for text in figure.axes[0].texts]
     assert text == "part within [-6, 6]\nObjPert: 0.950 ± 0.050, 5 rows beyond the axis"
-    outline = figure.axes[0].patches[0].get_data()
-    assert list(outline.values) == [40, 55] and list(outline.edges) == [-8, 0, 8]
-    assert [line.get_xdata()[0] for line in figure.axes[0].lines] == [-6, 6]
+    outline, *bounds = figure.axes[0].lines
+    assert outline.get_xydata().tolist() == [[-8, 0], [-8, 40], [0, 55], [8, 0]]
+    assert outline.get_drawstyle() == "steps-post"
+    assert [line.get_xdata()[0] for line in bounds] == [-6, 6]
 
 
 def test_a_panel_per_data_set_and_an_outline_per_calibration():
@@ -43,14 +43,15 @@ def test_a_panel_per_data_set_and_an_outline_per_calibration():
     figure, drawn = draw(trials, panels={"b": "Second", "a": "First"})
     assert [axes.get_title() for axes in figure.axes] == ["Second", "First"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ObjPert (tight)", "ObjPert (paper)"]
-    assert [len(axes.patches) for axes in figure.axes] == [3, 3], "two outlines, one of them filled"
+    drawn_on = [(len(axes.lines), len(axes.collections)) for axes in figure.axes]
+    assert drawn_on == [(4, 1), (4, 1)], "two outlines, one of them filled, and the bounds"
     assert len(drawn) == 16
 
 
 def test_failed_trials_are_left_out_and_reported():
     figure, drawn = draw([margins([0, 1, 1, 0]), margins([0, 1, 1, 0], 1, status="failed")])
     assert set(drawn["repetitions"]) == {1}
-    assert "ObjPert 1 of 2 at ε = 1" in footnote_of(figure)
+    assert "ObjPert 1 of 2 at ε = 1" in footnote(figure)
 
 
 def test_nothing_at_that_epsilon_is_said():

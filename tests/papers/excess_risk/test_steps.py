@@ -1,7 +1,6 @@
 import pytest
-from report.made_up import make_score, make_trial
+from report.made_up import drawing, footnote, make_score, make_trial
 
-from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.kinds import draw_figure
 
@@ -18,7 +17,7 @@ def bounded(theorem, measured, repetition=0, **changes):
 
 
 def draw(trials, **changes):
-    return draw_figure(trial_frame(trials), LABELS, SPEC | changes)
+    return drawing(draw_figure(trial_frame(trials), LABELS, SPEC | changes))
 
 
 def test_every_step_is_drawn_with_its_mean_and_its_extremes_in_the_order_of_the_detail():
@@ -35,7 +34,7 @@ def test_what_is_not_above_zero_is_left_out_of_the_line_and_kept_in_the_numbers(
     figure, drawn = draw([bounded(1e6, -0.01)])
     assert drawn["mean"].iloc[-1] == -0.01
     assert len(figure.axes[0].lines[0].get_ydata()) == 2
-    assert "0 or less are left out" in footnote_of(figure)
+    assert "0 or less are left out" in footnote(figure)
 
 
 def test_a_panel_per_data_set_and_nothing_at_another_epsilon():

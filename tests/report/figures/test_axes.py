@@ -4,17 +4,18 @@ import math
 
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
-from dpbench.report.figures.axes import set_metric_axis, set_x_axis
+from dpbench.report.figures.axes import metric_axis, x_axis
+from dpbench.report.picture.picture import Axis, Panel, Picture
+from dpbench.report.picture.render_matplotlib import rendered
 
 from ..made_up import draw, footnote, make_grid, make_trial
 
 
 def drawn_on(cells, unit="", ylim=None, **spec):
     """The axes of these cells with a log metric axis, and the labels of its ticks."""
-    axes = Figure().add_subplot()
-    set_metric_axis(axes, cells, unit, ylim, {"metric": "mse", "yscale": "log", **spec})
+    y = metric_axis(cells, unit, ylim, {"metric": "mse", "yscale": "log", **spec})
+    (axes,) = rendered(Picture("", [Panel("", Axis("", (0, 1)), y, [])], {}, "", pd.DataFrame())).axes
     axes.figure.draw_without_rendering()
     low, high = axes.get_ylim()
     ticks = zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
@@ -36,18 +37,15 @@ def test_ticks_are_the_epsilons_of_the_trials_on_a_log_axis():
 
 
 def test_sizes_are_reported_in_thousands():
-    axes = Figure().add_subplot()
-    set_x_axis(axes, pd.DataFrame({"kind": "point", "x": [500.0, 10_000.0, 20_000.0]}), {"xlabel": "rows n"})
-    axes.figure.draw_without_rendering()
-    assert [label.get_text() for label in axes.get_xticklabels()] == ["500", "10k", "20k"]
-    assert axes.get_xlabel() == "rows n"
+    axis = x_axis(pd.DataFrame({"x": [500.0, 10_000.0, 20_000.0]}), {"xlabel": "rows n"})
+    assert list(axis.ticks.values()) == ["500", "10k", "20k"]
+    assert axis.label == "rows n"
 
 
 def test_evenly_spaced_settings_have_a_linear_axis():
-    axes = Figure().add_subplot()
-    set_x_axis(axes, pd.DataFrame({"kind": "point", "x": [0.1, 0.6, 1.1]}), {})
-    assert (axes.get_xscale(), list(axes.get_xticks())) == ("linear", [0.1, 0.6, 1.1])
-    assert axes.get_xlim() == pytest.approx((0.05, 1.15))
+    axis = x_axis(pd.DataFrame({"x": [0.1, 0.6, 1.1]}), {})
+    assert (axis.log, list(axis.ticks)) == (False, [0.1, 0.6, 1.1])
+    assert axis.limits == pytest.approx((0.05, 1.15))
 
 
 def test_a_log_axis_holds_the_bars_with_five_per_cent_to_spare():

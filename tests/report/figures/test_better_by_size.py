@@ -23,8 +23,7 @@ def test_data_sets_and_epsilons_are_counted_together_where_a_coefficient_has_as_
         *trials([0.10, 0.11, 0.12], dataset="concrete", epsilon=2.0),
         *trials([0.10, 0.11, 0.12], dataset="mine", epsilon=2.0),
     ]
-    _, drawn = better_by_size(trial_frame(stored), LABELS, SPEC)
-    found = drawn.set_index("x")
+    found = better_by_size(trial_frame(stored), LABELS, SPEC).drawn.set_index("x")
     assert list(found.index) == pytest.approx([100, 1000])
     assert list(found["mean"]) == [0.5, 1.0]
     assert list(found["count"]) == [2, 1]

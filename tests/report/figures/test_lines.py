@@ -3,9 +3,7 @@
 import numpy as np
 from matplotlib.colors import to_hex
 
-from dpbench.report.figures.style import footnote_of
-
-from ..made_up import draw, lines_of, make_grid, make_trial
+from ..made_up import draw, footnote, lines_of, make_grid, make_trial
 
 
 def test_reference_is_a_horizontal_line_with_its_band():
@@ -29,7 +27,7 @@ def test_several_references_have_bars_side_by_side_in_place_of_bands_that_hide_e
     bars = [bar for collection in axes.collections for bar in collection.get_segments() if 0.9 < bar[0, 0] <= 1]
     np.testing.assert_allclose([bar[:, 1] for bar in bars], lines[["low", "high"]])
     assert bars[0][0, 0] < bars[1][0, 0]
-    assert "Bars at the right edge" in footnote_of(figure)
+    assert "Bars at the right edge" in footnote(figure)
 
 
 def test_a_reference_is_dashed_alike_in_every_panel():
@@ -67,7 +65,7 @@ def test_a_private_method_without_a_place_on_the_axis_has_its_own_colour_and_a_r
 def test_a_level_with_a_label_stands_in_the_legend_and_a_number_alone_does_not():
     figure, _ = draw([make_trial()], lines=[{"nominal level": 0.9}, 0.5])
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["SSP", "nominal level"]
-    levels = [line for line in figure.axes[0].lines if line.get_linestyle() == ":"]
+    levels = [line for line in figure.axes[0].lines if line.get_linewidth() == 0.9 and line.get_marker() == "None"]
     assert [line.get_ydata()[0] for line in levels] == [0.9, 0.5]
 
 
@@ -145,7 +143,7 @@ def test_no_line_leads_to_a_point_of_the_minority_that_has_a_value():
     alone = [
         one for one in figure.axes[0].lines if one.get_linestyle() == "None" and one.get_marker() == line.get_marker()
     ]
-    assert 0.07 in alone[0].get_ydata() and "No line is drawn to a point" in footnote_of(figure)
+    assert 0.07 in alone[0].get_ydata() and "No line is drawn to a point" in footnote(figure)
     assert 0.07 in drawn["mean"].to_list()
 
 

@@ -7,9 +7,8 @@ import pytest
 from scipy.stats import friedmanchisquare
 
 from dpbench.report.figures.mean_ranks import mean_ranks
-from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
-from tests.report.made_up import LABELS, make_trial
+from tests.report.made_up import LABELS, drawing, footnote, make_trial
 
 SPEC = {"name": "ranks", "kind": "mean_ranks", "metric": "mse", "title": "Linear regression"}
 MSE = {  # by data set: SSP, AdaSSP, Analyze Gauss
@@ -30,7 +29,7 @@ def trials(mse=MSE, **settings):
 
 
 def drawn(stored, **spec):
-    figure, points = mean_ranks(trial_frame(stored), LABELS, {**SPEC, **spec})
+    figure, points = drawing(mean_ranks(trial_frame(stored), LABELS, {**SPEC, **spec}))
     return figure, points.set_index("series")
 
 
@@ -52,13 +51,13 @@ def test_a_method_that_fails_once_ranks_last_and_one_that_was_not_run_drops_the_
     lost = [*trials(), make_trial("analyze_gauss", dataset="acs", repetition=1, status="failed")]
     assert drawn(lost)[1]["mean_rank"]["analyze_gauss / linear_statistics"] == (1 + 1 + 3 + 3) / 4
     figure, points = drawn([trial for trial in trials() if trial.release_id != trials()[-1].release_id])
-    assert set(points["datasets"]) == {3} and "ε = 0.1: 3 data sets" in footnote_of(figure)
+    assert set(points["datasets"]) == {3} and "ε = 0.1: 3 data sets" in footnote(figure)
 
 
 def test_scores_at_two_deltas_are_ranked_apart():
     other = {name: values[::-1] for name, values in MSE.items()}
     figure, points = drawn([*trials(), *trials(other, delta=1e-9)])
-    assert "A data set counts once for each of its δ" in footnote_of(figure)
+    assert "A data set counts once for each of its δ" in footnote(figure)
     assert points["mean_rank"].tolist() == pytest.approx([2.125, 1.75, 2.125]) and set(points["datasets"]) == {8}
 
 

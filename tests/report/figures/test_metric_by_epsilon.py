@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from dpbench.report.figures.style import save_figure
 from dpbench.report.frames.frame import summarise, trial_frame
+from dpbench.report.picture.save import save_figure
 
-from ..made_up import SPEC, draw, footnote, make_grid, make_score, make_trial
+from ..made_up import SPEC, draw, footnote, make_grid, make_score, make_trial, picture
 
 
 def test_what_is_drawn_are_the_means_and_errors_of_the_frame():
@@ -34,7 +34,7 @@ def test_a_panel_per_data_set_and_delta():
     ids=["reference only", "all failed", "negative on a log axis", "bar down to zero", "no such metric"],
 )
 def test_scarce_trials_are_drawn_all_the_same(trials, tmp_path):
-    assert len(save_figure(*draw(trials), tmp_path, "scarce")) == 2
+    assert len(save_figure(picture(trials), tmp_path, "scarce")) == 2
 
 
 def test_declared_panels_give_titles_and_order_also_to_a_single_one():

@@ -7,11 +7,10 @@ from dpbench.errors import UserError
 from dpbench.report.claims.statements import compare
 from dpbench.report.figures.lines import CATEGORY_DODGE
 from dpbench.report.figures.metric_by_setting import metric_by_setting
-from dpbench.report.figures.style import footnote_of
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.frames.settings import note_of, placed, setting_of, settings_of
 
-from ..made_up import LABELS, lines_of, make_score, make_trial
+from ..made_up import LABELS, drawing, footnote, lines_of, make_score, make_trial
 
 ROWS, FEATURES = "release.split.train_rows", "release.dataset.parameters.features"
 SPEC = {"name": "by_rows", "metric": "mse", "x": ROWS, "title": "By rows", "xlabel": "rows n", "yscale": "log"}
@@ -35,7 +34,7 @@ def sweep(dataset="simulation", features=(1, 10), sizes=(100, 1000)):
 
 def draw(trials, **changes):
     spec = SPEC | changes
-    return metric_by_setting(placed(trial_frame(trials, settings_of(spec)), spec), LABELS, spec)
+    return drawing(metric_by_setting(placed(trial_frame(trials, settings_of(spec)), spec), LABELS, spec))
 
 
 @pytest.mark.parametrize(
@@ -168,15 +167,14 @@ def test_bars_are_95_per_cent_intervals_where_asked_for():
     (point,) = drawn.to_dict("records")
     assert point["mean"] == pytest.approx(0.5)
     assert point["high"] - point["mean"] == pytest.approx(12.706 * 0.1, rel=1e-3)
-    assert "95 % interval" in footnote_of(figure)
+    assert "95 % interval" in footnote(figure)
 
 
 def test_a_rate_has_its_own_shape_from_the_first_point_on():
     rates = {"the rate": "dpbench.metrics.excess_risk.lower_bound"}
     trials = [trial for trial in sweep(features=(1,)) if trial.key.release.mechanism.name == "ssp"]
     figure, drawn = draw(trials, rates=rates)
-    (line,) = [line for line in figure.axes[0].lines if line.get_label() == "the rate"]
-    x, y = line.get_data()
+    x, y = lines_of(figure)["the rate"].get_data()
     assert (x[0], x[-1]) == (100, 1000)
     assert y[0] == drawn.loc[drawn["x"] == 100, "mean"].iloc[0]
     assert y[-1] / y[0] == pytest.approx((math.log(100) / math.log(1000)) ** 3)

@@ -1,8 +1,8 @@
-"""The number of repetitions with a value, next to each point, clear of other numbers and of the drawn lines."""
+"""Notes next to points, such as the number of repetitions with a value, clear of others and of the drawn lines."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from itertools import pairwise, product
 from typing import NamedTuple
 
@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.patheffects import withStroke
 
 from dpbench.data.domain import Floats
-from dpbench.report.figures.style import LineStyle
+from dpbench.report.picture.looks import Look
+from dpbench.report.picture.picture import Points
 
 FONT_SIZE = 6.0
 DIGIT, HEIGHT = 0.64 * FONT_SIZE, 0.8 * FONT_SIZE  # points, of a digit of matplotlib's own font
@@ -48,20 +49,20 @@ class Box(NamedTuple):
         return int(((points > low) & (points < high)).all(axis=1).sum())
 
 
-def number_survivors(axes: Axes, points: pd.DataFrame, chosen: pd.Series[bool], styles: Sequence[LineStyle]) -> None:
-    """Write the `count` of the chosen points next to them, on axes whose limits and place in the figure are final.
+def write_notes(axes: Axes, mark: Points, looks: Mapping[str, Look]) -> None:
+    """Write the `note` of each point next to it, on axes whose limits and place in the figure are final.
 
-    Each number, from left to right, takes the place of least cost left or right of its point, or above or below that.
+    Each note, from left to right, takes the place of least cost left or right of its point, or above or below that.
     """
-    scale = 72 / axes.figure.dpi
+    scale, x, y = 72 / axes.figure.dpi, mark.x, mark.y
     frame = Box(*(scale * float(edge) for edge in axes.get_window_extent().extents))
-    drawn = points[points["value"].notna()]
-    markers = _in_points(axes, drawn["place"], drawn["value"])
-    lines = np.concatenate([np.empty((0, 2)), *_along_lines(axes, drawn), *_along_bars(axes, drawn)])
+    drawn = mark.rows[mark.rows[y].notna()]
+    markers = _in_points(axes, drawn[x], drawn[y])
+    lines = np.concatenate([np.empty((0, 2)), *_along_lines(axes, drawn, mark), *_along_bars(axes, drawn, mark)])
     taken: list[Box] = []
-    for cell in points[chosen].sort_values(["place", "value"]).to_dict("records"):
-        (at,) = _in_points(axes, pd.Series([cell["place"]]), pd.Series([cell["value"]]))
-        text = str(cell["count"])
+    for point in drawn[drawn["note"] != ""].sort_values([x, y]).to_dict("records"):
+        (at,) = _in_points(axes, pd.Series([point[x]]), pd.Series([point[y]]))
+        text = point["note"]
         costs: list[tuple[float, int, Box, tuple[float, float]]] = []
         for row, right in product(ROWS, (True, False)):
             offset = (3.0 if right else -3.0 - DIGIT * len(text), 2.0 + (HEIGHT + 1.0) * row)
@@ -75,10 +76,10 @@ def number_survivors(axes: Axes, points: pd.DataFrame, chosen: pd.Series[bool], 
         taken.append(box)
         label = axes.annotate(
             text,
-            (cell["place"], cell["value"]),
+            (point[x], point[y]),
             xytext=offset,
             textcoords="offset points",
-            color=styles[cell["series_order"]]["color"],
+            color=looks[point["series"]].colour,
             fontsize=FONT_SIZE,
             zorder=6,
             path_effects=[withStroke(linewidth=1.5, foreground="white")],
@@ -92,22 +93,22 @@ def _in_points(axes: Axes, x: pd.Series, y: pd.Series) -> Floats:
     return places
 
 
-def _along_lines(axes: Axes, drawn: pd.DataFrame) -> list[Floats]:
+def _along_lines(axes: Axes, drawn: pd.DataFrame, mark: Points) -> list[Floats]:
     """Places a point apart on the lines from one point of a series to the next, as far as the axes show them."""
     bottom, top = np.asarray(axes.get_window_extent().extents)[[1, 3]] * (72 / axes.figure.dpi)
     found = []
-    for _, rows in drawn.sort_values("x").groupby("series_order"):
-        for first, last in pairwise(_in_points(axes, rows["place"], rows["value"])):
+    for _, rows in drawn.sort_values("x").groupby("series"):
+        for first, last in pairwise(_in_points(axes, rows[mark.x], rows[mark.y])):
             rise = last[1] - first[1] or 1e-9
             shown = np.clip(np.sort([(bottom - first[1]) / rise, (top - first[1]) / rise]), 0, 1)
             found.append(_between(*(first + shown[:, None] * (last - first))))
     return found
 
 
-def _along_bars(axes: Axes, drawn: pd.DataFrame) -> list[Floats]:
+def _along_bars(axes: Axes, drawn: pd.DataFrame, mark: Points) -> list[Floats]:
     """Places a point apart on the bars, as far as the axes show them."""
     bottom, top = axes.get_ylim()
-    ends = [_in_points(axes, drawn["place"], drawn[end].clip(bottom, top)) for end in ("low", "high")]
+    ends = [_in_points(axes, drawn[mark.x], drawn[end].clip(bottom, top)) for end in mark.bars or ()]
     return [_between(low, high) for low, high in zip(*ends, strict=True) if np.isfinite([low, high]).all()]
 
 

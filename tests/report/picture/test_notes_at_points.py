@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
-from dpbench.report.figures.count_labels import GAP, number_survivors
+from dpbench.report.picture.looks import Look
+from dpbench.report.picture.notes_at_points import GAP, write_notes
+from dpbench.report.picture.picture import Points
 
 from ..made_up import draw, lines_of, make_trial
 
@@ -17,9 +19,10 @@ def numbers_at(*cells):
     """The axes with a number at each of the cells (place, value, count), all of one panel from 0 to 10."""
     axes = Figure(figsize=(4, 3)).add_subplot()
     axes.set(xlim=(0, 10), ylim=(0, 10))
-    points = pd.DataFrame(cells, columns=["place", "value", "count"]).astype({"count": int})
-    points = points.assign(x=points["place"], low=points["value"], high=points["value"], series_order=range(len(cells)))
-    number_survivors(axes, points, points["count"] < 100, [{"color": "black"}] * len(cells))
+    rows = pd.DataFrame(cells, columns=["x", "y", "count"])
+    notes = ["" if count >= 100 else str(count) for *_, count in cells]
+    rows = rows.assign(low=rows["y"], high=rows["y"], note=notes, series=[str(place) for place in range(len(cells))])
+    write_notes(axes, Points(rows, "x", "y"), dict.fromkeys(rows["series"], Look()))
     return axes
 
 

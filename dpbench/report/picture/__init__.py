@@ -1,0 +1,1 @@
+"""A figure as data, and what draws it."""
