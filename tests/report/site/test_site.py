@@ -68,9 +68,9 @@ def test_all_numbers_of_a_leaderboard_are_those_of_the_export(made, trials):
     assert shown.keys() == set(expected.index)
     for where, cell in expected.iterrows():
         (given, text, _), runs, seconds = shown[where]
-        assert float(given) == pytest.approx(cell["mean"], rel=1e-12, nan_ok=True)
+        assert float(given) == pytest.approx(cell["mean"], rel=1e-5, nan_ok=True)
         assert text == mean_and_error(cell["mean"], cell["se"])
-        assert (float(runs[0]), float(seconds[0])) == (cell["runs"], pytest.approx(cell["s"]))
+        assert (float(runs[0]), float(seconds[0])) == (cell["runs"], pytest.approx(cell["s"], rel=1e-5))
 
 
 def test_mean_ranks_are_those_of_the_committed_table(made):

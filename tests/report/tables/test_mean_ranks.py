@@ -59,7 +59,7 @@ def test_how_sure_the_first_place_is_by_other_sets_of_data_sets():
 
 def test_its_numbers_are_those_of_the_figure():
     stored = [*trials(), *trials(epsilon=2.0)]
-    _, drawn = mean_ranks(trial_frame(stored), LABELS, SPEC)
+    drawn = mean_ranks(trial_frame(stored), LABELS, SPEC).drawn
     tidy = table(stored).tidy.set_index(["epsilon", "series"])
     points = drawn.set_index(["epsilon", "series"])
     for name in ("mean_rank", "best", "datasets", "friedman_p"):
