@@ -14,4 +14,7 @@ if __name__ == "__main__":
     for name in sorted({arena for arenas in NEEDS.values() for arena in arenas}):
         arena = compose([f"experiment={name}", f"results={ROOT / 'results'}"])
         export = ROOT / "results" / "arena" / FOLDER / f"{name}{SUFFIX}"
+        if not export.exists():
+            print(f"{name}: not run")
+            continue
         print(write_shipped(outcomes_of_trials(arena, None), export, ROOT / "conf" / "outcomes"))

@@ -3,22 +3,24 @@
 import hashlib
 import lzma
 import re
+import runpy
 import shlex
 from contextlib import redirect_stdout
 from functools import cache
 from io import StringIO
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
 from dpbench.cli import main
-from dpbench.commands.recommend import known_of, outcomes_of_trials
+from dpbench.commands.recommend import _amount, known_of, outcomes_of_trials
 from dpbench.commands.recommend_question import NEEDS, Asked, Own
 from dpbench.commands.release import checked
 from dpbench.config import compose
 from dpbench.config.experiment import single
 from dpbench.report.outcomes import shipped
-from dpbench.report.recommendation import Size, nearest, ranked
+from dpbench.report.recommendation import CLOSE, Size, nearest, ranked
 from dpbench.resources import PACKAGE, conf_dir
 
 RESULTS = PACKAGE.parent / "results"
@@ -102,10 +104,19 @@ def test_the_rows_from_which_a_method_pays_are_told_with_their_basis():
     assert found["0.01"] == ("Collect more", 10 * found["0.1"][1])
     assert found["0.1"][0] == "Enough" and found["1"][1] == found["0.1"][1]
     assert "pays from" not in answer(*INTERVALS)  # which have no trivial answer
-    few, many = (
-        answer("--need", "classifier", "--rows", rows, "--columns", "9", "epsilon=1") for rows in ("90", "900")
+
+
+def test_of_a_method_that_always_pays_fewer_rows_may_do():
+    won = pd.Series(1.0, pd.RangeIndex(6))
+    known = SimpleNamespace(
+        trivial="the mean",
+        divisor="columns",
+        amounts=pd.Series(10.0, won.index),
+        evidence=SimpleNamespace(wins={"A": won}),
     )
-    assert "pays from" not in few and "pays from about 230 rows on, or fewer," in many  # it has no smaller place
+    (line,) = _amount(known, Size(900, 9, 9), 1.0, ["A"], lost=False)
+    assert line.startswith("Enough rows: A pays from about 90 rows on, or fewer,") and "and no place has less" in line
+    assert not [*_amount(known, Size(80, 9, 9), 1.0, ["A"], lost=False)]  # nothing is known of so few
 
 
 @arena
@@ -336,3 +347,18 @@ def test_docs_have_how_often_the_rule_was_right(need):
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_docs_have_what_it_answers(situation):
     assert situation_row(*situation) in DOCS.splitlines()
+
+
+@arena
+def test_the_check_on_other_tables_is_that_of_the_exports_and_docs_have_how_often_it_was_right():
+    check = runpy.run_path(str(PACKAGE.parent / "scripts" / "check_recommendation.py"))
+    made = pd.DataFrame([row for need, name in check["CHECKS"].items() for row in check["rows"](need, name)])
+    kept = pd.read_csv(RESULTS / "arena" / "tables" / "recommendation.csv")
+    pd.testing.assert_frame_equal(made, kept, check_dtype=False, rtol=1e-9)
+    close, single = ((kept[name] <= CLOSE).sum() for name in ("times", "overall_times"))
+    text = " ".join(DOCS.split())
+    assert f"is within 10 % of the least error in {close} of {len(kept)} cases" in text
+    assert (
+        f"the best single method of each arena in {single}. It is the best of all in {(kept.times == 1).sum()}" in text
+    )
+    assert close > single
