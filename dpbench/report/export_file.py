@@ -6,7 +6,7 @@ Lines of JSON under xz: a header, a line for each ledger that it has, then a lin
 of one status that differ only in their repetition: their key is stored once, with all else that they share and the
 index of the ledger of the first release, if it was available. Identities follow from the keys, and are left out.
 
-Records are stored by column, and a value that all of them share once. Scores are stored to `SCORES` digits, their
+Records are stored by column, and a value that all of them share once. Scores are stored to the last digit, their
 details and the notes to `DIGITS`.
 """
 
@@ -35,7 +35,6 @@ from dpbench.report.frames.ledgers import Events, FirstLedger, LedgerOf, no_ledg
 log = logging.getLogger(__name__)
 PLAIN = (str, int, float, bool, type(None))
 NAME, FOLDER, SUFFIX = "trials.jsonl.xz", "exports", ".jsonl.xz"
-SCORES = 12  # as in the tables: the digits after them depend on the processor
 DIGITS = 6  # of notes and of the details of scores, such as the ends of intervals: nine take a third more bytes
 FORMAT, WITH_IDENTITIES = 3, (1, 2)  # in those before, each trial has its identities too
 FILTERS = [  # numbers as text repeat little: a shallow search for it takes a sixth of the time, and 2% more bytes
@@ -337,27 +336,24 @@ def question_of(key: TrialKey) -> str:
 
 
 def publishable(trial: Trial) -> Trial:
-    """The trial, with its scores to `SCORES` digits, and their details and its notes to `DIGITS`; on private rows
-    without the details, which contain exact statistics of the rows, and without the text of an error, which may contain
-    their values.
+    """The trial, with its notes and the details of its scores to `DIGITS` digits; on private rows without the details,
+    which contain exact statistics of the rows, and without the text of an error, which may contain their values.
     """
-    scores = tuple(
-        replace(one, value=_rounded(one.value, SCORES), detail=_rounded(one.detail) if trial.public else None)
-        for one in trial.scores
-    )
-    error = trial.error
-    if not trial.public and error is not None:
-        error = replace(error, message="(left out: the rows are private)", traceback="")
-    return replace(trial, notes=_rounded(trial.notes), scores=scores, error=error)
+    trial = replace(trial, notes=_rounded(trial.notes))
+    if trial.public:
+        return replace(trial, scores=tuple(replace(one, detail=_rounded(one.detail)) for one in trial.scores))
+    scores = tuple(replace(score, detail=None) for score in trial.scores)
+    error = trial.error and replace(trial.error, message="(left out: the rows are private)", traceback="")
+    return replace(trial, scores=scores, error=error)
 
 
-def _rounded(value: Any, digits: int = DIGITS) -> Any:
-    """What JSON can hold, with its numbers to so many digits."""
+def _rounded(value: Any) -> Any:
+    """What JSON can hold, with its numbers to `DIGITS` digits."""
     if isinstance(value, float):
-        return float(f"{value:.{digits}g}")
+        return float(f"{value:.{DIGITS}g}")
     if isinstance(value, Mapping):
-        return {name: _rounded(one, digits) for name, one in value.items()}
-    return [_rounded(one, digits) for one in value] if isinstance(value, list | tuple) else value
+        return {name: _rounded(one) for name, one in value.items()}
+    return [*map(_rounded, value)] if isinstance(value, list | tuple) else value
 
 
 def load_export(path: Path) -> list[Cell]:

@@ -66,7 +66,7 @@ def make_trial(
     key = TrialKey(fit, tuple(PartKey(name, f"m.{name}", {}) for name in sorted(metrics)))
     done, error = status == "done", math.nan if mse is None else mse
     if scores is None:
-        scores = [Score("mse", error, "scaled target^2", "lower"), Score("r2", round(1 - error, 12), "", "higher")]
+        scores = [Score("mse", error, "scaled target^2", "lower"), Score("r2", 1 - error, "", "higher")]
     return Trial(
         id=key.id,
         release_id=release.id,
@@ -124,7 +124,7 @@ def make_grid(dataset: str = "adult", repetitions: int = 5, seed: int = 0) -> li
 
 
 def _noisy(rng: np.random.Generator, level: float, spread: float) -> float:
-    return float(f"{level * np.exp(spread * rng.standard_normal()):.9g}")  # an export has twelve digits
+    return float(level * np.exp(spread * rng.standard_normal()))
 
 
 # --- figures ----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ MOST = 100_000  # bytes of a table or of a figure's data: others are not committ
 PAPERS = sorted(path.parent.name for path in RESULTS.glob("*/manifest.json"))
 QUICK = ("query_release",)
 OF_ALL = {"datasets", "protocol", "runtimes", "statements"}  # tables that no config names
-BENCHMARKS = {"public_code", "packages", "numbers"}  # tables that a benchmark writes, not from an export
+BENCHMARKS = {"public_code", "packages", "numbers", "recommendation"}  # tables that a benchmark or script writes
 
 
 @pytest.mark.parametrize(
