@@ -91,7 +91,7 @@ site: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file site/mkdocs.yml
 	find site/html -name '*.map' -delete
 	rm -r site/html/assets/javascripts/lunr
-	@du -sh site/html
+	@du -sb site/html | awk '{ print "site/html:", $$1 / 1e6, "MB"; if ($$1 > 30e6) { print "more than 30 MB"; exit 1 } }'
 
 # The site in a headless browser, with axe-core: see test-browser.
 test-site: $(STAMP)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from dpbench.commands.recommend import known_of
+from dpbench.commands.recommend import SHOWN, known_of
 from dpbench.commands.recommend_question import NEEDS, Asked, Own
 from dpbench.config import compose
 from dpbench.files import write_file
@@ -33,7 +33,7 @@ def rows(need: str, check: str) -> Iterator[dict[str, object]]:
         size, least = found.sizes[name], errors.min()
         near = known.nearest(size, epsilon)
         order = known.ordered(near)
-        taken = known.paying(order[:3], near.index)
+        taken = known.paying(order[:SHOWN], near.index)
         first, trivial = (taken or order)[0], found.evidence.trivial[name]
         yield {
             "need": need, "dataset": name, "rows": size.rows, "columns": size.columns, "epsilon": epsilon,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -263,10 +263,10 @@ def averages_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, p
         method, by, stated = one["method"], one.get("by"), float(one["value"])
         averages = _ratios(means[method], means[by]) if by else means[method]
         about: PublishedTable = {"repetitions": published["repetitions"], "digit": one["digit"] / stated}
-        for calibration, (value, error, count, sets) in averages.items():
-            judged = verdict(math.log(value), error, count, math.log(stated), about, scale=1.0)
+        for calibration, (value, error, least, sets) in averages.items():
+            judged = verdict(math.log(value), error, least, math.log(stated), about, scale=1.0)
             name = f"{method} / {by}" if by else method
-            found.append([name, calibration, stated, value, value * error, sets, count, judged])
+            found.append([name, calibration, stated, value, value * error, sets, least, judged])
     columns = ["average", "calibration", "published", "ours", "se", "data sets", "least repetitions", "verdict"]
     tidy = pd.DataFrame(found, columns=columns)
     lines = [
@@ -278,27 +278,34 @@ def averages_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, p
     return TextTable([*columns[:4], *columns[5:]], lines, below, tidy)
 
 
-Averages = dict[
-    str, tuple[float, float, int, int]
-]  # calibration -> mean, relative error, fewest repetitions, data sets
+class Average(NamedTuple):
+    """A mean over `sets` data sets, its relative standard error, the repetitions of that with the `least`."""
+
+    value: float
+    error: float
+    least: int
+    sets: int
+
+
+Averages = dict[str, Average]  # by calibration, "" for a method without one
 
 
 def _averages(rows: pd.DataFrame) -> Averages:
-    """The mean over the data sets of their means, of one method by calibration; "" for one without."""
+    """The mean over the data sets of their means, of one method."""
     each = rows.groupby(["calibration", "dataset"])["value"].agg(["mean", "sem", "count"])
     found = {}
     for calibration, sets in each.groupby(level="calibration"):
         error = float(np.sqrt((sets["sem"] ** 2).sum()) / sets["mean"].sum())
-        found[str(calibration)] = (float(sets["mean"].mean()), error, int(sets["count"].min()), len(sets))
+        found[str(calibration)] = Average(float(sets["mean"].mean()), error, int(sets["count"].min()), len(sets))
     return found
 
 
 def _ratios(above: Averages, below: Averages) -> Averages:
-    """The ratios of two methods' means, by calibration; the relative error of one is that of independent means."""
+    """The ratios of two methods' means; the relative error of one is that of independent means."""
     names = above.keys() & below.keys() or (below.keys() if "" in above else above.keys())
     found = {}
     for name in sorted(names):
-        (one, one_error, *counts), (other, error, *others) = above.get(name) or above[""], below.get(name) or below[""]
-        least, sets = (min(pair) for pair in zip(counts, others, strict=True))
-        found[name] = (one / other, math.hypot(one_error, error), least, sets)
+        one, other = above.get(name) or above[""], below.get(name) or below[""]
+        error = math.hypot(one.error, other.error)
+        found[name] = Average(one.value / other.value, error, min(one.least, other.least), min(one.sets, other.sets))
     return found

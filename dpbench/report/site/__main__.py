@@ -15,6 +15,7 @@ from dpbench.files import write_file
 from dpbench.grid.audits import read_audits
 from dpbench.report.export_file import exports_in
 from dpbench.report.page.vega import bundle
+from dpbench.report.site import hooks
 from dpbench.report.site.boards import Board, boards_of, exports_of
 from dpbench.report.site.datasets import datasets_of, write_datasets
 from dpbench.report.site.documents import DOCS, PAGES, Checkout
@@ -69,7 +70,8 @@ def _write_rest(site: Site, folder: Path, papers: list[Paper], boards: list[Boar
     for name in ASSETS:
         write_file(site.folder / "assets" / name, (TEMPLATES / name).read_bytes())
     write_file(site.folder / "assets" / "vega.js", bundle())
-    text = environment().get_template("mkdocs.yml.j2").render(papers=papers, boards=boards, docs=docs)
+    settings = environment().get_template("mkdocs.yml.j2")
+    text = settings.render(papers=papers, boards=boards, docs=docs, hooks=str(Path(hooks.__file__)))
     write_file(folder / "mkdocs.yml", text)
 
 

@@ -186,7 +186,6 @@ class Pages:
             spent = cell["spent_epsilon"]
             yield "Spent", "unknown: no release" if pd.isna(spent) else f"at most ε = {number(spent)} at this δ"
             yield "Measured ε ≥", measured_for([one.key for one in exported], self.audits)
-        yield "Seconds, MB", f"{digits(cell['seconds'])} and {digits(cell['mb'])} (medians)"
         made = [("mechanism", key.release.mechanism), ("model", key.fit.model)]
         yield "Versions", ", ".join(f"{kind} {part.name} {part.version}" for kind, part in made)
         commits = Counter[str]()

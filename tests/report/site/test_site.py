@@ -64,13 +64,13 @@ def test_all_numbers_of_a_leaderboard_are_those_of_the_export(made, trials):
         dataset = Path(table[2]).stem
         mechanism, model, *_ = score[2].partition("#")[2].split("-")
         assert mechanism == Path(method[2]).stem
-        shown[dataset, mechanism, model, float(epsilon[0])] = (score, runs, seconds)
+        shown[dataset, mechanism, model, float(epsilon[1])] = (score, runs, seconds)
     assert shown.keys() == set(expected.index)
     for where, cell in expected.iterrows():
         (given, text, _), runs, seconds = shown[where]
         assert float(given or "nan") == pytest.approx(cell["mean"], rel=1e-5, nan_ok=True)  # six digits
         assert text == mean_and_error(cell["mean"], cell["se"])
-        assert (float(runs[0]), float(seconds[0])) == (cell["runs"], pytest.approx(cell["s"], rel=1e-5))
+        assert (float(runs[1]), float(seconds[0])) == (cell["runs"], pytest.approx(cell["s"], rel=1e-5))
 
 
 def test_mean_ranks_are_those_of_the_committed_table(made):

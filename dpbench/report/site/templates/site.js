@@ -2,7 +2,8 @@
 (() => {
   const value = (row, at) => {
     const cell = row.cells[at], given = cell.dataset.v;
-    return given === undefined ? cell.textContent.trim() : given === "" || isNaN(given) ? Infinity : +given;
+    const text = given ?? cell.textContent.trim();
+    return text !== "" && !isNaN(text) ? +text : given === undefined ? text : Infinity;
   };
   const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 
