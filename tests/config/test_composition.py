@@ -37,7 +37,7 @@ def test_the_name_of_a_folder_of_experiments_leads_to_its_experiments():
     arena = (
         f"{checks}, arena_classification, arena_intervals, arena_intervals_marginals, arena_intervals_more, "
         "arena_lite_classification, arena_lite_intervals, arena_lite_queries, arena_lite_regression, arena_queries, "
-        "arena_regression, arena_rows"
+        "arena_queries_more, arena_regression, arena_rows"
     )
     with pytest.raises(UserError, match=rf"^arena is a group of experiments, .*: run experiment={arena}$"):
         composed(["experiment=arena"])
