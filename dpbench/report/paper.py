@@ -21,6 +21,7 @@ from dpbench.report.claims.published import EQUAL, protocol_table, write_publish
 from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.claims.verdicts import write_verdicts
 from dpbench.report.export_file import Exported
+from dpbench.report.figures.lines import statistic_of
 from dpbench.report.footnotes import as_text
 from dpbench.report.frames.results import Results, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.frames.series import of_calibrations, ordered, shown
@@ -121,7 +122,10 @@ def _draw(
     save: Save,
     keep: Keep | None,
 ) -> list[Path]:
-    """A figure and, if it shows a metric against epsilon, its numbers as a table."""
+    """A figure and, if it shows a metric against epsilon, its numbers as a table.
+
+    The table has a CSV only where the figure's has not the same numbers.
+    """
     titles, notes = titles_of(chosen, paper.report["panels"]), notes_on(chosen)
     paths = draw_one(chosen, labels, {"panels": titles, **spec}, folder, notes, save)
     if paths and spec.get("kind", "metric_by_epsilon") == "metric_by_epsilon":
@@ -130,7 +134,9 @@ def _draw(
         titled = frame.assign(dataset=frame["dataset"].replace(titles))
         below = notes_below(chosen, labels, {**spec, "panels": titles}, notes, absent)
         text = as_text([str(spec.get("caption") or ""), *below])
-        paths += write_tables(titled, labels, [str(spec["metric"])], folder / "tables", str(spec["name"]), text, keep)
+        metrics, tables, name = [str(spec["metric"])], folder / "tables", str(spec["name"])
+        tidy = statistic_of(spec) == "median"
+        paths += write_tables(titled, labels, metrics, tables, name, text, keep, tidy=tidy)
     return paths
 
 

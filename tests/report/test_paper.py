@@ -61,10 +61,17 @@ def test_files_of_a_paper_and_figures_without_results_left_out(results, tmp_path
     assert paths == [
         *(f"figures/curve.{suffix}" for suffix in ("png", "csv")),
         *(f"figures/figure1.{suffix}" for suffix in ("png", "csv")),
-        *(f"tables/figure1.{suffix}" for suffix in ("csv", "md", "tex")),
+        *(f"tables/figure1.{suffix}" for suffix in ("md", "tex")),
         "tables/statements.md",
         "tables/statements.csv",
     ]
+
+
+def test_a_figure_of_medians_has_means_in_a_table(results, tmp_path):
+    medians = replace(PAPER, report={**PAPER.report, "figures": [{**FIGURE, "statistic": "median"}]})
+    build_paper(medians, results, tmp_path)
+    assert "median" in (tmp_path / "figures/figure1.csv").read_text().partition("\n")[0].split(",")
+    assert "mean" in (tmp_path / "tables/figure1.csv").read_text().partition("\n")[0].split(",")
 
 
 def test_a_figure_names_what_was_not_run_and_only_shows_its_labels(results, tmp_path):

@@ -34,8 +34,8 @@ QUARTILES = {0.25: "low", 0.5: "median", 0.75: "high"}
 def _columns(statistic: str) -> list[str]:
     """The columns of the data drawn."""
     return [
-        "panel", "series", "mechanism", "model", "calibration", "variant", "kind", "x", "place", "metric", "unit",
-        *STATISTICS[statistic], "low", "high", "count", "failed", "nonfinite", "clipped",
+        "panel", "series", "mechanism", "model", "calibration", "variant", "kind", "x", "delta", "spent_epsilon_max",
+        "metric", "unit", *STATISTICS[statistic], "low", "high", "count", "failed", "nonfinite", "clipped",
     ]  # fmt: skip
 
 
@@ -54,8 +54,8 @@ def draw_lines(
 
     `spec["statistic"]` is "mean", with bars of one standard error, "mean_95", with 95 % intervals, or "median", with
     bars from quartile to quartile. Where some repetitions have no value, the number of those that do is written at the
-    point. The data drawn have one row per cell: `kind` is "point", or "line" where `x` is infinite, `place` the
-    position on the axis, `low` and `high` the ends of the bar, `clipped` "above", "below" or "".
+    point. The data drawn have one row per cell: `kind` is "point", or "line" where `x` is infinite, `delta` and
+    `spent_epsilon_max` what was spent at most, `low` and `high` the ends of the bar, `clipped` "above", "below" or "".
     """
     bands, titles = _bands(known, spec), declared_titles(spec)
     cells = _drawn(rows, known, bands, spec).sort_values(["series_order", "x"])
@@ -91,6 +91,8 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     place of its dashes in `DASHES`, else -1.
     """
     cells, statistic = mark_series(summarise(rows, CELL), known), statistic_of(spec)
+    cells = cells.rename(columns={"spent_epsilon": "spent_epsilon_max"})
+    cells = cells.join(rows.groupby(list(CELL), dropna=False)["delta"].max(), on=list(CELL))
     if statistic != "median":
         half = cells["se"].fillna(0.0)
         if statistic == "mean_95":

@@ -71,4 +71,4 @@ def _with_category(drawn: pd.DataFrame, names: Mapping[str, str], spec: Spec) ->
     models = {"model": values} if spec["x"] == MODEL else {}
     categories = pd.Categorical(values.map(names), list(dict.fromkeys(names.values())), ordered=True)
     drawn = drawn.assign(x=categories, **models).rename(columns={"x": "category"})
-    return drawn.drop(columns=["kind", "place"])
+    return drawn.drop(columns="kind")

@@ -132,8 +132,8 @@ def relation(root: Path) -> Sketch:
 
 def calibrations(root: Path) -> Sketch:
     """What AdaSSP spends of epsilon 1 under each calibration, by the committed results."""
-    with (root / "results/dd_ssp/tables/adassp_lead.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["dataset"] == "Adult" and row["epsilon"] == "1"]
+    with (root / "results/dd_ssp/figures/adassp_lead.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["panel"] == "adult" and row["x"] == "1"]
     spent = {row["calibration"]: float(row["spent_epsilon_max"]) for row in rows if row["mechanism"] == "adassp"}
     made = Sketch("What AdaSSP spends of epsilon = 1 on Adult under each calibration", 160)
     for place, name in enumerate(("tight", "paper", "authors")):

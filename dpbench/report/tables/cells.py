@@ -100,8 +100,11 @@ def write_tables(
     name: str,
     notes: str = "",
     keep: Keep | None = None,
+    *,
+    tidy: bool = True,
 ) -> list[Path]:
-    """Write `name`.csv (tidy, one row per cell), .md and .tex (one section per metric) into `folder`; their paths.
+    """Write `name`.md and .tex (one section per metric) and, if `tidy`, `name`.csv (one row per cell) into `folder`;
+    their paths.
 
     `keep` writes which trials the numbers come from.
 
@@ -127,11 +130,8 @@ def write_tables(
         grid = _grid(named, table)
         caption = as_text([f"{name}: {heading}", footnote, *([RULE] if grid.best else [])])
         tex.append(latex_tables(grid, caption, f"{name}-{metric}"))
-    contents = {
-        "csv": csv_text(_tidy(cells, metrics)),
-        "md": "\n\n".join(text) + "\n",
-        "tex": "\n\n".join(tex) + "\n",
-    }
+    contents = {"csv": csv_text(_tidy(cells, metrics))} if tidy else {}
+    contents |= {"md": "\n\n".join(text) + "\n", "tex": "\n\n".join(tex) + "\n"}
     paths = [write_file(folder / f"{name}.{suffix}", content) for suffix, content in contents.items()]
     return paths + (keep(trials, folder, name) if keep else [])
 
