@@ -21,6 +21,7 @@ from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import TrialKey
 from dpbench.report.claims.statements import LEVEL
 from dpbench.report.export_file import Cell
+from dpbench.report.frames.frame import SERIES
 from dpbench.report.page.shown_ledgers import lines_of
 from dpbench.report.site.boards import Board
 from dpbench.report.site.rendering import Scale, Site, chart, digits, score
@@ -59,16 +60,25 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Behind:
-    """All that stands behind a number: the facts, the command, the ledger and the trials."""
+class Number:
+    """All that stands behind a number: the facts, the ledger and the trials."""
 
     cell: Mapping[Any, Any]
     score: str
-    facts: Sequence[tuple[str, str]]
-    command: str
+    facts: Sequence[str]
     whose: str
     ledger: Sequence[tuple[str, str]]
     trials: Sequence[tuple[int, str, str]]
+
+
+@dataclass(frozen=True)
+class Behind:
+    """What stands behind the numbers of a method on a table: its versions, the command and each number."""
+
+    title: str
+    versions: str
+    command: str
+    numbers: Sequence[Number]
 
 
 @dataclass(frozen=True)
@@ -152,52 +162,70 @@ class Pages:
             rows=[row for row in self.rows if row.cell["dataset"] == name],
             references=[cell for cell in cells.to_dict("records") if not math.isfinite(cell["epsilon"])],
             chart=chart(private, "mean", "low", "high", axis, log=log),
-            behind=[self.behind(cell) for cell in cells.to_dict("records")],
+            behind=[self.behind(str(own["series"].iloc[0]), own.to_dict("records")) for own in methods_of(cells)],
         )
 
-    def behind(self, cell: Mapping[Any, Any]) -> Behind:
-        """What stands behind the number of a cell."""
+    def behind(self, title: str, cells: Sequence[Mapping[Any, Any]]) -> Behind:
+        """What stands behind the numbers of one method on one table."""
+        exported = [one for cell in cells for one in self.board.exported(cell)]
+        made = [part for one in exported for part in _parts(one.key)]
+        return Behind(title, ", ".join(dict.fromkeys(made)), command(exported), [self._number(cell) for cell in cells])
+
+    def _number(self, cell: Mapping[Any, Any]) -> Number:
         exported = self.board.exported(cell)
         ledger = next((one.ledger for one in exported if one.ledger is not None), None)
         trials = [
             (one.repetition, one.id, digits(one.value, 5) if one.status == "done" else one.status.replace("_", " "))
             for one in self.board.trials[cell["place"]]
         ]
-        return Behind(
+        return Number(
             cell,
             score(cell),
             list(self._facts(cell, exported)),
-            command(exported[0]),
-            "" if ledger is None else f"the release of repetition {ledger.repetition}",
+            "" if ledger is None else f"repetition {ledger.repetition}",
             [] if ledger is None else list(lines_of(ledger.events)),
             trials,
         )
 
-    def _facts(self, cell: Mapping[Any, Any], exported: Sequence[Cell]) -> Iterator[tuple[str, str]]:
-        key = exported[0].key
-        if cell["count"]:
-            yield INTERVAL, f"{digits(cell['low'], 5)} to {digits(cell['high'], 5)} (Student's t)"
-        lost = {"not finite": "nonfinite", "failed": "failed"}
-        counts = [f"{cell['runs']} runs", *(f"{cell[name]} {text}" for text, name in lost.items() if cell[name])]
-        yield "Runs", ", ".join(counts)
+    def _facts(self, cell: Mapping[Any, Any], exported: Sequence[Cell]) -> Iterator[str]:
+        yield from scored(cell)
         if math.isfinite(cell["epsilon"]):
             target = f"ε = {number(cell['epsilon'])}, δ = {number(cell['delta'])}"
-            yield "Budget", f"{target}, neighbours {cell['relation'].replace('_', '/')}"
+            yield f"budget {target}, neighbours {cell['relation'].replace('_', '/')}"
             spent = cell["spent_epsilon"]
-            yield "Spent", "unknown: no release" if pd.isna(spent) else f"at most ε = {number(spent)} at this δ"
-            yield "Measured ε ≥", measured_for([one.key for one in exported], self.audits)
-        made = [("mechanism", key.release.mechanism), ("model", key.fit.model)]
-        yield "Versions", ", ".join(f"{kind} {part.name} {part.version}" for kind, part in made)
+            yield "spent unknown: no release" if pd.isna(spent) else f"spent at most ε = {number(spent)} at this δ"
+            yield f"measured ε ≥ {measured_for([one.key for one in exported], self.audits)}"
         commits = Counter[str]()
         for one in exported:
             commits[str(one.shared["provenance"]["commit"])[:12]] += one.count
-        yield "Commits", ", ".join(f"{commit} ({count})" for commit, count in commits.items())
+        yield f"commit {', '.join(f'{commit} ({count})' for commit, count in commits.items())}"
 
 
-def command(cell: Cell) -> str:
-    """The line that runs the trials of a cell again."""
-    key, epsilon = cell.key, cell.key.release.budget.epsilon
-    settings = [f"experiment={cell.experiment}", f"sweep.dataset=[{key.release.dataset['name']}]"]
+def methods_of(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The cells of each method, in the order of its first; its numbers by epsilon."""
+    for _, own in cells.groupby(list(SERIES), sort=False, dropna=False):
+        yield own.sort_values("epsilon", kind="stable")
+
+
+def scored(cell: Mapping[Any, Any]) -> Iterator[str]:
+    """The interval of a number, and its runs."""
+    if cell["count"]:
+        yield f"{INTERVAL} {digits(cell['low'], 5)} to {digits(cell['high'], 5)} (Student's t)"
+    lost = {"not finite": "nonfinite", "failed": "failed"}
+    yield ", ".join([f"{cell['runs']} runs", *(f"{cell[name]} {text}" for text, name in lost.items() if cell[name])])
+
+
+def _parts(key: TrialKey) -> Iterator[str]:
+    for kind, part in (("mechanism", key.release.mechanism), ("model", key.fit.model)):
+        yield f"{kind} {part.name} {part.version}"
+
+
+def command(cells: Sequence[Cell]) -> str:
+    """The line that runs the trials of a method on a table again."""
+    key = cells[0].key
+    settings = [f"experiment={cells[0].experiment}", f"sweep.dataset=[{key.release.dataset['name']}]"]
     settings += [f"mechanism=[{key.release.mechanism.name}]", f"model=[{key.fit.model.name}]"]
-    settings += [f"epsilon=[{number(epsilon)}]"] if math.isfinite(epsilon) else []
+    budgets = dict.fromkeys(one.key.release.budget.epsilon for one in cells)
+    finite = [number(epsilon) for epsilon in budgets if math.isfinite(epsilon)]
+    settings += [f"epsilon=[{','.join(finite)}]"] if finite else []
     return shlex.join(["dpbench", "run", *settings])

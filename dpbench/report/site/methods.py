@@ -120,5 +120,5 @@ def _example(boards: Sequence[Board], mechanism: str) -> str:
     """A line that runs it, of the first leaderboard that has it; "" if none has."""
     for board in boards:
         if mechanism in board.by_mechanism:
-            return command(board.exported(board.by_mechanism[mechanism].iloc[0].to_dict())[0])
+            return command(board.exported(board.by_mechanism[mechanism].iloc[0].to_dict()))
     return ""

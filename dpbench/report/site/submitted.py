@@ -15,7 +15,7 @@ from dpbench.grid.audits import AuditRecord
 from dpbench.grid.seeds import canonical
 from dpbench.report.export_file import Cell
 from dpbench.report.site.boards import Board, board_of
-from dpbench.report.site.leaderboards import INTERVAL, Behind, Pages, Row
+from dpbench.report.site.leaderboards import Behind, Pages, Row, scored
 from dpbench.report.site.rendering import Site
 from dpbench.report.submissions import About, Submission, metrics_of, place_of
 
@@ -61,7 +61,7 @@ def entries_of(
             continue  # no score by the metric of the board
         label = submission.about.method if len(names) == 1 else f"{submission.about.method} ({method[1]})"
         rows = [replace(row, cell=_renamed(row.cell, label, board)) for row in mine]
-        behind = [_behind(pages.behind(row.cell), submission.about) for row in rows]
+        behind = [_behind(pages.behind(table, own), submission.about) for table, own in _by_table(rows)]
         found.append(Entry(submission.about, board, label, rows, behind, _ranks(rows)))
     return found
 
@@ -86,11 +86,21 @@ def _renamed(cell: Mapping[Any, Any], label: str, board: Board) -> dict[Any, Any
     return {**cell, "series": label, "anchor": anchor, "seconds": cell["seconds"] or math.nan}
 
 
+def _by_table(rows: Sequence[Row]) -> Iterator[tuple[str, list[Mapping[Any, Any]]]]:
+    """The cells of each table and setting, which have one title."""
+    found: dict[tuple[str, str, str], list[Mapping[Any, Any]]] = {}
+    for row in rows:
+        found.setdefault((row.table, row.cell["calibration"], row.cell["variant"]), []).append(row.cell)
+    for (table, *setting), cells in found.items():
+        yield ", ".join(filter(None, [table, *setting])), cells
+
+
 def _behind(found: Behind, about: About) -> Behind:
-    """What stands behind a number; of a method that ran elsewhere only what its scores say."""
+    """What stands behind the numbers; of a method that ran elsewhere only what its scores say."""
     if about.ran_here:
         return replace(found, command=f"{found.command} --config-dir own")
-    return replace(found, command="", facts=[(name, text) for name, text in found.facts if name in (INTERVAL, "Runs")])
+    numbers = [replace(one, facts=list(scored(one.cell))) for one in found.numbers]
+    return replace(found, versions="", command="", numbers=numbers)
 
 
 def _ranks(rows: Sequence[Row]) -> dict[float, tuple[float, int, int]]:

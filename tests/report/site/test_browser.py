@@ -74,9 +74,10 @@ def test_a_leaderboard_is_filtered_and_sorted(visit):
 def test_a_number_leads_to_its_trials(visit):
     page = visit(BOARD)
     page.locator(f"{ALL} tbody tr", has_text="AdaSSP").first.locator("td:nth-of-type(3) a").click()
-    page.locator("details[open] .trials").wait_for()
+    page.locator("details[open] .trials").first.wait_for()
     assert page.locator("details[open]").count() == 1
-    assert "AdaSSP, ε = 0.1" in page.locator("details[open] summary").inner_text()
+    assert page.locator("details[open] summary").inner_text() == "AdaSSP"
+    assert page.locator("div:target").inner_text().startswith("ε = 0.1:")
 
 
 def test_the_search_works_from_disk(visit):

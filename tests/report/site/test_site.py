@@ -88,14 +88,15 @@ def test_mean_ranks_are_those_of_the_committed_table(made):
 
 def test_a_permalink_has_the_trials_of_its_number_and_the_line_that_runs_them(made, trials):
     page = (made / "pages" / "boards/arena-regression_ranks/abalone.md").read_text()
-    part = page.partition('id="adassp-linear_statistics-tight-1"')[2].partition("</details>")[0]
-    line = shlex.split(html.unescape(re.search("<code>(.*?)</code>", part)[1]))
-    listed = re.findall(r"^(\d+) ([0-9a-f]{16}) (\S+)$", part, re.MULTILINE)
-    assert line[:2] == ["dpbench", "run"]
-    assert [trial for _, trial, _ in listed] == list(make_plan(compose(line[2:])).trial_ids)
+    before, part = page.split('id="adassp-linear_statistics-tight-1"')
+    line = shlex.split(html.unescape(re.findall("<code>(.*?)</code>", before)[-1]))
+    listed = re.findall(r"^(\d+) ([0-9a-f]{16}) (\S+)$", part.partition("</div>")[0], re.MULTILINE)
+    assert line[:2] == ["dpbench", "run"] and line[-1] == "epsilon=[0.1,1,10]"
+    planned = list(make_plan(compose([*line[2:-1], "epsilon=[1]"])).trial_ids)
+    assert [trial for _, trial, _ in listed] == planned
     own = trials.query("dataset == 'abalone' and mechanism == 'adassp' and epsilon == 1")["value"]
     assert sorted(float(value) for *_, value in listed) == pytest.approx(sorted(own), rel=1e-4)
-    assert "gaussian: multiplier" in part and "Measured ε ≥" in part
+    assert "gaussian: multiplier" in part and "measured ε ≥" in part
 
 
 def test_every_link_leads_to_a_page_and_to_what_is_on_it(made):

@@ -70,7 +70,7 @@
   function reveal() {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let at = target; at; at = at.parentElement.closest("details")) if (at.tagName === "DETAILS") at.open = true;
-    target?.closest("details")?.scrollIntoView();
+    target?.scrollIntoView();
   }
   window.addEventListener("hashchange", reveal);
   if (location.hash) reveal();
