@@ -81,7 +81,8 @@ class FigureKind(Protocol):
     `report.picture`), which has both and is interactive as it is printed.
 
     `labels`: "mechanism/model" -> label. `spec`: the figure's entry in a report, with the keys that the kind's config
-    lists under `_required_` and `_optional_`. `notes`: footnotes that it must show.
+    lists with their types. `notes`: footnotes that it must show. A keyword-only parameter is a further column of the
+    frame, whose path in a trial is the default, such as `level="model.parameters.level"`.
     """
 
     def __call__(self, frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str) -> object:

@@ -57,8 +57,10 @@ PART_BODIES = [
     "{_target_: dpbench.mechanisms.ssp.ssp, _offers_: 5}", "{_target_: dpbench.mechanisms.ssp.ssp, _offers_: [cake]}",
     "{_target_: dpbench.mechanisms.ssp.ssp, _version_: 1}",
     "{_target_: dpbench.mechanisms.ssp.ssp, _relations_: [x]}", "{_target_: dpbench.mechanisms.ssp.ssp, 5: 6}",
-    "{_target_: dpbench.mechanisms.ssp.ssp, x: ${x}}", "{_target_: dpbench.mechanisms.ssp.ssp, _private_: maybe}",
-    "{_target_: dpbench.mechanisms.ssp.ssp, _unpaid_: [x]}",
+    "{_target_: dpbench.mechanisms.ssp.ssp, x: ${x}}", "{_target_: dpbench.mechanisms.ssp.ssp, _relations_: none}",
+    "{_target_: dpbench.mechanisms.ssp.ssp, _unpaid_: [x]}", "{_target_: dpbench.mechanisms.ssp.ssp, _private_: false}",
+    "{_target_: dpbench.mechanisms.ssp.ssp, _label_: {rows: 5}}",
+    "{_target_: dpbench.mechanisms.ssp.ssp, calibration: []}",
 ]  # fmt: skip
 DATASET_BODIES = [
     "_target_: os.system", "attributes: {_target_: subprocess.run}", "attributes: 5", "attributes: null",

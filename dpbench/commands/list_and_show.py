@@ -58,7 +58,7 @@ def _show_part(group: str, name: str, config_dir: Path | None) -> None:
     for parameter, value in part.parameters.items():
         print(f"  {group}.{name}.{parameter}={'null' if value is None else value}")
     if group == "mechanism" and part.takes("calibration") and "calibration" not in part.parameters:
-        print("  calibration=[tight,paper] is an axis of the grid")
+        print(f"  calibration=[{','.join(part.calibrations)}] is an axis of the grid")
 
 
 def _show_kind(group: str, name: str, config_dir: Path | None) -> None:

@@ -17,9 +17,10 @@ Methods = dict[str, tuple[bool, str]]  # "mechanism/model" -> whether it is priv
 def labels() -> dict[str, str]:
     """The label of each method, "mechanism/model", of the project and of the user's own folder.
 
-    A mechanism's `_methods_` name its methods, by the model or by the kind of release that the model reads; its
-    `_label_` stands for those that are not named, its own name where it has none. The `_label_` of a model is added to
-    both, unless the method was named by this very model; a model of the user's has its own name where it has none.
+    A mechanism's `_label_` is a text, or names its methods, by the model or by the kind of release that the model
+    reads, and as `others` those that are not named; they have the mechanism's own name where there is none. The
+    `_label_` of a model is added, unless the method was named by this very model; a model of the user's has its own
+    name where it has none.
     Non-private references come first, then the alphabet.
     """
     mechanisms, models = _own("mechanism"), _own("model")

@@ -9,8 +9,8 @@ from typing import Any
 
 from dpbench.config.composition import composed
 from dpbench.config.registry import choices, declared
-from dpbench.config.schema import LEVELS, Parameters, Part
-from dpbench.config.values import check_keys
+from dpbench.config.schema import LEVELS, TEST_ROWS, Parameters, Part
+from dpbench.config.values import check_keys, check_reserved, listed
 from dpbench.contracts import check_signature, parameters_of
 from dpbench.errors import UserError, check_known, shown, unknown
 from dpbench.files import Node
@@ -19,13 +19,13 @@ from dpbench.privacy.discrete import is_discrete
 from dpbench.releases import KINDS
 from dpbench.targets import is_shipped, resolve
 
-NAMES = {"offers": KINDS, "relations": RELATIONS, "needs": KINDS, "calibrations": CALIBRATIONS}  # what each may list
+NAMES = {"_offers_": KINDS, "_relations_": RELATIONS, "_needs_": (*KINDS, TEST_ROWS)}  # what each may list
 EVERY = {"_target_": "Target", "_version_": "int | str", "_label_": "str", "_levels_": "str"}
 READER = {**EVERY, "_needs_": "list | str"}
-MAKER = {**EVERY, "_offers_": "list", "_relations_": "list", "_calibrations_": "list", "_private_": "bool"}
-MAKER |= {"_unpaid_": "dict", "_hide_runtime_": "bool", "_methods_": "dict", "_styles_": "dict"}
+MAKER = {**EVERY, "_label_": "str | dict", "_offers_": "list", "_relations_": "list"}
+MAKER |= {"_unpaid_": "dict", "_styles_": "dict"}
 # Keys of a part that are no parameters, and their types; `resolve` checks a target.
-RESERVED = {"mechanism": MAKER, "model": READER, "metric": {**READER, "_test_rows_": "bool"}}
+RESERVED = {"mechanism": MAKER, "model": READER, "metric": READER}
 
 
 def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:
@@ -49,13 +49,8 @@ def declared_parts(group: str, config_dir: Path | None = None) -> dict[str, Part
     """
     nodes = declared(group, config_dir)
     for name, node in nodes.items() if config_dir is not None else ():
-        _check_reserved(group, f"{group}.{name}", node)
+        check_reserved(f"{group}.{name}", node, RESERVED[group])
     return {name: Part.of(group, name, node) for name, node in nodes.items()}
-
-
-def _check_reserved(group: str, where: str, node: Node) -> None:
-    reserved = {str(key): value for key, value in node.items() if str(key).startswith("_")}
-    check_keys(f"reserved key of {where}", where, reserved, RESERVED[group])
 
 
 def with_parameters(part: Part, given: Parameters) -> Part:
@@ -109,16 +104,20 @@ def _part(group: str, name: str, node: Any, config_dir: Path | None) -> Part:
         raise UserError(
             f"{where} has settings, but {name} is not in the grid: {group}=[...,{name}] adds it, ~{where} drops them"
         )
-    _check_reserved(group, where, node)
+    check_reserved(where, node, RESERVED[group])
     function = resolve(group, node["_target_"], f"{where}: _target_")
     check_signature(group, function, where)
     if "_levels_" in node:
         check_known(f"{where}._levels_", node["_levels_"], LEVELS)
     part = Part.of(group, name, node)
-    _check_parameters(group, where, function, part.parameters)
+    _check_parameters(group, where, function, {**dict.fromkeys(node.keys() & {"calibration"}, ""), **part.parameters})
     for key, allowed in NAMES.items():
-        for one in getattr(part, key):
-            check_known(f"{where}._{key}_", one, allowed)
+        for one in listed(node.get(key, ())):
+            check_known(f"{where}.{key}", one, allowed)
+    for one in part.calibrations:
+        check_known(f"{where}.calibration", one, CALIBRATIONS)
+    if part.test_rows and group != "metric":
+        raise UserError(f"{where}._needs_: a {group} sees no {TEST_ROWS}")
     if part.version is not None and is_shipped(part.target):
         raise UserError(f"{where}._version_ is for a function of your own; {part.target} has a version: leave it out")
     return part

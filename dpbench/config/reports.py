@@ -10,7 +10,7 @@ from dpbench.config.labels import labels, metric_label
 from dpbench.config.registry import choices, declared, read_yaml
 from dpbench.config.schema import Kind, Paper
 from dpbench.config.specs import Published, Report, Spec
-from dpbench.config.values import TYPES, check_keys, check_values, checked_name, checked_type
+from dpbench.config.values import TYPES, check_keys, check_reserved, check_values, checked_name, checked_type
 from dpbench.errors import UserError, shown, unknown
 from dpbench.files import Json, Node
 from dpbench.targets import own_folder
@@ -30,7 +30,6 @@ ANY = {  # keys that every kind's spec may have
     "best_setting": "bool",
     "calibrations": "list",
 }
-RESERVED = {"_target_": "str", "_required_": "dict", "_optional_": "dict", "_reads_": "list"}
 GAIN = {"trivial": "list", "exact": "list"}  # methods, see `report.frames.settings.as_gains`
 REPORT = {"metrics": "list", "figures": "list", "panels": "dict"}
 OTHER_METRICS = ("seconds", "peak_mb", "spent_epsilon")  # shown as a metric, and stored with every trial
@@ -60,15 +59,17 @@ def _kind(group: str, name: str, node: Any, path: Path) -> Kind:
     where = f"{group}.{name}"
     if not isinstance(node, dict) or "_target_" not in node:
         raise UserError(f"{path} must hold '{name}:' with a _target_ below it")
-    check_keys(f"key of {where}", where, node, RESERVED)
-    required, optional = (
-        {str(k): str(v) for k, v in node.get(key, {}).items()} for key in ("_required_", "_optional_")
-    )
-    for key, kind in (required | optional).items():
-        for one in kind.split("|"):
-            if one.strip() not in TYPES:
-                raise unknown(f"type of {where}, key {key},", one.strip(), TYPES)
-    return Kind(group, name, node["_target_"], required, optional, tuple(map(str, node.get("_reads_", ()))))
+    check_reserved(where, node, {"_target_": "str"})
+    found: dict[bool, dict[str, str]] = {True: {}, False: {}}  # by whether it may be left out
+    for key, kind in node.items():
+        if str(key).startswith("_"):
+            continue
+        types = [one.strip() for one in str(kind).split("|")]
+        for one in types:
+            if one not in TYPES:
+                raise unknown(f"type of {where}, key {key},", one, TYPES)
+        found["None" in types][str(key)] = " | ".join(one for one in types if one != "None")
+    return Kind(group, name, node["_target_"], required=found[False], optional=found[True])
 
 
 def checked_report(report: Any, metrics: Collection[str], where: str = "report") -> Report:

@@ -12,24 +12,28 @@ from typing import Any
 from dpbench.config.specs import DesignSettings, Published, Report
 from dpbench.config.values import listed
 from dpbench.data.dataset import Dataset
+from dpbench.errors import UserError
 from dpbench.files import Node
 from dpbench.privacy.budget import CALIBRATIONS, RELATIONS
+from dpbench.privacy.renyi import RandomSearch
 from dpbench.targets import resolve
 
 Parameters = Node  # of a function, by name: whatever its config gives
 LEVELS = ("two", "two or more", "any")  # of a target; more than two are for `design.classes`, any is with numbers, too
+TEST_ROWS = "test_rows"  # among the needs of a metric
+OTHERS = "others"  # among the labels of a mechanism, that of the methods that are not named
 
 
 @dataclass(frozen=True)
 class Part:
     """A mechanism, model or metric of the registry (`group`): its name, function, parameters and properties.
 
-    `offers`: kinds of release a mechanism makes. `relations`: the neighbouring relations it proves. `needs`: the kinds
-    of release of which a model or metric reads one (none named: any). `labels`: whether the target must have two
-    levels; `classes`: whether it may have more (`Design.several`). `test_rows`: whether there must be test rows.
-    `unpaid`: by file of a data set's sources, what the parameters took from its rows. `hide_runtime`: whether
-    time and memory of a release depend on a secret, and are not recorded. `calibrations`: those it has if it takes any.
-    `version`: what the user declares of a function of their own. `label`, `methods`, `styles`: see `labels`.
+    `offers`: kinds of release a mechanism makes. `relations`: the neighbouring relations it proves; one that proves
+    none is not `private`, and runs under any. `needs`: the kinds of release of which a model or metric reads one (none
+    named: any). `labels`: whether the target must have two levels; `classes`: whether it may have more
+    (`Design.several`). `test_rows`: whether there must be test rows. `unpaid`: by file of a data set's sources, what
+    the parameters took from its rows. `calibrations`: those it has if it takes any. `version`: what the user declares
+    of a function of their own. `label`, `methods`, `styles`: see `labels`.
     """
 
     group: str
@@ -44,7 +48,6 @@ class Part:
     classes: bool = False
     test_rows: bool = False
     unpaid: Mapping[str, str] = field(default_factory=dict)
-    hide_runtime: bool = False
     calibrations: tuple[str, ...] = ("tight", "paper")
     version: str | None = None
     label: str | None = None
@@ -61,25 +64,27 @@ class Part:
         def texts(key: str) -> dict[str, str]:
             return {str(one): str(text) for one, text in node.get(key, {}).items()}
 
-        private = node.get("_private_", True)
+        proven, needs, label = names("_relations_", RELATIONS[:1]), names("_needs_"), node.get("_label_")
+        methods = texts("_label_") if isinstance(label, dict) else {}
+        own = {key: value for key, value in node.items() if not str(key).startswith("_")}
+        several = group == "mechanism" and isinstance(own.get("calibration"), list)  # those that the grid may choose
         return cls(
             group=group,
             name=name,
             target=node.get("_target_", ""),
-            parameters={key: value for key, value in node.items() if not str(key).startswith("_")},
+            parameters={key: value for key, value in own.items() if not (several and key == "calibration")},
             offers=names("_offers_"),
-            relations=names("_relations_", RELATIONS[:1] if private else RELATIONS),
-            needs=names("_needs_"),
-            private=private,
+            relations=proven or RELATIONS,
+            needs=tuple(kind for kind in needs if kind != TEST_ROWS),
+            private=bool(proven),
             labels=node.get("_levels_") in LEVELS[:2],
             classes=node.get("_levels_") in LEVELS[1:],
-            test_rows=node.get("_test_rows_", False),
+            test_rows=TEST_ROWS in needs,
             unpaid=texts("_unpaid_"),
-            hide_runtime=node.get("_hide_runtime_", False),
-            calibrations=names("_calibrations_", CALIBRATIONS[:2]),
+            calibrations=names("calibration") if several else CALIBRATIONS[:2],
             version=f"declared {node['_version_']}" if node.get("_version_") is not None else None,
-            label=node.get("_label_"),
-            methods=texts("_methods_"),
+            label=methods.pop(OTHERS, None) if isinstance(label, dict) else label,
+            methods=methods,
             styles=texts("_styles_"),
         )
 
@@ -94,6 +99,11 @@ class Part:
     def value(self, parameter: str) -> Any:
         """What the function takes for this parameter: that of the config, or its default."""
         return self.parameters[parameter] if parameter in self.parameters else self._parameters[parameter].default
+
+    @property
+    def hide_runtime(self) -> bool:
+        """Whether it runs a random number of times, which must stay secret: time and memory are not recorded."""
+        return self.takes("tuning") and self.value("tuning") == RandomSearch.kind
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
@@ -211,17 +221,29 @@ class Experiment:
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of figure or table (`group`): its function, and the keys of a spec with the types of their values.
-
-    `reads`: paths of a trial that the frame must have besides the settings that the spec names.
-    """
+    """A kind of figure or table (`group`): its function, and the keys of a spec with the types of their values."""
 
     group: str
     name: str
     target: str
     required: Mapping[str, str]
     optional: Mapping[str, str]
-    reads: tuple[str, ...] = ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Paths of a trial that the frame must have besides the settings that the spec names: the defaults of the
+        function's keyword-only parameters.
+        """
+        from dpbench.contracts import parameters_of
+
+        found = parameters_of(self.group, self.function)
+        for name, one in found.items():
+            if not isinstance(one.default, str):
+                raise UserError(
+                    f"{self.group}.{self.name}: the default of {name} must be the path of a column that the frame is "
+                    "to have, such as model.parameters.level; a key of the spec is no parameter, and spec has it"
+                )
+        return tuple(one.default for one in found.values())
 
     @property
     def function(self) -> Callable[..., Any]:

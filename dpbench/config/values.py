@@ -25,6 +25,18 @@ TYPES: dict[str, tuple[type, ...]] = {
 }
 WORDS = {"Sequence": "list", "tuple": "list", "dict": "mapping", "Mapping": "mapping", "None": "null"}
 
+_SPEC = "name each key of a spec with its type, such as metric: str, or xlabel: str | None if it may be left out"
+FORMER = {  # reserved keys that there were, and what is written in their place
+    "_private_": "a mechanism that is not private has _relations_: []",
+    "_methods_": "write _label_: {rows: AIM-Synth, others: AIM}, by model or kind of release",
+    "_calibrations_": "write calibration: [tight, paper, authors], without those that it has not",
+    "_hide_runtime_": "leave it out; tuning: random_search says it",
+    "_test_rows_": "write _needs_: [test_rows], along with the kinds of release",
+    "_required_": _SPEC,
+    "_optional_": _SPEC,
+    "_reads_": "give the function a keyword-only parameter whose default is the path",
+}
+
 
 def listed(value: Any) -> list[Any]:
     """A list as it is, and anything else as the list of it."""
@@ -78,6 +90,14 @@ def check_keys(what: str, where: str, given: Mapping[Any, Any], known: Mapping[s
         if key not in known:
             raise unknown(what, str(key), known)
         checked_type(f"{where}.{key}", value, known[key])
+
+
+def check_reserved(where: str, node: Mapping[Any, Any], known: Mapping[str, str]) -> None:
+    """`UserError` for a key in underscores that is not `known`, with what is written in place of a former one."""
+    for key in FORMER.keys() & node.keys():
+        raise UserError(f"{where}.{key} is no longer a key: {FORMER[key]}")
+    reserved = {str(key): value for key, value in node.items() if str(key).startswith("_")}
+    check_keys(f"reserved key of {where}", where, reserved, known)
 
 
 def _alternatives(annotation: str) -> list[str]:

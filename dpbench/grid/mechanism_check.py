@@ -128,7 +128,7 @@ def _overspent(release: Release, budget: Budget, part: Part) -> Iterator[str]:
         return
     exact = [event.label for event in events if getattr(event, "kind", "") == "exact"]
     if exact:
-        yield f"{exact[0]!r} is read without noise; a mechanism that is not private says _private_: false"
+        yield f"{exact[0]!r} is read without noise; a mechanism that is not private says _relations_: []"
         return
     cost = spent(release.ledger, budget.delta).epsilon
     if not cost <= budget.epsilon * (1 + ROUNDING):

@@ -36,7 +36,9 @@ AGREE, DIFFER = 0.9, 0.5  # two sources agree or differ if at least, at most thi
 Numbers = dict[str, tuple[int, Floats, Floats]]  # quantity -> repetitions, value and standard error by coefficient
 
 
-def bins_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
+def bins_table(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable, *, column: str = BINS
+) -> TextTable:
     """Smallest, largest and median number of bins over the repetitions: one row per data set, value of `x` and series.
 
     `published` may have rows: data set -> {value of `x`: [min, max, median]}. The verdict is whether the published
@@ -45,7 +47,7 @@ def bins_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, publi
     rows = frame.drop_duplicates("trial")
     rows = rows[np.isfinite(rows["x"])]
     known = series_of(rows, labels)
-    rows = mark_series(rows, known).assign(bins=rows[BINS].astype("float64"))
+    rows = mark_series(rows, known).assign(bins=rows[column].astype("float64"))
     titles = declared_titles(spec)
     lines = []
     for (dataset, x, _), cell in rows.groupby(["dataset", "x", "series_order"], sort=True):
@@ -83,7 +85,9 @@ def _text_of_bins(value: object) -> str:
 # --- bias, standard deviation and coverage of each coefficient, with those of the naive intervals (Table 1) -----------
 
 
-def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable) -> TextTable:
+def coverage_table(
+    frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, published: PublishedTable, *, level: str = LEVEL
+) -> TextTable:
     """One row per value of `spec["x"]`, quantity and coefficient; one column per method and calibration.
 
     bias: mean of the estimate minus the population's coefficient; empirical SD: of the estimates; theoretical SD: mean
@@ -98,7 +102,7 @@ def coverage_table(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, p
     methods = (frame["mechanism"] + "/" + frame["model"]).map(dict(labels))
     rows = frame[(frame["metric"] == "coverage") & methods.isin([*listed(spec["method"]), spec["naive"]])]
     known = series_of(rows, labels)
-    marked = mark_series(rows, known).assign(method=methods[rows.index])
+    marked = mark_series(rows, known).assign(method=methods[rows.index], level=rows[level])
     naive = marked["method"] == spec["naive"]
     sources = {PUBLISHED: published, PACKAGE: published.get("package") or {}}
     found = []
@@ -192,7 +196,7 @@ def _numbers(rows: pd.DataFrame) -> Numbers:
         return {}
     parts = ("coefficients", "population", "lower", "upper")
     estimate, truth, lower, upper = (np.array([detail[part] for detail in details]) for part in parts)
-    half = (upper - lower) / 2 / NormalDist().inv_cdf((1 + float(rows[LEVEL].iloc[0])) / 2)
+    half = (upper - lower) / 2 / NormalDist().inv_cdf((1 + float(rows["level"].iloc[0])) / 2)
     sd = (estimate - truth).std(axis=0, ddof=1)
     held = ((lower <= truth) & (truth <= upper)).mean(axis=0)
     likely = (n * held + 2) / (n + 4)  # Agresti and Coull (1998): where all hold, the next one may not

@@ -10,7 +10,7 @@ from dpbench.audit.sampled_audit import Audit, not_audited
 from dpbench.audit.tilted_audit import Importance
 from dpbench.cli import main
 from dpbench.commands.audit import _cases, _of_answers
-from dpbench.config.registry import declared
+from dpbench.config.parts import declared_parts
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.grid.audits import read_audits
 from dpbench.grid.tiny_tables import made, tiny_table
@@ -110,7 +110,7 @@ BY_RELEASES = {  # what noisy answers cannot tell of, by mechanism, and by relat
     "tukey_em": NO_ESTIMATE,
     "tukey_em_published": NO_ESTIMATE,
 }
-PRIVATE = [name for name, node in declared("mechanism").items() if node.get("_private_", True)]
+PRIVATE = [name for name, part in declared_parts("mechanism").items() if part.private]
 
 
 @pytest.mark.parametrize("name", PRIVATE)

@@ -38,13 +38,13 @@ def test_a_look_is_of_one_label_and_known_to_the_figures():
 
 
 @pytest.mark.parametrize("label", ["true", "[a]", "3"])
-def test_a_label_that_is_no_text_is_refused_whatever_is_run(tmp_path, label):
+def test_a_label_that_is_no_text_nor_a_mapping_is_refused_whatever_is_run(tmp_path, label):
     (tmp_path / "mechanism").mkdir()
     declared = f"mine:\n  _target_: dpbench.mechanisms.ssp.ssp\n  _label_: {label}\n"
     (tmp_path / "mechanism" / "mine.yaml").write_text(declared)
     use_folder(tmp_path)
     try:
-        with pytest.raises(UserError, match=r"mechanism\.mine\._label_ must be str"):
+        with pytest.raises(UserError, match=r"mechanism\.mine\._label_ must be str or mapping"):
             labels()
     finally:
         use_folder(None)
@@ -57,6 +57,9 @@ def test_a_mechanism_from_outside_brings_its_label_and_style(tmp_path):
     use_folder(tmp_path)
     try:
         assert labels()["mine/linear_rows"] == "Mine" and styles()["Mine"] == ("blue", "*")
+        config.write_text("mine:\n  _target_: m.mine\n  _label_: {rows: Mine-Synth, linear_tables: T, others: Mine}\n")
+        named = [labels()[f"mine/{model}"] for model in ("linear_rows", "linear_tables", "linear_statistics")]
+        assert named == ["Mine-Synth", "T", "Mine"]
         config.write_text("mine:\n  _target_: m.mine\n  _styles_: {mine: blue}\n")
         with pytest.raises(UserError, match="the style of mine must be such as 'blue o'"):
             styles()

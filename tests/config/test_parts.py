@@ -33,6 +33,40 @@ def test_a_config_named_after_its_function_has_the_defaults_of_its_signature(gro
                 assert part.parameters[one.name] == default, (name, one.name)
 
 
+def test_a_mechanism_that_proves_no_relation_is_not_private_and_one_that_says_nothing_is():
+    assert not part_of("mechanism", "exact").private
+    (silent,) = parts_of("mechanism", {"mechanism": {"ssp": {"_target_": TARGET, "_offers_": ["statistics"]}}})
+    assert silent.private and silent.relations == ("add_remove",)
+
+
+def test_a_list_of_calibrations_is_no_parameter_and_one_alone_is():
+    node = {"_target_": TARGET, "_offers_": ["statistics"]}
+    (both,) = parts_of("mechanism", {"mechanism": {"ssp": {**node, "calibration": ["paper", "authors"]}}})
+    assert both.calibrations == ("paper", "authors") and both.parameters == {}
+    (fixed,) = parts_of("mechanism", {"mechanism": {"ssp": {**node, "calibration": "paper"}}})
+    assert fixed.parameters == {"calibration": "paper"}
+
+
+def test_test_rows_are_a_need_of_metrics_alone():
+    metric = part_of("metric", "efficacy_trees")
+    assert metric.test_rows and metric.needs == ("rows",)
+    node = {"_target_": "dpbench.models.linear.linear_rows", "_needs_": ["rows", "test_rows"]}
+    with pytest.raises(UserError, match=r"model\.linear_rows\._needs_: a model sees no test_rows"):
+        parts_of("model", {"model": {"linear_rows": node}})
+
+
+def test_the_runtime_of_a_random_number_of_runs_is_hidden_however_it_is_chosen():
+    assert part_of("mechanism", "dpsgd_random").hide_runtime and not part_of("mechanism", "ssp").hide_runtime
+    found = compose(
+        [
+            "mechanism=[dpsgd_optimistic]",
+            "mechanism.dpsgd_optimistic.tuning=random_search",
+            "model=released_coefficients",
+        ]
+    )
+    assert found.mechanisms[0].hide_runtime
+
+
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
@@ -41,6 +75,11 @@ def test_a_config_named_after_its_function_has_the_defaults_of_its_signature(gro
         ({"ssp": {"_target_": TARGET, "design": {}}}, "unknown parameter of mechanism.ssp 'design'"),
         ({"ssp": {"_target_": TARGET, "_offers_": ["cake"]}}, r"unknown mechanism\.ssp\._offers_ 'cake'"),
         ({"ssp": {"_target_": TARGET, "_offer_": []}}, "did you mean '_offers_'"),
+        ({"ssp": {"_target_": TARGET, "_private_": False}}, r"mechanism\.ssp\._private_ is no longer a key: .* \[\]"),
+        ({"ssp": {"_target_": TARGET, "_methods_": {}}}, "_methods_ is no longer a key: write _label_: {"),
+        ({"ssp": {"_target_": TARGET, "_relations_": ["none"]}}, r"unknown mechanism\.ssp\._relations_ 'none'"),
+        ({"ssp": {"_target_": TARGET, "calibration": ["loose"]}}, r"unknown mechanism\.ssp\.calibration 'loose'"),
+        ({"exact": {"_target_": "dpbench.mechanisms.exact.exact", "calibration": ["tight"]}}, "unknown parameter"),
         ({"dpgan": {"_target_": "dpbench.mechanisms.snsynth.snsynth"}}, "which has no default: set mechanism.dpgan"),
         ({}, "name at least one mechanism, such as mechanism="),
         ([], "name at least one mechanism, such as mechanism="),

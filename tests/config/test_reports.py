@@ -6,6 +6,7 @@ from dpbench.config import paper_of
 from dpbench.config.reports import ANY, checked_report, kind_of, kinds
 from dpbench.config.specs import AnySpec, Spec
 from dpbench.errors import UserError
+from dpbench.targets import use_folder
 
 FIGURE = {"name": "mse", "metric": "mse"}
 TABLE = {**FIGURE, "kind": "comparison_table", "title": "MSE"}
@@ -56,6 +57,38 @@ def test_an_axis_has_the_label_of_its_metric_unless_the_figure_names_it():
     figures = [FIGURE, {**FIGURE, "name": "own", "ylabel": "error"}, {**FIGURE, "name": "new", "metric": "mine"}]
     found = checked_report({"figures": figures}, ["mse", "mine"])["figures"]
     assert [spec["ylabel"] for spec in found] == ["MSE", "error", "mine"]
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "_required_: {metric: str}",
+            "figure.pie._required_ is no longer a key: name each key of a spec with its type",
+        ),
+        ("_optional_: {metric: str}", r"_optional_ is no longer a key: .* xlabel: str \| None if it may be left out"),
+        ("_reads_: [notes.bins]", "_reads_ is no longer a key: give the function a keyword-only parameter"),
+        ("metric: string", "unknown type of figure.pie, key metric, 'string'"),
+    ],
+)
+def test_a_kind_from_outside_that_says_its_keys_otherwise_is_told_how(tmp_path, body, message):
+    (tmp_path / "figure").mkdir()
+    (tmp_path / "figure" / "pie.yaml").write_text(f"pie:\n  _target_: pies.pie\n  {body}\n")
+    use_folder(tmp_path)
+    with pytest.raises(UserError, match=message):
+        kind_of({"kind": "pie"})
+
+
+def test_a_keyword_only_parameter_of_a_kind_is_a_further_column_by_the_path_that_is_its_default(tmp_path):
+    assert kind_of({"kind": "coverage_table"}).reads == ("model.parameters.level",)
+    (tmp_path / "figure").mkdir()
+    (tmp_path / "figure" / "pie.yaml").write_text("pie: {_target_: pies.pie, slice: int, colour: str | None}\n")
+    (tmp_path / "pies.py").write_text("def pie(frame, labels, spec, notes, *, slice): ...\n")
+    use_folder(tmp_path)
+    pie = kind_of({"kind": "pie"})
+    assert (pie.required, pie.optional) == ({"slice": "int"}, {"colour": "str"})
+    with pytest.raises(UserError, match="the default of slice must be the path of a column"):
+        _ = pie.reads
 
 
 def test_a_paper_names_experiments_that_there_are(tmp_path):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpbench.commands.audit import ROUNDING
-from dpbench.config.registry import declared
+from dpbench.config.parts import declared_parts
 from dpbench.errors import UserError
 from dpbench.grid.audits import AuditRecord, read_audits, store_audit
 
@@ -49,7 +49,7 @@ WITHOUT = {
 
 def test_each_private_mechanism_has_an_audit_here_under_the_name_of_its_kind(tmp_path):
     kept = read_audits(RESULTS)
-    private = {name for name, node in declared("mechanism").items() if node.get("_private_", True)}
+    private = {name for name, part in declared_parts("mechanism").items() if part.private}
     assert private - WITHOUT == {one.mechanism for one in kept}
     names = {store_audit(tmp_path, one).name for one in kept}
     assert names == {path.name for path in (RESULTS / "audit").iterdir()}

@@ -140,7 +140,7 @@ def test_a_kind_of_figure_comes_from_outside(results, tmp_path):
     own = tmp_path / "own"
     (own / "figure").mkdir(parents=True)
     (own / "pies.py").write_text(PIE)
-    (own / "figure" / "pie.yaml").write_text("pie:\n  _target_: pies.pie\n  _required_: {slice: int}\n")
+    (own / "figure" / "pie.yaml").write_text("pie:\n  _target_: pies.pie\n  slice: int\n")
     spec = {"name": "slices", "kind": "pie", "slice": 3}
     use_folder(own)
     try:
