@@ -23,7 +23,7 @@ NEEDS = {  # the arenas that answer it
     "classifier": ("arena_classification",),
     "intervals": ("arena_intervals", "arena_intervals_more", "arena_intervals_marginals"),
     "rows": ("arena_rows",),
-    "queries": ("arena_queries",),
+    "queries": ("arena_queries", "arena_queries_more"),
 }
 WITHOUT_TARGET = ("rows", "queries")
 DECLARED = ("mechanism=exact", "epsilon=1")  # of a table its declaration is asked for, whatever is done with it

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dpbench.config.specs import Spec
 from dpbench.data.domain import Floats
 from dpbench.report.claims.statements import LEVEL
-from dpbench.report.footnotes import as_text, sweep_footnotes
+from dpbench.report.footnotes import as_text, listed, sweep_footnotes
 from dpbench.report.frames.frame import has_value
 from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.picture.looks import line_styles
@@ -33,19 +33,21 @@ SAMPLES = 2000  # of data sets, by bootstrap
 def mean_ranks(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> Picture:
     """The mean rank of each private series by `spec["metric"]`, a panel for each epsilon.
 
-    A data set, at each of its deltas, counts if every series was run on it: Friedman's and Nemenyi's tests need
-    complete rows. The metric's direction says whether low or high is best. The data drawn are the points: mean rank,
-    its bar, on how many data sets the series is the best one, how many there are, and the p-value of Friedman's test
-    that all are alike.
+    A series has a rank if it was run on at least half of the data sets, and a data set, at each of its deltas, counts
+    if every such series was run on it: Friedman's and Nemenyi's tests need complete rows. The metric's direction says
+    whether low or high is best. The data drawn are the points: mean rank, its bar, on how many data sets the series is
+    the best one, how many there are, and the p-value of Friedman's test that all are alike.
     """
     rows = frame[(frame["metric"] == spec["metric"]) & np.isfinite(frame["epsilon"])]
     known = series_of(rows, labels)
-    drawn = [ranks_of(here).assign(epsilon=epsilon) for epsilon, here in mark_series(rows, known).groupby("epsilon")]
+    parts = [(epsilon, here) for epsilon, here in mark_series(rows, known).groupby("epsilon")]
+    drawn = [ranks_of(here).assign(epsilon=epsilon) for epsilon, here in parts]
     titles = declared_titles(spec)
     sentences = sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if len(rows) else []
     if (rows.groupby("dataset")["delta"].nunique() > 1).any():
         sentences = [DELTAS, *sentences]
-    footnote = as_text([notes, CAPTION, *map(friedman_sentence, drawn), *sentences])
+    unranked = without_rank([here for _, here in parts])
+    footnote = as_text([notes, CAPTION, *map(friedman_sentence, drawn), *unranked, *sentences])
     return titled(spec, [*map(_panel, drawn)], line_styles(known), footnote, drawn, DRAWN)
 
 
@@ -56,6 +58,7 @@ def ranks_of(rows: pd.DataFrame) -> pd.DataFrame:
     """
     from scipy.stats import friedmanchisquare, rankdata, studentized_range  # takes half a second to import
 
+    rows = _ranked(rows)
     cells = rows.assign(value=rows["value"].where(has_value(rows), math.nan)).groupby([*BLOCK, "series_order"])["value"]
     means = cells.agg(lambda values: values.mean(skipna=False)).unstack()
     run = means.index.isin(pd.MultiIndex.from_frame(counted(rows)[BLOCK]))
@@ -99,8 +102,22 @@ def _firsts(ranks: Floats) -> tuple[Floats, NDArray[np.int64]]:
     return first.mean(axis=0), without_one.sum(axis=0)
 
 
+def _ranked(rows: pd.DataFrame) -> pd.DataFrame:
+    """The rows of the series that were run on at least half of the data sets, at each of their deltas."""
+    blocks = rows.drop_duplicates([*BLOCK, "series_order"]).groupby("series_order").size()
+    enough = blocks.index[2 * blocks >= len(rows[BLOCK].drop_duplicates())]
+    return rows[rows["series_order"].isin(enough)]
+
+
+def without_rank(parts: Sequence[pd.DataFrame]) -> list[str]:
+    """The sentence on the series that have no rank; `parts`: the rows of each epsilon."""
+    names = dict.fromkeys(name for rows in parts for name in rows["series"].drop(_ranked(rows).index))
+    return [f"Without a rank, as run on fewer than half of the data sets: {listed([*names])}"] if names else []
+
+
 def counted(rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of the data sets, at each of their deltas, on which every series was run."""
+    """The rows of the data sets, at each of their deltas, on which every series that has a rank was run."""
+    rows = _ranked(rows)
     series = rows.groupby(BLOCK)["series_order"].transform("nunique")
     return rows[series == rows["series_order"].nunique()]
 

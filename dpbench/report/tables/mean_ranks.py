@@ -10,7 +10,16 @@ import pandas as pd
 
 from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
-from dpbench.report.figures.mean_ranks import DELTAS, NEMENYI, RANKED, SAMPLES, counted, friedman_sentence, ranks_of
+from dpbench.report.figures.mean_ranks import (
+    DELTAS,
+    NEMENYI,
+    RANKED,
+    SAMPLES,
+    counted,
+    friedman_sentence,
+    ranks_of,
+    without_rank,
+)  # fmt: skip
 from dpbench.report.footnotes import listed, sweep_footnotes
 from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
@@ -54,6 +63,7 @@ def mean_ranks_table(
         reach = (ranks["critical_difference"].iloc[0] for ranks in ranked)
         lines.append([CRITICAL, *(text for value in reach for text in (_text(value), "", ""))])
     below = [CAPTION, *map(friedman_sentence, ranked), *map(_without_one, ranked)]
+    below += without_rank([here for _, here in parts])
     below += [DELTAS] if (rows.groupby("dataset")["delta"].nunique() > 1).any() else []
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), known) if ranked else []
     header = ["", *(f"{column}, ε = {number(epsilon)}" for epsilon, _ in parts for column in COLUMNS)]

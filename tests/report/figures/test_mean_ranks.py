@@ -54,6 +54,12 @@ def test_a_method_that_fails_once_ranks_last_and_one_that_was_not_run_drops_the_
     assert set(points["datasets"]) == {3} and "ε = 0.1: 3 data sets" in footnote(figure)
 
 
+def test_a_method_run_on_fewer_than_half_of_the_data_sets_has_no_rank_and_drops_none():
+    figure, points = drawn([*trials(), make_trial("jlt", mse=0.0, dataset="acs")])
+    assert points["mean_rank"].to_dict() == drawn(trials())[1]["mean_rank"].to_dict() and set(points["datasets"]) == {4}
+    assert "Without a rank, as run on fewer than half of the data sets: jlt" in footnote(figure)
+
+
 def test_scores_at_two_deltas_are_ranked_apart():
     other = {name: values[::-1] for name, values in MSE.items()}
     figure, points = drawn([*trials(), *trials(other, delta=1e-9)])
