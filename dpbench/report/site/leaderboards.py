@@ -194,7 +194,7 @@ class Pages:
             yield f"budget {target}, neighbours {cell['relation'].replace('_', '/')}"
             spent = cell["spent_epsilon"]
             yield "spent unknown: no release" if pd.isna(spent) else f"spent at most ε = {number(spent)} at this δ"
-            yield f"measured ε ≥ {measured_for([one.key for one in exported], self.audits)}"
+            yield f"lower bound on ε by audit: {measured_for([one.key for one in exported], self.audits)}"
         commits = Counter[str]()
         for one in exported:
             commits[str(one.shared["provenance"]["commit"])[:12]] += one.count

@@ -96,7 +96,7 @@ def test_a_permalink_has_the_trials_of_its_number_and_the_line_that_runs_them(ma
     assert [trial for _, trial, _ in listed] == planned
     own = trials.query("dataset == 'abalone' and mechanism == 'adassp' and epsilon == 1")["value"]
     assert sorted(float(value) for *_, value in listed) == pytest.approx(sorted(own), rel=1e-4)
-    assert "gaussian: multiplier" in part and "measured ε ≥" in part
+    assert "gaussian: multiplier" in part and "lower bound on ε by audit" in part
 
 
 def test_every_link_leads_to_a_page_and_to_what_is_on_it(made):
