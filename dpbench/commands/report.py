@@ -212,7 +212,9 @@ def _draw_paper(
     drawn = start_paper(paper, results, folder, save)
     others = [write_manifest(paper, results, folder)] if any(one.trials for one in results) else []
     ledger_of = ledgers(Store(root, paper.name)) if stored else no_ledgers
-    others += [add_to_export(own, folder / FOLDER, ledger_of, name + SUFFIX) for name, own in stored.items()]
+    for name, own in stored.items():
+        details = name not in paper.report["without_details"]
+        others += [add_to_export(own, folder / FOLDER, ledger_of, name + SUFFIX, details=details)]
 
     def finish() -> None:
         paths = [*drawn(), *others]

@@ -31,7 +31,7 @@ ANY = {  # keys that every kind's spec may have
     "calibrations": "list",
 }
 GAIN = {"trivial": "list", "exact": "list"}  # methods, see `report.frames.settings.as_gains`
-REPORT = {"metrics": "list", "figures": "list", "panels": "dict"}
+REPORT = {"metrics": "list", "figures": "list", "panels": "dict", "without_details": "list"}
 OTHER_METRICS = ("seconds", "peak_mb", "spent_epsilon")  # shown as a metric, and stored with every trial
 
 
@@ -78,7 +78,7 @@ def checked_report(report: Any, metrics: Collection[str], where: str = "report")
     Raises `UserError` for a figure of an unknown kind or metric, with an unknown key, or without one it needs.
     """
     checked_type(where, report, "dict | None")
-    found: Json = {"metrics": [], "figures": [], "panels": {}}
+    found: Json = {"metrics": [], "figures": [], "panels": {}, "without_details": []}
     found |= {str(key): value for key, value in (report or {}).items() if value is not None}
     check_keys(f"key of {where}", where, found, REPORT)
     for metric in found["metrics"]:

@@ -184,7 +184,9 @@ class Experiment:
     results: Path
     shards: int
     slurm: Slurm
-    report: Report = field(default_factory=lambda: Report(metrics=[], figures=[], panels={}, labels={}))
+    report: Report = field(
+        default_factory=lambda: Report(metrics=[], figures=[], panels={}, labels={}, without_details=[])
+    )
     config_dir: Path | None = None
     configuration: Node = field(default_factory=dict)
     points: tuple[Experiment, ...] = ()

@@ -97,11 +97,14 @@ class Ranks(TypedDict):
 
 
 class Report(TypedDict):
-    """What is drawn of an experiment or a paper. `panels`: data set -> title; `labels`: "mechanism/model" -> label."""
+    """What is drawn of an experiment or a paper. `panels`: data set -> title; `labels`: "mechanism/model" -> label;
+    `without_details`: the experiments of a paper whose scores have details that none of its figures reads.
+    """
 
     metrics: list[str]
     figures: list[Spec]
     panels: dict[str, str]
+    without_details: list[str]
     labels: dict[str, str]
 
 

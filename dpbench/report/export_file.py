@@ -258,10 +258,13 @@ def write_export(
     ledger_of: LedgerOf = no_ledgers,
     name: str = NAME,
     about: Json | None = None,
+    *,
+    details: bool = True,
 ) -> Path:
     """Write `name` into `folder`: each trial in its `publishable` form, and the first available ledger of each cell.
 
-    `about`: what else stands in the header. Returns its path; a file with the same contents is not changed.
+    `about`: what else stands in the header. `details`: whether to keep what scores have besides their values. Returns
+    its path; a file with the same contents is not changed.
     """
     cells: dict[tuple[str, str], list[Json]] = {}
     texts: dict[object, str] = {}
@@ -269,7 +272,7 @@ def write_export(
     ledgers: dict[str, int] = {}
     with all_stays():
         for trial in sorted(trials, key=lambda one: (one.key.release.repetition, one.id)):
-            record = {**publishable(trial).own(), "repetition": trial.key.release.repetition}
+            record = {**publishable(trial, details=details).own(), "repetition": trial.key.release.repetition}
             del record["id"], record["release_id"]
             # provenances are long: trials with different ones get separate cells
             same = {name: record.pop(name) for name in ("experiment", "provenance", "release_provenance")}
@@ -293,9 +296,17 @@ def write_export(
     return write_file(path, lzma.compress(content, filters=FILTERS))
 
 
-def add_to_export(trials: Sequence[Trial], folder: Path, ledger_of: LedgerOf = no_ledgers, name: str = NAME) -> Path:
+def add_to_export(
+    trials: Sequence[Trial],
+    folder: Path,
+    ledger_of: LedgerOf = no_ledgers,
+    name: str = NAME,
+    *,
+    details: bool = True,
+) -> Path:
     """Write the trials into the export `name` of `folder`, in place of those with the same settings; the others stay,
     as do the export's ledgers of releases that are not available. Private trials with no ledger are named in a warning.
+    Without `details`, those of all scores are left out.
     """
     path, new, questions = folder / name, set(), dict[object, str]()
     for trial in trials:
@@ -326,7 +337,7 @@ def add_to_export(trials: Sequence[Trial], folder: Path, ledger_of: LedgerOf = n
             count,
             len(has_ledger),
         )
-    return write_export([*Exported(kept), *trials], folder, ledger, name)
+    return write_export([*Exported(kept), *trials], folder, ledger, name, details=details)
 
 
 def question_of(key: TrialKey) -> str:
@@ -335,16 +346,17 @@ def question_of(key: TrialKey) -> str:
     return TrialKey(first, key.metrics).unversioned().id
 
 
-def publishable(trial: Trial) -> Trial:
-    """The trial, with its notes and the details of its scores to `DIGITS` digits; on private rows without the details,
-    which contain exact statistics of the rows, and without the text of an error, which may contain their values.
+def publishable(trial: Trial, *, details: bool = True) -> Trial:
+    """The trial, with its notes and the `details` of its scores to `DIGITS` digits; on private rows without the
+    details, which contain exact statistics of the rows, and without the text of an error, which may contain their
+    values.
     """
-    trial = replace(trial, notes=_rounded(trial.notes))
-    if trial.public:
-        return replace(trial, scores=tuple(replace(one, detail=_rounded(one.detail)) for one in trial.scores))
-    scores = tuple(replace(score, detail=None) for score in trial.scores)
-    error = trial.error and replace(trial.error, message="(left out: the rows are private)", traceback="")
-    return replace(trial, scores=scores, error=error)
+    kept = details and trial.public
+    scores = tuple(replace(one, detail=_rounded(one.detail) if kept else None) for one in trial.scores)
+    trial = replace(trial, notes=_rounded(trial.notes), scores=scores)
+    if trial.public or trial.error is None:
+        return trial
+    return replace(trial, error=replace(trial.error, message="(left out: the rows are private)", traceback=""))
 
 
 def _rounded(value: Any) -> Any:

@@ -61,6 +61,18 @@ def test_every_field_of_every_trial_is_kept(tmp_path):
     assert as_text(loaded(write_export(trials, tmp_path))) == as_text(trials)
 
 
+def test_an_export_without_details_loses_those_of_earlier_trials_too_and_nothing_else(tmp_path):
+    scored = [
+        make_trial("aim", scores=[make_score("coverage", 1.0, lower=[place])], repetition=place) for place in (1, 2)
+    ]
+    write_export(scored[:1], tmp_path)
+    kept = loaded(add_to_export(scored[1:], tmp_path, details=False))
+    assert [score.detail for trial in kept for score in trial.scores] == [None, None]
+    assert as_text(kept) == as_text(
+        [make_trial("aim", scores=[make_score("coverage", 1.0)], repetition=place) for place in (1, 2)]
+    )
+
+
 def test_new_trials_take_the_place_of_those_that_answer_the_same(tmp_path):
     old = make_grid(repetitions=2)
     write_export(old, tmp_path)
