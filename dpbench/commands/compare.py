@@ -17,9 +17,9 @@ import pandas as pd
 from dpbench.errors import UserError, shown
 from dpbench.grid.records import Trial
 from dpbench.grid.store import Store
-from dpbench.report.claims.statements import LEVEL
 from dpbench.report.comparisons import BROKEN, EQUAL, GONE, MIXED, ROUNDED, Comparison, compare_trials
 from dpbench.report.export_file import FOLDER, NAME, exports_in, load_export
+from dpbench.report.frames.frame import LEVEL
 from dpbench.report.paired_methods import method_name, methods_table
 from dpbench.report.tables.text_table import write_text_table
 from dpbench.report.text import aligned, number

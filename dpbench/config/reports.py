@@ -9,7 +9,7 @@ from typing import Any, cast
 from dpbench.config.labels import labels, metric_label
 from dpbench.config.registry import choices, declared, read_yaml
 from dpbench.config.schema import Kind, Paper
-from dpbench.config.specs import Published, Report, Spec
+from dpbench.config.specs import AnySpec, Published, Report, Spec
 from dpbench.config.values import TYPES, check_keys, check_reserved, check_values, checked_name, checked_type
 from dpbench.errors import UserError, shown, unknown
 from dpbench.files import Json, Node
@@ -17,19 +17,8 @@ from dpbench.targets import own_folder
 
 DEFAULT = "metric_by_epsilon"
 GROUPS = ("figure", "table")
-ANY = {  # keys that every kind's spec may have
-    "name": "str",
-    "kind": "str",
-    "title": "str",
-    "caption": "str",
-    "experiments": "list",
-    "published": "str",
-    "show": "list",
-    "panels": "dict",
-    "symbol": "str",
-    "best_setting": "bool",
-    "calibrations": "list",
-}
+# Keys that every kind's spec may have, as they are written: what is published is then a name.
+ANY = {name: one.__forward_arg__ for name, one in AnySpec.__annotations__.items()} | {"published": "str"}
 GAIN = {"trivial": "list", "exact": "list"}  # methods, see `report.frames.settings.as_gains`
 REPORT = {"metrics": "list", "figures": "list", "panels": "dict", "without_details": "list"}
 OTHER_METRICS = ("seconds", "peak_mb", "spent_epsilon")  # shown as a metric, and stored with every trial

@@ -21,9 +21,8 @@ def load_model(data: ModelData, arrays: Mapping[str, Array]) -> Model:
 
     Raises `InferenceError` for a model that is not known, or arrays that do not fit its data.
     """
-    from .histogram import HistogramModel
     from .mixture import MixtureModel
-    from .weighted import WeightedRows
+    from .points import HistogramModel, WeightedRows
 
     kinds: dict[str, type[MarkovModel | MixtureModel | HistogramModel | WeightedRows]]
     kinds = {"markov": MarkovModel, "mixture": MixtureModel, "histogram": HistogramModel, "rows": WeightedRows}

@@ -12,9 +12,9 @@ from dpbench.data.domain import Domain, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UnconvergedError, UserError, check_positive
 from dpbench.inference.hamiltonian import Chain, hamiltonian
-from dpbench.inference.histogram import HistogramModel, histogram_mb
 from dpbench.inference.max_entropy import MaxEntropy
 from dpbench.inference.noisy_posterior import NoisyPosterior
+from dpbench.inference.points import HistogramModel, histogram_mb
 from dpbench.inference.residuals import Residuals
 from dpbench.mechanisms.fitting import Costs, check_settings, measured_alike, rows_if_public
 from dpbench.mechanisms.workload import Workload, distinct_cliques

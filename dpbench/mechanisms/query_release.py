@@ -13,8 +13,8 @@ from dpbench.data.table import Table
 from dpbench.errors import NoEstimateError, UserError
 from dpbench.files import Json
 from dpbench.inference import Model
-from dpbench.inference.histogram import histogram_mb
 from dpbench.inference.mixture import MixtureModel
+from dpbench.inference.points import histogram_mb
 from dpbench.inference.products import Distributions
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Ledger

@@ -12,9 +12,8 @@ from dpbench.data.domain import Codes, Floats
 from dpbench.data.table import Table
 from dpbench.errors import UserError, check_known
 from dpbench.inference import Model
-from dpbench.inference.histogram import HistogramModel
+from dpbench.inference.points import HistogramModel, WeightedRows
 from dpbench.inference.query_workload import QueryWorkload
-from dpbench.inference.weighted import WeightedRows
 from dpbench.mechanisms.adaptive import Family, run_equal_rounds
 from dpbench.mechanisms.fitting import check_settings
 from dpbench.mechanisms.query_release import release_of_model

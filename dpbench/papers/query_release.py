@@ -9,15 +9,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from dpbench.config.parts import declared_parts
 from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable, parameters_of
 from dpbench.grid.seeds import canonical
-from dpbench.report.claims.statements import LEVEL, NOT_RUN
+from dpbench.report.claims.statements import NOT_RUN
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.frame import LEVEL, has_value, reach
 from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series, series_of
 from dpbench.report.frames.settings import NO_SETTING
 from dpbench.report.tables.runs import trials_at
@@ -139,7 +138,7 @@ def _cells(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     against = pairs[[*PAIR, "option"]].merge(rows.loc[is_declared, [*PAIR, "trial"]], on=PAIR)
     both = pd.concat([rows[is_declared], pairs])
     cells = both.groupby(CELL, sort=False)["value"].agg(["mean", "sem", "count"]).rename(columns={"sem": "se"})
-    cells["half"] = stdtrit((cells["count"] - 1).clip(lower=1), (1 + LEVEL) / 2) * cells["se"]
+    cells["half"] = reach(cells["count"]) * cells["se"]
     return cells.reset_index(), pd.concat([both[[*CELL, "trial"]], against[[*CELL, "trial"]]])
 
 

@@ -12,8 +12,7 @@ from scipy.special import stdtrit
 
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial, TrialKey
-from dpbench.report.claims.statements import LEVEL
-from dpbench.report.frames.frame import TrialRows, rows_of
+from dpbench.report.frames.frame import LEVEL, TrialRows, rows_of
 from dpbench.report.frames.settings import leaves_of, series_group, variants
 
 EQUAL, GONE, DIFFERS = "equal", "values missing in the second", "differs"

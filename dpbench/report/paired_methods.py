@@ -11,8 +11,8 @@ import pandas as pd
 from dpbench.contracts import TextTable
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial
-from dpbench.report.claims.statements import LEVEL, paired_outcome
-from dpbench.report.frames.frame import trial_frame
+from dpbench.report.claims.statements import paired_outcome
+from dpbench.report.frames.frame import LEVEL, trial_frame
 from dpbench.report.text import number
 
 HEADER = ["data set", "ε", "metric", "method", "mean", "minus the best", "interval", "pairs", "verdict"]

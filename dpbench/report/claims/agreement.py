@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from scipy.special import stdtrit
-
 from dpbench.config.specs import PublishedTable
-from dpbench.report.claims.statements import LEVEL, NOT_RUN, OPEN
+from dpbench.report.claims.statements import NOT_RUN, OPEN
+from dpbench.report.frames.frame import LEVEL, reach
 
 VERDICTS = WITHIN, HIGHER, LOWER, IMPRECISE = "within", "higher", "lower", "not precise enough"
 PRECISION = 0.1  # of the published number: with a larger standard error, agreement means nothing,
@@ -35,7 +34,7 @@ def verdict(
     """
     if not math.isfinite(mean) or not math.isfinite(se):
         return OPEN
-    quantile = stdtrit(count - 1, (1 + LEVEL) / 2)
+    quantile = float(reach(count))
     tolerance = quantile * se * math.sqrt(1 + count / paper["repetitions"]) + float(paper["digit"]) / 2
     if abs(mean - published) > tolerance:
         return HIGHER if mean > published else LOWER

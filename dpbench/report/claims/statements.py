@@ -10,13 +10,13 @@ from typing import TypedDict
 
 import numpy as np
 import pandas as pd
-from scipy.special import betaincinv, stdtrit
+from scipy.special import betaincinv
 
 from dpbench.config.specs import Margin, Statement
 from dpbench.errors import UserError, check_known
+from dpbench.report.frames.frame import LEVEL, reach
 from dpbench.report.frames.settings import metric_rows
 
-LEVEL = 0.95  # of the two-sided interval behind every verdict; the usual one
 RELATIONS = {
     "better": "agrees if the interval lies above 0, disagrees if it lies below",
     "not_worse": "agrees if the interval lies above -margin, disagrees if it lies below",
@@ -182,7 +182,7 @@ def paired_outcome(differences: pd.Series, relation: str, margin: float) -> Outc
     pairs = len(finite)
     mean = float(finite.mean()) if pairs else np.nan
     se = float(finite.std()) / np.sqrt(pairs) if pairs > 1 else np.nan
-    half = stdtrit(pairs - 1, (1 + LEVEL) / 2) * se if pairs > 1 else np.nan
+    half = float(reach(pairs)) * se
     low, high = mean - half, mean + half
     agrees = low > -margin and (relation != "similar" or high < margin)
     disagrees = high < -margin or (relation == "similar" and low > margin)

@@ -15,7 +15,6 @@ from dpbench.config.specs import Spec, Statement
 from dpbench.files import write_file
 from dpbench.report.claims.statements import (
     AHEAD,
-    LEVEL,
     NOT_RUN,
     RELATIONS,
     SIGNS,
@@ -25,6 +24,7 @@ from dpbench.report.claims.statements import (
     compare,
 )
 from dpbench.report.footnotes import as_text
+from dpbench.report.frames.frame import LEVEL
 from dpbench.report.frames.results import Results, choice_of_setting, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 
 from dpbench.config.specs import Spec
-from dpbench.report.claims.statements import LEVEL
 from dpbench.report.figures.lines import draw_lines
+from dpbench.report.frames.frame import LEVEL
 from dpbench.report.picture.picture import Picture
 from dpbench.report.tables.better import compared
 from dpbench.report.tables.better_by_size import cases_by_size, size_footnotes

@@ -10,13 +10,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from dpbench.config.specs import Spec
 from dpbench.errors import check_known
 from dpbench.report.figures.axes import LEVEL, levels, metric_axis, x_axis
 from dpbench.report.footnotes import as_text
-from dpbench.report.frames.frame import SERIES, has_value, summarise
+from dpbench.report.frames.frame import SERIES, has_value, reach, summarise
 from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series
 from dpbench.report.picture.looks import DASHES, DOTTED, Look, line_styles, reference_lines
 from dpbench.report.picture.picture import NO_SCORE, Area, Levels, Mark, Panel, Picture, Points, titled
@@ -94,9 +93,8 @@ def _drawn(rows: pd.DataFrame, known: Sequence[Series], bands: Sequence[Band], s
     cells = cells.rename(columns={"spent_epsilon": "spent_epsilon_max"})
     cells = cells.join(rows.groupby(list(CELL), dropna=False)["delta"].max(), on=list(CELL))
     if statistic != "median":
-        half = cells["se"].fillna(0.0)
-        if statistic == "mean_95":
-            half *= stdtrit((cells["count"] - 1).clip(lower=1), 0.975)
+        half = cells["se"] * (reach(cells["count"]) if statistic == "mean_95" else 1.0)
+        half = half.fillna(0.0)
         cells = cells.assign(low=cells["mean"] - half, high=cells["mean"] + half)
     else:
         finite = rows["value"].where(has_value(rows))

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from dpbench.config.specs import Spec
 from dpbench.data.domain import Floats
-from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import as_text, listed, sweep_footnotes
-from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.frame import LEVEL, has_value
 from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.picture.looks import line_styles
 from dpbench.report.picture.picture import Axis, Panel, Picture, Points, around, titled

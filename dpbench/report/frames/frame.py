@@ -16,7 +16,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
+from dpbench.data.domain import Floats
 from dpbench.errors import UserError
 from dpbench.grid.records import Trial, TrialKey, without_repetition
 from dpbench.grid.seeds import canonical
@@ -24,6 +27,7 @@ from dpbench.report.export_file import Exported
 from dpbench.report.frames.by_setting import OF_TRIAL, OneSetting, by_setting
 from dpbench.report.frames.settings import NOTES, Group, leaves_of, note_of, series_group, setting_of, variants
 
+LEVEL = 0.95  # of the two-sided interval behind every verdict; the usual one
 SERIES = ("mechanism", "calibration", "variant", "model")
 CELL = ("dataset", *SERIES, "epsilon", "delta", "metric")
 
@@ -284,6 +288,16 @@ def summarise(frame: pd.DataFrame, by: Sequence[str] = CELL) -> pd.DataFrame:
     values["se"] /= np.sqrt(values["count"].where(values["count"] > 0))
     parts: list[pd.DataFrame] = [cells, values, groups[list(counted)].sum(), groups[["spent_epsilon"]].max()]
     return pd.concat(parts, axis=1)
+
+
+def reach(counts: ArrayLike) -> Floats:
+    """Half of Student's interval of level `LEVEL` of a mean of `counts` values, in standard errors; NaN below 2.
+
+    >>> reach([1, 2, 1000]).round(2).tolist()
+    [nan, 12.71, 1.96]
+    """
+    counts = np.asarray(counts)
+    return np.where(counts > 1, stdtrit(np.maximum(counts - 1, 1), (1 + LEVEL) / 2), np.nan)
 
 
 def tidy_frame(trials: Iterable[Trial]) -> pd.DataFrame:

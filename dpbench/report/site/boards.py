@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from dpbench.config import Paper, choices
 from dpbench.config.labels import labels, metric_label
@@ -20,10 +19,9 @@ from dpbench.config.registry import read_yaml
 from dpbench.config.specs import Spec
 from dpbench.errors import UserError
 from dpbench.grid.plan import all_stays
-from dpbench.report.claims.statements import LEVEL
 from dpbench.report.export_file import SUFFIX, Cell, Exported, exports_in, load_export
 from dpbench.report.figures.mean_ranks import ranks_of
-from dpbench.report.frames.frame import CELL, TrialRows, joined_frame, rows_of, summarise
+from dpbench.report.frames.frame import CELL, TrialRows, joined_frame, reach, rows_of, summarise
 from dpbench.report.frames.series import in_order, mark_series, series_of
 from dpbench.report.outcomes import method_cells
 from dpbench.report.recommendation import Evidence, evidence_of, without_unit
@@ -199,8 +197,8 @@ def cells_of(rows: pd.DataFrame, evidence: Evidence | None) -> pd.DataFrame:
     rows = rows.assign(seconds=rows["release_seconds"].fillna(0) + rows["model_seconds"].fillna(0))
     measured = rows.groupby(list(CELL)).agg(seconds=("seconds", "median"), mb=("peak_mb", "median"))
     cells = cells.merge(measured, left_on=list(CELL), right_index=True)
-    reach = _reach(cells["count"]) * cells["se"]
-    cells = cells.assign(low=cells["mean"] - reach, high=cells["mean"] + reach)
+    half = reach(cells["count"]) * cells["se"]
+    cells = cells.assign(low=cells["mean"] - half, high=cells["mean"] + half)
     cells["runs"] = cells["count"] + cells["nonfinite"] + cells["failed"]
     private = cells[np.isfinite(cells["epsilon"])]
     lower = (private["direction"] == "lower").all()
@@ -214,11 +212,6 @@ def cells_of(rows: pd.DataFrame, evidence: Evidence | None) -> pd.DataFrame:
     return cells.assign(anchor=anchors, place=range(len(cells)))
 
 
-def _reach(counts: pd.Series[int]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Half of an interval, in standard errors."""
-    return np.where(counts > 1, stdtrit(np.maximum(counts - 1, 1), (1 + LEVEL) / 2), np.nan)
-
-
 def _relative(cells: pd.DataFrame, evidence: Evidence | None) -> dict[str, Any]:
     """The columns on the scale that all tables share."""
     if evidence is None:
@@ -229,8 +222,8 @@ def _relative(cells: pd.DataFrame, evidence: Evidence | None) -> dict[str, Any]:
     errors = evidence.cells.reindex(places)
     trivial, exact = (cells["dataset"].map(part.to_dict()) for part in (evidence.trivial, evidence.exact))
     scale = exact if trivial.isna().all() else trivial - exact
-    reach = _reach(errors["runs"].fillna(0)) * errors["se"].to_numpy() / scale.to_numpy()
-    return {"relative": found, "relative_low": found - reach, "relative_high": found + reach}
+    half = reach(errors["runs"].fillna(0)) * errors["se"].to_numpy() / scale.to_numpy()
+    return {"relative": found, "relative_low": found - half, "relative_high": found + half}
 
 
 def _anchor(row: Mapping[Any, Any], deltas: bool) -> str:

@@ -19,9 +19,8 @@ from dpbench.data.dataset import Dataset
 from dpbench.data.encode import Design
 from dpbench.grid.audits import AuditRecord
 from dpbench.grid.records import TrialKey
-from dpbench.report.claims.statements import LEVEL
 from dpbench.report.export_file import Cell
-from dpbench.report.frames.frame import SERIES
+from dpbench.report.frames.frame import LEVEL, SERIES
 from dpbench.report.page.shown_ledgers import lines_of
 from dpbench.report.site.boards import Board
 from dpbench.report.site.rendering import Scale, Site, chart, digits, score

@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
-from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.frame import LEVEL, has_value, reach
 from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
 from dpbench.report.tables.runs import trials_at
@@ -73,8 +71,8 @@ def judged(marked: pd.DataFrame, level: float) -> pd.DataFrame:
     means = values.groupby([*CELL, "dataset"]).agg(
         mean=("value", "mean"), se=("value", "sem"), runs=("value", "size"), without=("without", "sum")
     )
-    reach = means["se"] * stdtrit((means["runs"] - 1).clip(lower=1), (1 + LEVEL) / 2)
-    return means.assign(better=means["mean"] > reach, worse=means["mean"] < -reach, datasets=1)
+    half = means["se"] * reach(means["runs"])
+    return means.assign(better=means["mean"] > half, worse=means["mean"] < -half, datasets=1)
 
 
 def _text(cell: Mapping[str, int] | None) -> str:

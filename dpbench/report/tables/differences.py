@@ -6,15 +6,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
-from scipy.special import stdtrit
 
 from dpbench.config.specs import PublishedTable, Spec
 from dpbench.contracts import TextTable
 from dpbench.errors import check_known
 from dpbench.privacy.budget import CALIBRATIONS
-from dpbench.report.claims.statements import LEVEL
 from dpbench.report.footnotes import sweep_footnotes
-from dpbench.report.frames.frame import has_value
+from dpbench.report.frames.frame import LEVEL, has_value, reach
 from dpbench.report.frames.series import declared_titles, mark_series, series_of, without_variant
 from dpbench.report.tables.cells import NOT_RUN
 from dpbench.report.tables.runs import trials_at
@@ -120,7 +118,7 @@ def _table(
 def _cells(pairs: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard error, half of the 95 % interval and count of each row, series and x, in the series' order."""
     cells = pairs.groupby(KEYS[:-1])["value"].agg(["mean", "sem", "count"]).rename(columns={"sem": "se"})
-    cells["half"] = stdtrit((cells["count"] - 1).clip(lower=1), (1 + LEVEL) / 2) * cells["se"]
+    cells["half"] = reach(cells["count"]) * cells["se"]
     tidy: pd.DataFrame = cells.reset_index().drop(columns=["series_order"])
     return tidy
 

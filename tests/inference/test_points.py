@@ -1,12 +1,14 @@
-"""A table over the whole domain as a model: its marginals, rows and stored form."""
+"""Tables over the whole domain and weighted rows as models: their marginals, rows and stored form."""
 
 import numpy as np
 import pytest
 
 from dpbench.inference import InferenceError, load_model
-from dpbench.inference.histogram import HistogramModel, histogram_mb
+from dpbench.inference.points import HistogramModel, WeightedRows, histogram_mb
 
 SIZES = {"a": 3, "b": 2, "c": 4}
+FEW = {"a": 3, "b": 2}
+CODES = np.array([[0, 0], [2, 1], [2, 0]])
 
 
 @pytest.fixture
@@ -43,3 +45,29 @@ def test_what_is_stored_answers_and_samples_to_the_same_bits(model):
 
 def test_its_size_is_that_of_all_cells(model):
     assert model.size_mb == histogram_mb(SIZES) == 24 * 8 / 2**20
+
+
+@pytest.fixture
+def weighted():
+    return WeightedRows(FEW, 100.0, 1, 0.0, CODES, np.array([0.5, 0.2, 0.3]))
+
+
+def test_marginals_of_weighted_rows_by_hand(weighted):
+    found = weighted.answer([("a",), ("a", "b"), ()])
+    np.testing.assert_allclose(found["a",], [50, 0, 50])
+    np.testing.assert_allclose(found["a", "b"], [[50, 0], [0, 0], [30, 20]])
+    assert found[()] == 100
+
+
+def test_rows_drawn_of_weighted_ones_are_those_given_as_often_as_expected(weighted):
+    rows, counts = np.unique(weighted.sample(1000, np.random.default_rng(0)), axis=0, return_counts=True)
+    assert rows.tolist() == sorted(CODES.tolist()) and np.abs(counts - [500, 300, 200]).max() <= 1
+
+
+def test_stored_weighted_rows_answer_and_sample_to_the_same_bits(weighted):
+    again = load_model(*weighted.state())
+    assert again.answer([("b",)])["b",].tobytes() == weighted.answer([("b",)])["b",].tobytes()
+    assert again.sample(50, np.random.default_rng(2)).tolist() == weighted.sample(50, np.random.default_rng(2)).tolist()
+    data, arrays = weighted.state()
+    with pytest.raises(InferenceError, match="3 rows"):
+        load_model(data, arrays | {"codes": arrays["codes"][:2]})
