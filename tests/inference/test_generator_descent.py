@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 
 from dpbench.errors import NoEstimateError
 from dpbench.inference import generator_descent
@@ -11,9 +12,9 @@ from dpbench.mechanisms.gem import Gem, generator_of
 QUERIES = QueryWorkload({"a": 2, "b": 3, "c": 4}, (("a", "b", "c"), ("b", "c"), ("a",)))
 
 
-def lowered(*, on_device, queries=QUERIES, gamma=0.02, rate=0.01, **change):
+def lowered(*, on_device, device="cpu", queries=QUERIES, gamma=0.02, rate=0.01, **change):
     """Logits and steps from the same start, towards made-up answers of every other query."""
-    generator = generator_of("gem", queries, 40, 5, (16, 16), "cpu", np.random.default_rng(0))
+    generator = generator_of("gem", queries, 40, 5, (16, 16), device, np.random.default_rng(0))
     settings = {"cosine": True, "iterations": 20, "most": None, "resample": False, "ema": 0, **change}
     one = Gem(queries, generator, 1, rate, **settings)
     columns = queries.columns(np.arange(0, len(queries), 2))
@@ -30,6 +31,13 @@ def test_steps_on_the_device_are_those_of_numpy(change):
     assert ours[1] == theirs[1] > 0
     np.testing.assert_allclose(ours[0], theirs[0], atol=2e-5)
     assert ours[0].shape == theirs[0].shape and ours[0].dtype == theirs[0].dtype == np.float32
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="PyTorch finds no GPU here")
+def test_steps_on_a_gpu_are_those_of_numpy():
+    ours, theirs = lowered(on_device=True, device="cuda"), lowered(on_device=False)
+    assert ours[1] == theirs[1]
+    np.testing.assert_allclose(ours[0], theirs[0], atol=1e-3)
 
 
 def test_queries_that_are_asked_a_few_at_a_time_have_the_same_slope(monkeypatch):
