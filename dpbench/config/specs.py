@@ -123,7 +123,8 @@ Exceptions = TypedDict("Exceptions", {"except": list[str]}, total=False)  # no n
 class Statement(Exceptions, total=False):
     """A claim of a paper, where it stands, and the figure and methods by which it is checked (see `report.claims`).
 
-    `experiments` and `metric`: in place of the figure's.
+    `experiments`, `metric`, `panel`, `panels`, `x` and `symbol`: in place of the figure's. `margin`: in place of the
+    metric's.
     """
 
     claim: Required[str]
@@ -133,10 +134,14 @@ class Statement(Exceptions, total=False):
     baseline: Required[str | float]
     relation: Required[str]
     baseline_at: float | str
+    baseline_panel: str
     at: list[float | str] | dict[str, list[float | str]]
     only: list[str]
     experiments: list[str]
     metric: str
+    margin: Margin
+    panel: str
+    panels: dict[float | str, str]
     x: str
     symbol: str
 

@@ -69,11 +69,16 @@ class Generator:
         """This z (B, latent)."""
         self.z = torch.from_numpy(z).to(self.device)
 
+    def forward(self) -> torch.Tensor:
+        """G_theta(z) on the device, (B, W)."""
+        with torch.autocast(self.device, torch.bfloat16, enabled=self.products == "bfloat16"):
+            output: torch.Tensor = self.network(self.z).float()
+        self.output = output
+        return output
+
     def logits(self) -> Distributions:
         """G_theta(z)."""
-        with torch.autocast(self.device, torch.bfloat16, enabled=self.products == "bfloat16"):
-            self.output = self.network(self.z).float()
-        return np.ascontiguousarray(self.output.detach().cpu().numpy().T)
+        return np.ascontiguousarray(self.forward().detach().cpu().numpy().T)
 
     def restart(self) -> None:
         """Adam anew."""
@@ -81,14 +86,17 @@ class Generator:
         self.m, self.v = ([torch.zeros_like(weight) for weight in self.network.parameters()] for _ in range(2))
 
     def step(self, slope: Distributions, rate: float) -> None:
-        """A step of Adam (Kingma and Ba 2015, Algorithm 1), by the derivative (W, B) of the loss by the newest logits.
+        """A step by the derivative (W, B) of the loss by the newest logits."""
+        self.step_by(self.output, torch.from_numpy(np.ascontiguousarray(slope.T)).to(self.device), rate)
+
+    def step_by(self, output: torch.Tensor, slope: torch.Tensor, rate: float) -> None:
+        """A step of Adam (Kingma and Ba 2015, Algorithm 1), by the derivative of the loss by what theta gives.
 
         PyTorch's own Adam loads its compiler, which takes seconds.
         """
         self.steps += 1
         theta = list(self.network.parameters())
-        towards = torch.from_numpy(np.ascontiguousarray(slope.T)).to(self.device)
-        slopes = torch.autograd.grad(self.output, theta, towards)
+        slopes = torch.autograd.grad(output, theta, slope)
         with torch.no_grad():
             for weight, g, m, v in zip(theta, slopes, self.m, self.v, strict=True):
                 m.mul_(DECAY1).add_(g, alpha=1 - DECAY1)

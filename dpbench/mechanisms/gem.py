@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 DEVICES, PRODUCTS = ("cpu", "cuda"), ("float32", "bfloat16")
 LAST_RATE = 1e-8  # where the cosine ends: the authors' code
+DIVERGED = "the generator diverged: its output is no number; lower rate"
 BETA = 0.5  # of the moving average of the largest errors (D.3)
 
 
@@ -77,9 +78,9 @@ def gem(
     code). `rate`: Adam's, which begins anew in each round. `cosine`: whether the rate decreases to 1e-8 in T_max steps
     (the authors' code) or stays (Table 2). `iterations`: T_max. `most`: how many measurements, the worst, a step's loss
     has at most (100 in the authors' code; None: all, as in Algorithm 4). `ema`: beta of the weights that are released,
-    from the rounds after T/2 (D.2, which does not say it); 0: the last ones. `device`: cpu or cuda. `products`:
-    float32, or bfloat16 for half the time and gradients that are some per cent off. `rows`: the number of synthetic
-    rows (None: n).
+    from the rounds after T/2 (D.2, which does not say it); 0: the last ones. `device`: cpu or cuda, whose
+    steps differ in the last digits of float32. `products`: float32, or bfloat16 for half the time and gradients that
+    are some per cent off. `rows`: the number of synthetic rows (None: n).
     """
     generator_rng, rng = rng.spawn(2)
     queries = QueryWorkload(train.domain.sizes, cliques_of(train.domain, workload))
@@ -170,40 +171,64 @@ class Gem:
         columns, a = self.queries.columns(asked.queries), np.clip(asked.answers, 0, 1)
         measured = self.asked(columns)
 
-        def errors(distributions: Distributions) -> Floats:
-            return a - measured.answers(measured.entries(distributions))
+        def answers(distributions: Distributions) -> Floats:
+            return measured.answers(measured.entries(distributions))
 
-        largest = float(np.abs(errors(self.distributions(D.logits))).max())
+        largest = float(np.abs(a - answers(self.distributions(D.logits))).max())
         if D.largest is not None:
             largest = BETA * D.largest + (1 - BETA) * largest
-        logits, steps = self.lowered(D.logits, columns, errors, largest / 2)
+        logits, steps = self.lowered(D.logits, columns, a, largest / 2, answers)
         late = D.rounds + 1 >= self.rounds / 2
         average = self.generator.averaged(D.average, self.ema) if late else None
         return Trained(logits, D.rounds + 1, D.steps + steps, largest, average)
 
     def lowered(
-        self, logits: Distributions, columns: Places, errors: Callable[[Distributions], Floats], gamma: float
+        self,
+        logits: Distributions,
+        columns: Places,
+        a: Floats,
+        gamma: float,
+        answers: Callable[[Distributions], Floats],
     ) -> tuple[Distributions, int]:
         """Algorithm 4: descend until no error of the queries at `columns` (t, k) is gamma, or for T_max steps.
 
-        Raises `NoEstimateError` for a generator that diverges.
+        `a` (t,) is what they are to be, `answers` what they are. Raises `NoEstimateError` for a generator that
+        diverges.
         """
+        if self.generator.device != "cpu":
+            return self.lowered_on_device(columns, a, gamma)
         self.generator.restart()
-        for i in range(self.iterations):
+        for i, rate in enumerate(self.rates()):
             distributions = self.distributions(logits)
-            c = errors(distributions)
+            c = a - answers(distributions)
             J = worst(c, gamma, self.most)
             if not len(J):
                 return logits, i
             _, slope = absolute_loss(self.asked(columns[J]), distributions, c[J])
-            rate = self.rate if not self.cosine else cosine_rate(self.rate, i / self.iterations)
             self.generator.step(softmax_slope(distributions, slope, list(self.queries.sizes.values())), rate)
             if self.resample:
                 self.generator.draw()
             logits = self.generator.logits()
             if not np.isfinite(logits).all():
-                raise NoEstimateError("the generator diverged: its output is no number; lower rate")
+                raise NoEstimateError(DIVERGED)
         return logits, self.iterations
+
+    def lowered_on_device(self, columns: Places, a: Floats, gamma: float) -> tuple[Distributions, int]:
+        """`lowered` with all of a step in PyTorch."""
+        from dpbench.inference.generator_descent import descend
+
+        sizes = list(self.queries.sizes.values())
+        try:
+            steps = descend(self.generator, sizes, columns, a, gamma, self.rates(), self.most, self.resample)
+        except FloatingPointError as error:
+            raise NoEstimateError(DIVERGED) from error
+        return self.generator.logits(), steps
+
+    def rates(self) -> list[float]:
+        """Adam's of each step."""
+        if not self.cosine:
+            return [self.rate] * self.iterations
+        return [cosine_rate(self.rate, i / self.iterations) for i in range(self.iterations)]
 
     def output(self, D: Trained) -> Distributions:
         """The logits (W, B) of G_out."""

@@ -104,12 +104,12 @@ def pretrain(family: Gem, queries: QueryWorkload, answers: Floats, times: int) -
     """Lower the errors of the generator's answers to these queries (m,), without privacy."""
     columns, logits = queries.columns(np.arange(len(queries))), family.initial().logits
 
-    def errors(distributions: Distributions) -> Floats:
-        return answers - queries.of_products(distributions.T)
+    def found(distributions: Distributions) -> Floats:
+        return queries.of_products(distributions.T)
 
     for _ in range(times):
-        largest = float(np.abs(errors(family.distributions(logits))).max())
-        logits, _ = family.lowered(logits, columns, errors, largest / 2)
+        largest = float(np.abs(answers - found(family.distributions(logits))).max())
+        logits, _ = family.lowered(logits, columns, answers, largest / 2, found)
 
 
 def pretrain_on_worst(family: Gem, queries: QueryWorkload, answers: Floats, times: int, patience: int) -> None:
@@ -123,8 +123,8 @@ def pretrain_on_worst(family: Gem, queries: QueryWorkload, answers: Floats, time
     for _ in range(times):
         asked = np.union1d(asked, gaps.argmax())
         columns = queries.columns(asked)
-        errors = _errors(family.asked(columns), answers[asked])
-        logits, _ = family.lowered(logits, columns, errors, float(gaps.max()) / 2)
+        found = _answers(family.asked(columns))
+        logits, _ = family.lowered(logits, columns, answers[asked], float(gaps.max()) / 2, found)
         gaps = _gaps(family, queries, answers, logits)
         since = 0 if gaps.max() < best else since + 1
         if not since:
@@ -140,6 +140,6 @@ def _gaps(family: Gem, queries: QueryWorkload, answers: Floats, logits: Distribu
     return found
 
 
-def _errors(measured: ProductQueries, a: Floats) -> Callable[[Distributions], Floats]:
-    """Of the distributions' answers to these queries."""
-    return lambda distributions: a - measured.answers(measured.entries(distributions))
+def _answers(measured: ProductQueries) -> Callable[[Distributions], Floats]:
+    """The distributions' answers to these queries."""
+    return lambda distributions: measured.answers(measured.entries(distributions))

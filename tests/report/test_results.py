@@ -18,10 +18,10 @@ SHOWN = {  # the figures that README and docs show: no others are committed
     ROOT / path for page in PAGES for path in re.findall(r"\b(results/[\w/]+\.png)\b", page.read_text())
 }
 MANY, LARGE, TREE = 30, 60_000, 30e6  # figures; bytes of one, and of all files that are committed
-MOST = 100_000  # bytes of a table or of a figure's data: others are not committed, but for the verdicts on all claims
+MOST = 100_000  # bytes of a table or of a figure's data: others are not committed
 PAPERS = sorted(path.parent.name for path in RESULTS.glob("*/manifest.json"))
 QUICK = ("query_release",)
-OF_ALL = {"datasets", "protocol", "runtimes", "statements"}  # tables that no config names
+OF_ALL = {"claims", "datasets", "protocol", "runtimes", "statements"}  # tables that no config names
 BENCHMARKS = {"public_code", "packages", "numbers", "recommendation"}  # tables that a benchmark or script writes
 
 
@@ -72,7 +72,7 @@ def test_all_that_a_paper_shows_is_what_its_export_gives(name, tmp_path):
 
 def _committed(paper):
     found = (path for path in paper.glob("*/*.csv") if path.stem not in BENCHMARKS)
-    return {path.relative_to(paper) for path in found if path.stat().st_size <= MOST or path.stem == "statements"}
+    return {path.relative_to(paper) for path in found if path.stat().st_size <= MOST}
 
 
 @pytest.mark.parametrize(

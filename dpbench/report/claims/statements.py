@@ -58,8 +58,10 @@ def compare(
 
     `frame` is `placed` as for the figure that shows the claim; the statement may select values of x by `at`, a list of
     numbers or texts, or one for each panel. Else they are those of each panel. With `baseline_at` the baseline's values
-    at this x are compared with the method's at each other. A method is "mechanism/model", or a label of several
-    (`labels`: see `_named`); the baseline may be a number. `metric` may be any that `metric_rows` knows.
+    at this x are compared with the method's at each other, and with `baseline_panel` those of this panel with the
+    method's on each other: repetitions on different data are independent, so that any pairs of them will do. A method
+    is "mechanism/model", or a label of several (`labels`: see `_named`); the baseline may be a number. `metric` may be
+    any that `metric_rows` knows.
 
     `difference` is the mean over repetitions (which share their split) of how much better `statement["method"]` is
     than `statement["baseline"]`, in the unit of the metric and positive where it is better (higher, lower: where the
@@ -87,12 +89,15 @@ def compare(
     of = statement["baseline"] if number is None else statement["method"]
     calibrations = sorted({own for _, method, own in known if method == of}, reverse=True)
     compared = []
+    elsewhere = statement.get("baseline_panel")
     for name, here in rows.groupby("panel")["x"]:
         panel = str(name)
+        if panel == elsewhere:
+            continue
         places = _places(statement, panel, here)
         for calibration in calibrations or [""]:
             method = _values(_under(known, panel, statement["method"], calibration), statement["method"], places)
-            own = known.get((panel, str(statement["baseline"]), calibration), NONE)
+            own = known.get((elsewhere or panel, str(statement["baseline"]), calibration), NONE)
             own = own if start is None else own[own.index.get_level_values("x") == start].rename({start: np.inf})
             baseline = _values(own, str(statement["baseline"]), places)
             baseline = baseline if number is None else pd.Series(number, index=method.index)

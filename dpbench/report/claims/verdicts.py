@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpbench.config import Paper
 from dpbench.config.reports import kind_of
-from dpbench.config.specs import Spec, Statement
+from dpbench.config.specs import Margin, Spec, Statement
 from dpbench.files import write_file
 from dpbench.report.claims.statements import (
     AHEAD,
@@ -28,16 +28,19 @@ from dpbench.report.frames.frame import LEVEL
 from dpbench.report.frames.results import Results, choice_of_setting, frame_of, notes_on, several_versions, titles_of
 from dpbench.report.text import csv_text, markdown, markdown_table, mean_and_error, number, span
 
+CLAIMS = ["statement", "claim", "where", "figure", "metric", "relation", "method", "baseline"]
+
 
 def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -> list[Path]:
-    """Write the paper's claims with their verdicts: statements.md, and statements.csv with one row per comparison.
+    """Write the paper's claims with their verdicts: statements.md, claims.csv, with one row per claim, and
+    statements.csv, with one row per comparison and the number of its claim.
 
     A claim is checked on the experiments of its figure, without those in `except`, or with `only` some of them; for
     an experiment with several panels `except` may name panels.
     """
     figures = {str(spec["name"]): spec for spec in paper.report["figures"]}
     labels: Mapping[str, str] = paper.report["labels"]
-    sections, tables, counts = [], [], []
+    sections, tables, counts, claims = [], [], [], []
     for place, statement in enumerate(paper.published.get("statements") or [], start=1):
         spec = _own_spec(figures[statement["figure"]], statement)
         chosen = [results[name] for name in spec["experiments"] if _concerned(statement, name)]
@@ -46,7 +49,7 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         frame = frame[~frame["panel"].isin(statement.get("except", []))]
         if isinstance(statement.get("at"), list) and any(isinstance(x, str) for x in statement["at"]):
             frame = frame.assign(x=frame[spec["x"]].fillna(np.inf))  # settings that are texts
-        compared = compare(frame, statement, metric, paper.published["margins"].get(metric, {}), labels)
+        compared = compare(frame, statement, metric, _margin(paper, statement, metric), labels)
         compares = [_name(statement, role, labels) for role in ("method", "baseline")]
         versions = several_versions(chosen, labels, {**spec, "show": compares})
         symbol = str(spec.get("symbol", "ε"))
@@ -56,7 +59,8 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         cell = _share if statement["relation"] == AHEAD else _cell
         parts.append(_by_place(compared, cell, statement, labels, titles, symbol) if len(compared) else "No trials.")
         sections += parts
-        tables.append(compared.assign(statement=place, claim=claim, figure=spec["name"], metric=metric))
+        tables.append(compared.assign(statement=place))
+        claims.append([place, claim, statement["where"], spec["name"], metric, statement["relation"], *compares])
         counts += _counts(place, statement, labels, compared)
     if not tables:
         return []
@@ -67,18 +71,25 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
     head = [f"# {markdown(paper.title)}: the paper's claims and our results", markdown(caption)]
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
     rows = csv_text(pd.concat([table.assign(x=table["x"].map(_place)) for table in tables], ignore_index=True))
-    return [write_file(folder / "statements.md", text + "\n"), write_file(folder / "statements.csv", rows)]
+    files = {
+        "statements.md": text + "\n",
+        "statements.csv": rows,
+        "claims.csv": csv_text(pd.DataFrame(claims, columns=CLAIMS)),
+    }
+    return [write_file(folder / name, content) for name, content in files.items()]
+
+
+def _margin(paper: Paper, statement: Statement, metric: str) -> Margin:
+    """The margin of the statement, or else of its metric."""
+    return statement.get("margin") or paper.published["margins"].get(metric, {})
 
 
 def _own_spec(spec: Spec, statement: Statement) -> Spec:
-    """The spec of the figure with the axis and the experiments that the statement has in place of its own."""
+    """The spec of the figure with the axis, panels and experiments that the statement has in place of its own."""
     own: Spec = {**spec}
-    if "x" in statement:
-        own["x"] = statement["x"]
-    if "symbol" in statement:
-        own["symbol"] = statement["symbol"]
-    if "experiments" in statement:
-        own["experiments"] = statement["experiments"]
+    for key in ("x", "symbol", "experiments", "panel", "panels"):
+        if key in statement:
+            own[key] = statement[key]
     return own
 
 
@@ -95,13 +106,22 @@ def _rule(paper: Paper, statement: Statement, metric: str, symbol: str) -> str:
         f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is {comparative} than "
     )
     start = f" at {symbol} = {_place(statement['baseline_at'])}" if "baseline_at" in statement else ""
+    start += f" on {_title(paper, statement['baseline_panel'])}" if "baseline_panel" in statement else ""
     that = "" if isinstance(statement["baseline"], int | float) else "that of "
     sentence += f"{that}{baseline}{start}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
     if relation in (*WITHOUT_MARGIN, AHEAD):
         return sentence
-    margin = paper.published["margins"][metric]
-    part = "" if "absolute" in margin else f"{margin['part']:g} of the {metric} of {labels[margin['of']]}"
+    margin = _margin(paper, statement, metric)
+    part = (
+        ""
+        if "absolute" in margin
+        else f"{margin['part']:g} of the {metric} of {labels.get(margin['of'], margin['of'])}"
+    )
     return f"{sentence}. The margin is {part or margin['absolute']}: {margin['reason']}"
+
+
+def _title(paper: Paper, panel: str) -> str:
+    return str(paper.report["panels"].get(panel, panel))
 
 
 def _counts(place: int, statement: Statement, labels: Mapping[str, str], compared: pd.DataFrame) -> list[list[str]]:

@@ -18,6 +18,7 @@ from dpbench.report.footnotes import as_text
 from dpbench.report.frames.frame import SERIES, has_value, reach, summarise
 from dpbench.report.frames.series import Series, declared_titles, in_order, mark_series
 from dpbench.report.picture.looks import DASHES, DOTTED, Look, line_styles, reference_lines
+from dpbench.report.picture.names_at_lines import with_names_at_lines
 from dpbench.report.picture.picture import NO_SCORE, Area, Levels, Mark, Panel, Picture, Points, titled
 from dpbench.targets import resolve
 
@@ -59,7 +60,8 @@ def draw_lines(
     bands, titles = _bands(known, spec), declared_titles(spec)
     cells = _drawn(rows, known, bands, spec).sort_values(["series_order", "x"])
     by_panel = {name: cells[cells["panel"] == name] for name in in_order(cells["panel"], titles)} or {"": cells}
-    panels = [_panel(name, titles.get(name, name), here, bands, spec) for name, here in by_panel.items()]
+    drawn = [_panel(name, titles.get(name, name), here, bands, spec) for name, here in by_panel.items()]
+    panels = with_names_at_lines(drawn, fixed={name for name in by_panel if _ylim(spec, name)})
     parts, looks = [*by_panel.values()], _looks(cells, known, bands, spec, [*by_panel])
     footnote = as_text([notes, *sentences, *_marks(parts)]) if len(rows) else notes
     return titled(spec, panels, looks, footnote, parts, _columns(statistic_of(spec)))

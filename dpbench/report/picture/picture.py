@@ -8,7 +8,7 @@ reader is shown of a point.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -61,7 +61,11 @@ class Points:
 
 @dataclass(frozen=True)
 class Levels:
-    """Lines at values of an axis, over this `part` of the panel, with the ends `low` and `high` of their `bars`."""
+    """Lines at values of an axis, over this `part` of the panel, with the ends `low` and `high` of their `bars`.
+
+    Rows perhaps have `name_at`, where the name of a horizontal line ends, as a part of the panel's width, NaN where it
+    is in the legend, and `name_above`, whether it is above its line (see `names_at_lines`).
+    """
 
     rows: pd.DataFrame
     at: str
@@ -122,11 +126,19 @@ class Picture:
     own: Figure | None = None
 
     @property
-    def legend(self) -> dict[str, Look]:
+    def series(self) -> dict[str, Look]:
         """The looks that occur in a panel."""
-        marks = [mark for panel in self.panels for mark in panel.marks if not isinstance(mark, Note)]
-        shown = {name for mark in marks for name in mark.rows["series"].unique() if not name.startswith("_")}
+        shown = {name for rows in self._rows() for name in rows["series"].unique() if not name.startswith("_")}
         return {name: look for name, look in self.looks.items() if name in shown}
+
+    @property
+    def legend(self) -> dict[str, Look]:
+        """Those that have no name at a line."""
+        named = {name for rows in self._rows() if "name_at" in rows for name in rows.dropna(subset="name_at")["series"]}
+        return {name: look for name, look in self.series.items() if name not in named}
+
+    def _rows(self) -> Iterator[pd.DataFrame]:
+        yield from (mark.rows for panel in self.panels for mark in panel.marks if not isinstance(mark, Note))
 
 
 def around(*values: ArrayLike, log: bool = False, part: float = 0.05) -> tuple[float, float]:

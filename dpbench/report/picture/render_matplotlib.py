@@ -31,6 +31,7 @@ ROW, AROUND = 0.16, 0.4  # inches: of a category on the y axis, and of what is a
 POWERS = 6.5  # decades of an axis
 FOOTNOTE_LINES, FOOTNOTE_LINE = 3, 0.11  # lines that fit below a figure, inches of each further one
 FOOTNOTE_MOST = 600  # characters of it
+NAME = 6.5  # points of the letters at a line
 Looks = Mapping[str, Look]
 
 
@@ -193,6 +194,25 @@ def _draw_levels(axes: Axes, mark: Levels, looks: Looks) -> None:
             bar: dict[str, Any] = {"fmt": "none", "color": look.colour, "capsize": 2.0, "elinewidth": 0.9}
             axes.errorbar(place, value, ends, transform=edge, **bar)
     _mark_clipped(axes, mark.rows, mark.at, looks)
+    _write_names(axes, mark, looks)
+
+
+def _write_names(axes: Axes, mark: Levels, looks: Looks) -> None:
+    """The names of the lines that have a place for it."""
+    rows = mark.rows.dropna(subset="name_at") if "name_at" in mark.rows else mark.rows.iloc[:0]
+    for row in rows.to_dict("records"):
+        name = axes.annotate(
+            row["series"],
+            (row["name_at"], row[mark.at]),
+            xycoords=axes.get_yaxis_transform(),
+            xytext=(0, 0.5 if row["name_above"] else -2.0),
+            textcoords="offset points",
+            ha="right",
+            va="bottom" if row["name_above"] else "top",
+            color=looks[row["series"]].colour,
+            fontsize=NAME,
+        )
+        name.set_in_layout(False)
 
 
 def _mark_clipped(axes: Axes, rows: pd.DataFrame, value: str, looks: Looks, place: str | None = None) -> None:

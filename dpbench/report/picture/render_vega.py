@@ -13,6 +13,7 @@ from dpbench.report.picture.looks import Look, outline
 from dpbench.report.picture.picture import Area, Axis, Levels, Mark, Note, Panel, Picture, Points
 
 HEIGHT, ROW, POINT, STRIPE = 250, 14, 55, 0.13  # pixels of a panel and of a category, area of a mark, opacity of a band
+NAME = 10  # pixels of the letters at a line
 LONGEST = 150  # pixels of the name of a category, left of its row
 CLIPPED = {"above": ("triangle-up", 1), "below": ("triangle-down", 0)}  # its mark, the end of the axis where it is
 CHOICES = {  # of rows, all of them where the parameter is null; a reference has no epsilon
@@ -26,7 +27,7 @@ CONFIG = {
     "axis": {"gridColor": "#e4e4e4", "labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal"},
     "font": "system-ui, sans-serif",
 }
-KEPT = (*CHOICES, "clipped", "alone")  # columns for filters
+KEPT = (*CHOICES, "clipped", "alone", "name_at", "name_above")  # columns for filters and places
 STROKE = ("color", "strokeDash")
 Looks = Mapping[str, Look]
 
@@ -42,7 +43,7 @@ def chart_of(picture: Picture) -> Json | None:
         {"title": one.title if several else "", "place": one.name, "spec": _spec(one, picture.looks)}
         for one in picture.panels
     ]
-    return {"panels": panels, "series": list(picture.legend)} if panels else None
+    return {"panels": panels, "series": list(picture.series)} if panels else None
 
 
 def _spec(panel: Panel, looks: Looks) -> Json:
@@ -145,6 +146,13 @@ def _levels(mark: Levels, panel: Panel, looks: Looks) -> Iterator[Json]:
     part = {} if mark.part == 1 else {"y": {"value": HEIGHT * (1 - mark.part)}, "y2": {"value": HEIGHT}}
     yield {"mark": _mark("rule"), "encoding": {mark.axis: at, **part, **_look(looks, *STROKE), **tip}}
     yield from _clipped(mark.rows, panel, {"x": {"value": 0}, **tip, **colour})
+    if "name_at" in mark.rows and mark.rows["name_at"].notna().any():
+        for above, baseline in ((True, "bottom"), (False, "top")):
+            chosen = [{"filter": f"isNumber(datum.name_at) && datum.name_above == {str(above).lower()}"}]
+            name = {"type": "text", "align": "right", "baseline": baseline, "fontSize": NAME, "clip": True}
+            name |= {"x": {"expr": "width * datum.name_at"}, "dy": -2 if above else 2}
+            words = {"text": {"field": "series", "type": "nominal"}}
+            yield {"transform": chosen, "mark": name, "encoding": {"y": at, **words, **colour}}
 
 
 # --- channels ---------------------------------------------------------------------------------------------------------

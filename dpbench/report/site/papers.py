@@ -21,7 +21,8 @@ from dpbench.report.site.rendering import Site
 
 FOLDERS = ("figures", "tables")  # of the results of a paper
 OTHERS = {  # the tables of a paper that no figure's name stands for
-    "statements": "The claims of the paper, each with its verdict",
+    "claims": "The claims of the paper",
+    "statements": "The verdicts on the claims, by their number",
     "protocol": "The settings of the paper and ours",
     "datasets": "The data sets of the paper and ours",
     "runtimes": "The run times that the paper states, and ours",

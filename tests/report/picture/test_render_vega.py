@@ -95,7 +95,7 @@ def test_series_look_as_in_the_figure():
     made = picture(make_grid())
     looks = shown(chart_of(made)["panels"][0])
     names, lines = looks["stroke"]["scale"]["domain"], lines_of(rendered(made))
-    assert names == list(made.legend) and names[:3] == ["public", "SSP (tight)", "SSP (paper)"]
+    assert names == list(made.series) and names[:3] == ["public", "SSP (tight)", "SSP (paper)"]
     for name, stroke, fill in zip(
         names, looks["stroke"]["scale"]["range"], looks["fill"]["scale"]["range"], strict=True
     ):
