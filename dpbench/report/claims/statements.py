@@ -206,5 +206,6 @@ def _share(differences: pd.Series, relation: str) -> Outcome:
         margin, verdict = 1.0, DISAGREES if behind else AGREES if ahead > 1 else OPEN
     else:
         margin, verdict = 0.5, AGREES if low > 0.5 else DISAGREES if high < 0.5 else OPEN
-    found = {"difference": share, "se": np.nan, "low": low, "high": high}
-    return Outcome(pairs=ahead + behind, margin=margin, verdict=verdict, **found)
+    return Outcome(
+        pairs=ahead + behind, difference=share, se=np.nan, low=low, high=high, margin=margin, verdict=verdict
+    )
