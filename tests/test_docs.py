@@ -142,12 +142,18 @@ COUNTS = {
         ],
         "Figure 5": [
             ("statements", f"figure == 'figure5_ks' and claim.str.contains('{claim}')")
-            for claim in ("accurate", "overlap", "crucial")
+            for claim in ("accurate", "tend to overlap", "crucial")
         ],
         "Figure 6": [
             ("statements", f"figure == 'figure6_ks' and claim.str.contains('{claim}')")
-            for claim in ("overlap", "crucial")
+            for claim in ("tend to overlap", "crucial")
         ],
+        "Section 10": [("statements", "claim.str.contains('not as strong')")],
+        "Section 4.1": [
+            ("statements", f"claim.str.contains('R-hat') and claim.str.endswith('{claim}')")
+            for claim in ("logistic regression", "Taylor series", "posteriors")
+        ],
+        "Section 1": [("statements", "figure == 'calibration_95'")],
     },
     "excess_risk": {
         "Figure 3": [

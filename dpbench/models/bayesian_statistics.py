@@ -8,13 +8,14 @@ from dpbench.data.encode import Design
 from dpbench.errors import NoEstimateError, UserError, check_known, check_positive
 from dpbench.models.fit import Fit
 from dpbench.models.glm_moments import EXPECTATIONS
-from dpbench.models.glm_posterior import SCALE, metropolis, start_of, statistics_density, theta_of
+from dpbench.models.glm_posterior import SCALE, annealed, metropolis, start_of, statistics_density, theta_of
 from dpbench.models.nuts import laplace, nuts
 from dpbench.models.posterior_fit import posterior_fit
 from dpbench.releases import GlmStatistics, Release
 
 NOISE = ("aware", "naive")
-SAMPLERS = ("nuts", "laplace", "metropolis")
+SAMPLERS = ("nuts", "annealed_nuts", "laplace", "metropolis")
+ACCEPTANCE = {"nuts": 0.8, "annealed_nuts": 0.9}  # with 0.8 up to an eighth of the draws of the latter diverged
 
 
 def bayesian_statistics(
@@ -42,10 +43,11 @@ def bayesian_statistics(
     **Departures** those of `models.glm_moments`, `models.glm_posterior`, `models.nuts` and `models.metropolis`.
 
     `noise`: "aware", or "naive", which treats the noisy statistics as exact. `expectations`: by "quadrature", or by
-    the paper's "taylor" polynomials, which need |x'theta| below 1 or so. `sampler`: "nuts"; "laplace", a normal
-    distribution around the mode; or "metropolis", as in the paper for Poisson, with proposals of scale `step`.
-    `largest_norm`: ||theta||_2 is at most this. `feature_scale`: of the half-normal prior of the features' standard
-    deviations.
+    the paper's "taylor" polynomials, which need |x'theta| below 1 or so. `sampler`: "nuts"; "annealed_nuts", for the
+    noise-naive posterior, which starts from the mode of `models.glm_posterior.annealed` and adapts correlations, too;
+    "laplace", a normal distribution around the mode; or "metropolis", as in the paper for Poisson, with proposals of
+    scale `step`. `largest_norm`: ||theta||_2 is at most this. `feature_scale`: of the half-normal prior of the
+    features' standard deviations.
 
     Raises `UserError` for a setting out of range or a design with an intercept, which is not a normal feature,
     `NoEstimateError` if the number of rows is private and its noisy value not positive, and `UnconvergedError`.
@@ -64,11 +66,14 @@ def bayesian_statistics(
         variances, rows_sd = np.zeros_like(variances), 0.0
     density = statistics_density(family, d, expectations)
     data = (found.values, variances, rows, rows_sd, bound, feature_scale)
-    around = laplace(density, start_of(found.values, variances, rows, bound, feature_scale, family, d), data)
+    anneals = sampler == "annealed_nuts"
+    start = start_of(found.values, found.variances if anneals else variances, rows, bound, feature_scale, family, d)
+    around = annealed(density, start, data, found.variances) if anneals else laplace(density, start, data)
     notes = {"family": family, "largest_norm": largest_norm, "noise": noise, "sampler": sampler}
     lengths, divergences = {"chains": chains, "draws": draws, "warmup": warmup}, None
-    if sampler == "nuts":
-        points, diverged, _ = nuts(density, around, data, rng, **lengths)
+    if sampler in ACCEPTANCE:
+        target = ACCEPTANCE[sampler]
+        points, diverged, _ = nuts(density, around, data, rng, target=target, dense=anneals, **lengths)
         divergences = int(diverged.sum())
     elif sampler == "metropolis":
         points, notes["accepted"] = metropolis(density, around, data, rng, step=step, **lengths)
@@ -81,6 +86,8 @@ def _check(design: Design, noise: str, expectations: str, sampler: str) -> None:
     check_known("noise", noise, NOISE)
     check_known("expectations", expectations, EXPECTATIONS)
     check_known("sampler", sampler, SAMPLERS)
+    if sampler == "annealed_nuts" and noise != "naive":
+        raise UserError("sampler=annealed_nuts lets the noise fall to 0, which is for noise=naive alone: use nuts")
     if design.intercept:
         raise UserError(
             "bayesian_statistics assumes normal features, but the intercept is a constant: set design.intercept=false"

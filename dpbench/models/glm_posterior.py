@@ -29,10 +29,11 @@ import numpy as np
 from dpbench.data.domain import Floats
 from dpbench.inference.glm_statistics import blocks, triangle
 from dpbench.models.glm_moments import Array, moments
-from dpbench.models.nuts import Density, Laplace, prepared_jax, start_near
+from dpbench.models.nuts import Density, Laplace, climbed, laplace, prepared_jax, start_near
 
 SCALE = 2.5  # of the half-normal prior of tau in section 4.1
 SHAPE = 2.0  # of the LKJ prior of Omega
+SHARES = (*(16.0**-k for k in range(7)), 0.0)  # of the variance of the noise, from one mode to the next
 
 
 @cache
@@ -79,6 +80,20 @@ def start_of(values: Floats, variances: Floats, rows: float, bound: float, scale
     theta *= min(1.0, math.sqrt(min(bound, d)) / 2 / max(float(np.linalg.norm(theta)), 1e-6))
     w = theta / np.sqrt(1 - theta @ theta / bound)
     return np.concatenate([w, np.log(tau2) / 2, np.zeros(d * (d - 1) // 2 + 1)])
+
+
+def annealed(density: Density, start: Floats, data: Sequence[Any], variances: Floats) -> Laplace:
+    """Laplace's approximation of the noise-naive posterior, its mode followed from that of the noise-aware one.
+
+    The variances (k,) of the noise fall to 0 in steps, and Newton's method goes on from the last mode (numerical
+    continuation, Allgower and Georg 1990). Noisy second moments are seldom those of any rows: far from its mode the
+    noise-naive log density is -1e6 to -1e16, and a search that begins there ends far from the mode.
+    """
+    values, _, *rest = data
+    found = laplace(density, start, (values, variances, *rest))
+    for share in SHARES[1:]:
+        found = climbed(density, found.mode, (values, share * variances, *rest))
+    return found
 
 
 def gaussian(residual: Array, covariance: Array) -> Array:

@@ -24,6 +24,8 @@ SPREAD = 2.0  # of the chains' starting points around the mode, in standard devi
 TRIES = 100  # to find a start where the density is not 0
 STEP = 1e-4  # of the differences of the gradient, in units of the start's scale
 LEAST = 0.1  # curvature: no direction is treated as wider than 3 units
+CLIMBS, FLAT, SHORTEST = 50, 1e-2, 1e-8  # Newton's steps at most, the slope that ends them, the least part of one
+LONGEST = 1.0  # change of a coordinate by one of them: a full step may end where the density is flat
 CACHE = "JAX_COMPILATION_CACHE_DIR"
 
 
@@ -72,12 +74,44 @@ def laplace(density: Density, start: Floats, data: Sequence[Any]) -> Laplace:
 
     if not np.isfinite(negative(start)[0]):
         raise NoEstimateError("the posterior density is 0 or undefined at the start of the sampler")
-    found = minimize(negative, start, jac=True, method="BFGS", options={"maxiter": 200})
-    mode: Floats = found.x
+    return curvature(density, minimize(negative, start, jac=True, method="BFGS", options={"maxiter": 200}).x, data)
+
+
+def curvature(density: Density, mode: Floats, data: Sequence[Any]) -> Laplace:
+    """Laplace's approximation at a point that is taken to be the mode."""
+    value_and_gradient = _value_and_gradient(density)
     steps = STEP * np.eye(len(mode))
-    hessian = np.stack([(negative(mode + step)[1] - negative(mode - step)[1]) / (2 * STEP) for step in steps])
+    gradients = [[-np.asarray(value_and_gradient(mode + sign * step, *data)[1]) for sign in (1, -1)] for step in steps]
+    hessian = np.stack([(above - below) / (2 * STEP) for above, below in gradients])
     values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
     return Laplace(mode, vectors / np.sqrt(np.maximum(np.abs(values), LEAST)))
+
+
+def climbed(density: Density, start: Floats, data: Sequence[Any]) -> Laplace:
+    """Laplace's approximation of a log density, its mode sought by Newton's method from `start`, which is near.
+
+    The Hessian is that of `laplace`, so that every step goes uphill. It is at most `LONGEST` in each coordinate, and
+    halved until the density increases by a part of what its gradient promises (Armijo's rule), also where the density
+    is 0 or undefined.
+    """
+    value_and_gradient = _value_and_gradient(density)
+    found, (value, gradient) = curvature(density, start, data), value_and_gradient(start, *data)
+    for _ in range(CLIMBS):
+        slope = found.root.T @ np.asarray(gradient)
+        if np.abs(slope).max() < FLAT:
+            break
+        step = found.root @ slope
+        length = min(1.0, LONGEST / np.abs(step).max())
+        while length > SHORTEST:
+            point = found.mode + length * step
+            new, gradient = value_and_gradient(point, *data)
+            if new > value + 1e-4 * length * slope @ slope and np.isfinite(gradient).all():
+                break
+            length /= 2
+        else:
+            break
+        found, value = curvature(density, point, data), new
+    return found
 
 
 def nuts(
@@ -90,15 +124,17 @@ def nuts(
     draws: int,
     warmup: int,
     target: float = 0.8,
+    dense: bool = False,
 ) -> tuple[Floats, Floats, Floats]:
     """Draws (chains, draws, p), whether each diverged (chains, draws), and its leapfrog steps (chains, draws).
 
     Chains start from Laplace's approximation, `SPREAD` times as wide, and move in its units: there the density is near
     N(0, I), and few steps suffice. `warmup`: steps that adapt the step size and the scales. `target`: their
-    acceptance. A program is compiled once for each density, `draws`, `warmup` and `target`.
+    acceptance. `dense`: they adapt correlations, too. A program is compiled once for each density, `draws`, `warmup`,
+    `target` and `dense`.
     """
     jax = prepared_jax()
-    program = _program(density, draws, warmup, target)
+    program = _program(density, draws, warmup, target, dense)
     found = []
     for _ in range(chains):
         start, key = start_near(density, around, data, rng), jax.random.key(int(rng.integers(2**31)))
@@ -125,13 +161,16 @@ def _value_and_gradient(density: Density) -> Any:
 
 
 @cache
-def _program(density: Density, draws: int, warmup: int, target: float) -> Any:
+def _program(density: Density, draws: int, warmup: int, target: float, dense: bool) -> Any:
     """One chain. Within `jit`, `MCMC.run` is traced once; called outside, it compiles again for each chain and data."""
     jax = prepared_jax()
     from numpyro.infer import MCMC, NUTS
 
     def chain(key: Any, start: Any, mode: Any, root: Any, data: tuple[Any, ...]) -> Any:
-        kernel = NUTS(potential_fn=lambda z: -density(mode + root @ z, *data), target_accept_prob=target)
+        def potential(z: Any) -> Any:
+            return -density(mode + root @ z, *data)
+
+        kernel = NUTS(potential_fn=potential, target_accept_prob=target, dense_mass=dense)
         mcmc = MCMC(kernel, num_warmup=warmup, num_samples=draws, num_chains=1, progress_bar=False)
         mcmc.run(key, init_params=start, extra_fields=("diverging", "num_steps"))
         extra = mcmc.get_extra_fields()

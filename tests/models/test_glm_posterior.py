@@ -8,7 +8,7 @@ from dpbench.data.simulate_glm import prior_draw
 from dpbench.inference.glm_statistics import sum_statistics
 from dpbench.models import glm_posterior
 from dpbench.models.glm_moments import moments
-from dpbench.models.glm_posterior import SCALE, gaussian, start_of, statistics_density, theta_of
+from dpbench.models.glm_posterior import SCALE, annealed, gaussian, start_of, statistics_density, theta_of
 from dpbench.models.nuts import laplace, nuts, prepared_jax
 
 D, BOUND = 2, 9.0  # features, and the largest ||theta||^2 of the prior
@@ -96,6 +96,24 @@ def test_the_start_has_a_density_even_where_noise_is_all_there_is(family):
         values, variances, *rest = simulated(rng, 300, sd, np.array([1.0, -1.0]), np.eye(2) * 0.3, family)
         point = start_of(values, variances, 300.0, BOUND, SCALE, family, 2)
         assert np.isfinite(float(density(point, values, variances, *rest)))
+
+
+def test_the_noise_naive_mode_is_found_where_noisy_moments_are_those_of_no_rows():
+    """BFGS finds nothing higher from there, and ends far below from the noise-naive start."""
+    rng, d = np.random.default_rng(0), 5
+    density = statistics_density("logistic", d, "quadrature")
+    for _ in range(3):
+        values, variances, *rest = *simulated(rng, 1000, 150.0, rng.normal(size=d), 0.3 * np.eye(d))[:-1], 0.3
+        i, j = np.triu_indices(d)
+        moment = np.zeros((d, d))
+        moment[i, j] = moment[j, i] = values[d:]
+        assert np.linalg.eigvalsh(moment)[0] < 0
+        naive = values, 0 * variances, *rest
+        settled = [start_of(values, one, rest[0], BOUND, 0.3, "logistic", d) for one in (0 * variances, variances)]
+        direct, found = laplace(density, settled[0], naive), annealed(density, settled[1], naive, variances)
+        height = density(found.mode, *naive)
+        assert density(laplace(density, found.mode, naive).mode, *naive) - height < 1
+        assert height - density(direct.mode, *naive) > 1e5
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpbench.errors import NoEstimateError
-from dpbench.models.nuts import Laplace, laplace, nuts, prepared_jax
+from dpbench.models.nuts import Laplace, climbed, laplace, nuts, prepared_jax
 from dpbench.models.posterior_fit import ess_bulk, r_hat
 
 MEAN, SCALES = np.array([3.0, -1.0]), np.array([[2.0, 0.0], [1.5, 0.1]])  # x = MEAN + SCALES z
@@ -41,6 +41,20 @@ def test_laplace_is_exact_for_a_normal_density():
     drawn = found.draws(np.random.default_rng(0), (4, 5000))
     assert drawn.shape == (4, 5000, 2)
     np.testing.assert_allclose(np.cov(drawn.reshape(-1, 2).T), SCALES @ SCALES.T, rtol=0.1)
+
+
+def test_newton_climbs_to_the_mode_past_points_without_a_density():
+    """log x - x has its mode at 1; a full step from 3 would leave x > 0, and one from far away as well."""
+
+    def gamma(x):
+        return (prepared_jax().numpy.log(x) - x).sum()
+
+    for start in ([3.0, 0.5], [20.0, 1e-3]):
+        found = climbed(gamma, np.array(start), ())
+        np.testing.assert_allclose(found.mode, 1.0, atol=0.02)
+        np.testing.assert_allclose(found.root @ found.root.T, np.eye(2), atol=0.05)
+    exact = climbed(normal(), np.zeros(2), DATA)
+    np.testing.assert_allclose(exact.mode, MEAN, atol=1e-3)
 
 
 def test_nuts_draws_from_the_density_whatever_it_starts_from():

@@ -23,10 +23,13 @@ RELATIONS = {
     "similar": "agrees if the interval lies within ±margin, disagrees if it lies outside",
     "ahead": "agrees if the interval of the share lies above 1/2, disagrees if it lies below; a method without an "
     "estimate is behind one that has one",
+    "always": "agrees if the method is better in every repetition, disagrees if it is not in any of them; a fit whose "
+    "chains did not converge is not better",
     "higher": "agrees if the interval lies above 0, disagrees if it lies below",
     "lower": "agrees if the interval lies above 0, disagrees if it lies below",
 }
-AHEAD = "ahead"
+SHARES = AHEAD, ALWAYS = "ahead", "always"  # the relations about the share of repetitions in which one is better
+LOST = {AHEAD: ("no_estimate",), ALWAYS: ("no_estimate", "unconverged")}  # statuses that rank below any value
 SIGNS = {"higher": 1, "lower": -1}  # of the relations that do not ask which is better
 WITHOUT_MARGIN = ("better", *SIGNS)
 VERDICTS = AGREES, DISAGREES, OPEN, NOT_RUN = "agrees", "disagrees", "cannot tell", "not run"
@@ -73,7 +76,9 @@ def compare(
     The mean is not informative for errors with heavy tails or for methods that often have no estimate. For the relation
     "ahead" `difference` is the share of repetitions in which the method is better, `low` and `high` are the exact
     interval of Clopper and Pearson (1934), and the margin is 1/2: a sign test. A trial that ended with `no_estimate`
-    ranks below any that has a value. Ties, and repetitions in which neither has an estimate, count for neither.
+    ranks below any that has a value. Ties, and repetitions in which neither has an estimate, count for neither. The
+    relation "always" has the same share and interval, and the margin 1; a trial that is `unconverged` ranks below any
+    that has a value, too.
 
     Raises `UserError` for an unknown relation or if the trials of one method differ in their settings.
     """
@@ -82,8 +87,8 @@ def compare(
     rows = metric_rows(frame, metric)[_READ]
     start, number = statement.get("baseline_at"), _number_of(statement)
     sign = SIGNS.get(relation, 1 if (rows["direction"] == "higher").any() else -1)
-    if relation == AHEAD:
-        rows = rows.assign(value=rows["value"].mask(rows["status"] == "no_estimate", -sign * np.inf))
+    if relation in SHARES:
+        rows = rows.assign(value=rows["value"].mask(rows["status"].isin(LOST[relation]), -sign * np.inf))
     rows = _named(rows, statement, labels or {})
     known = _known(rows, [statement["method"], statement["baseline"], margin.get("of", "")])
     of = statement["baseline"] if number is None else statement["method"]
@@ -105,8 +110,8 @@ def compare(
             run = set(method.index.unique("x")) & set(baseline.index.unique("x"))
             for x in places:
                 found = differences.get(x, pd.Series(dtype="float64"))
-                if relation == AHEAD:
-                    outcome = _share(found)
+                if relation in SHARES:
+                    outcome = _share(found, relation)
                 else:
                     allowed = 0.0 if relation in WITHOUT_MARGIN else _margin(known, panel, margin, calibration, x)
                     outcome = paired_outcome(found, relation, allowed)
@@ -195,12 +200,17 @@ def paired_outcome(differences: pd.Series, relation: str, margin: float) -> Outc
     return Outcome(pairs=pairs, difference=mean, se=se, low=low, high=high, margin=margin, verdict=verdict)
 
 
-def _share(differences: pd.Series) -> Outcome:
+def _share(differences: pd.Series, relation: str) -> Outcome:
     """The share of the pairs that differ in which the method is better, with its interval, and the verdict."""
     ahead, behind = int((differences > 0).sum()), int((differences < 0).sum())
     tails = (1 - LEVEL) / 2, (1 + LEVEL) / 2
     low = float(betaincinv(ahead, behind + 1, tails[0])) if ahead else 0.0
     high = float(betaincinv(ahead + 1, behind, tails[1])) if behind else 1.0
     share = ahead / (ahead + behind) if ahead + behind else np.nan
-    verdict = AGREES if low > 0.5 else DISAGREES if high < 0.5 else OPEN
-    return Outcome(pairs=ahead + behind, difference=share, se=np.nan, low=low, high=high, margin=0.5, verdict=verdict)
+    if relation == ALWAYS:
+        margin, verdict = 1.0, DISAGREES if behind else AGREES if ahead > 1 else OPEN
+    else:
+        margin, verdict = 0.5, AGREES if low > 0.5 else DISAGREES if high < 0.5 else OPEN
+    return Outcome(
+        pairs=ahead + behind, difference=share, se=np.nan, low=low, high=high, margin=margin, verdict=verdict
+    )

@@ -14,9 +14,9 @@ from dpbench.config.reports import kind_of
 from dpbench.config.specs import Margin, Spec, Statement
 from dpbench.files import write_file
 from dpbench.report.claims.statements import (
-    AHEAD,
     NOT_RUN,
     RELATIONS,
+    SHARES,
     SIGNS,
     VERDICTS,
     WITHOUT_MARGIN,
@@ -56,7 +56,7 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         sentences = [_rule(paper, statement, metric, symbol), *choice_of_setting(spec), *notes_on(chosen), *versions]
         parts = [f"## {place}. {markdown(claim)}", markdown(as_text(sentences))]
         titles = titles_of(chosen, paper.report["panels"]) | {str(k): str(v) for k, v in spec.get("panels", {}).items()}
-        cell = _share if statement["relation"] == AHEAD else _cell
+        cell = _share if statement["relation"] in SHARES else _cell
         parts.append(_by_place(compared, cell, statement, labels, titles, symbol) if len(compared) else "No trials.")
         sections += parts
         tables.append(compared.assign(statement=place))
@@ -66,8 +66,8 @@ def write_verdicts(paper: Paper, results: Mapping[str, Results], folder: Path) -
         return []
     made = sum(int((table["pairs"] > 0).sum()) for table in tables)
     fixed = any(one.experiment.sample.split == "fixed" for one in results.values())
-    signs = any(statement["relation"] == AHEAD for statement in paper.published["statements"])
-    caption = _caption(made, "noise" if fixed else "split and the noise", signs)
+    shares = any(statement["relation"] in SHARES for statement in paper.published["statements"])
+    caption = _caption(made, "noise" if fixed else "split and the noise", shares)
     head = [f"# {markdown(paper.title)}: the paper's claims and our results", markdown(caption)]
     text = "\n\n".join([*head, markdown_table(["", "claim", "figure", "against", *VERDICTS], counts), *sections])
     rows = csv_text(pd.concat([table.assign(x=table["x"].map(_place)) for table in tables], ignore_index=True))
@@ -100,7 +100,7 @@ def _concerned(statement: Statement, experiment: str) -> bool:
 def _rule(paper: Paper, statement: Statement, metric: str, symbol: str) -> str:
     labels, relation = paper.report["labels"], str(statement["relation"])
     method, baseline = (_name(statement, role, labels) for role in ("method", "baseline"))
-    measured = "In how many repetitions" if relation == AHEAD else "By how much"
+    measured = "In how many repetitions" if relation in SHARES else "By how much"
     comparative = relation if relation in SIGNS else "better"
     sentence = (
         f"{statement['where']}; {statement['figure']}. {measured} the {metric} of {method} is {comparative} than "
@@ -109,7 +109,7 @@ def _rule(paper: Paper, statement: Statement, metric: str, symbol: str) -> str:
     start += f" on {_title(paper, statement['baseline_panel'])}" if "baseline_panel" in statement else ""
     that = "" if isinstance(statement["baseline"], int | float) else "that of "
     sentence += f"{that}{baseline}{start}. The claim, {relation.replace('_', ' ')}: {RELATIONS[relation]}"
-    if relation in (*WITHOUT_MARGIN, AHEAD):
+    if relation in (*WITHOUT_MARGIN, *SHARES):
         return sentence
     margin = _margin(paper, statement, metric)
     part = (
@@ -189,12 +189,13 @@ def _share(row: pd.Series) -> str:
     return f"{row['verdict']}: {row['pairs'] * row['difference']:.0f} of {row['pairs']}"
 
 
-def _caption(made: int, redrawn: str, signs: bool) -> str:
+def _caption(made: int, redrawn: str, shares: bool) -> str:
     """How the verdicts were reached, and their limits."""
     tail = 100 * (1 - LEVEL) / 2
-    about_ahead = (
+    about_shares = (
         " Where errors have heavy tails or estimates are missing, the verdict on ahead uses the exact interval of "
-        "the share of repetitions in which the method is better; cells there: that number, of all."
+        "the share of repetitions in which the method is better, the one on always whether it is 1; cells there: that "
+        "number, of all."
     )
     return (
         f"Each verdict uses Student's two-sided {100 * LEVEL:g} % interval of the mean difference between paired "
@@ -203,4 +204,4 @@ def _caption(made: int, redrawn: str, signs: bool) -> str:
         f"most twice as many). The {made} comparisons are not corrected for their number. The repetitions draw "
         f"the {redrawn} anew from one data set: their spread does not carry over to other data. Cells: mean difference "
         "± its standard error (pairs)."
-    ) + about_ahead * signs
+    ) + about_shares * shares

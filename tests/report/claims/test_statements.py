@@ -283,3 +283,21 @@ def test_each_panel_may_have_its_own_values_of_x_and_a_note_of_the_fit_may_be_co
     rows = compare(frame, claim | {"relation": "higher"}, "notes.bins", {})
     found = [(row["panel"], row["x"], row["difference"]) for row in rows.to_dict("records")]
     assert found == [("adult", -70.0, 4.0), ("taxi", -90.0, 3.0)]
+
+
+def test_what_always_holds_is_refuted_by_one_repetition_or_by_chains_that_did_not_converge():
+    always = {"relation": "always", "baseline": 2.0}
+    aim = [make_trial("aim", "linear_marginals", repetition=k, mse=1.0) for k in range(10)]
+    (row,) = verdicts(aim, **always).to_dict("records")
+    assert (row["pairs"], row["difference"], row["margin"], row["verdict"]) == (10, 1.0, 1.0, "agrees")
+    assert row["low"] == pytest.approx(0.025**0.1), "Clopper and Pearson, 10 of 10"
+    assert list(verdicts(aim[:1], **always)["verdict"]) == ["cannot tell"]
+    worse = make_trial("aim", "linear_marginals", repetition=0, mse=3.0)
+    apart = replace(aim[0], status="unconverged", scores=())
+    for one in (worse, apart):
+        (row,) = verdicts([one, *aim[1:]], **always).to_dict("records")
+        assert (row["pairs"], row["difference"], row["verdict"]) == (10, 0.9, "disagrees")
+    (row,) = verdicts([apart, *aim[1:]], **always | {"relation": "ahead"}).to_dict("records")
+    assert (row["pairs"], row["difference"]) == (9, 1.0), "counts for neither there"
+    crashed = replace(aim[0], status="failed", scores=())
+    assert list(verdicts([crashed, *aim[1:]], **always)["pairs"]) == [9]

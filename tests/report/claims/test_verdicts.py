@@ -124,6 +124,12 @@ def test_a_claim_of_being_ahead_says_in_how_many_repetitions(written):
     assert "In how many repetitions the mse of DD-SSP is better" in text and "the exact interval of the share" in text
 
 
+def test_a_claim_on_all_fits_says_of_how_many_it_holds(written):
+    text, rows = written({"adult": trials_of()}, {"relation": "always", "baseline": 1e6})
+    assert "| Adult | 1000000.0 | 1 | agrees: 5 of 5 |" in text and rows[0]["verdict"] == "agrees"
+    assert "In how many repetitions the mse of DD-SSP is better than 1000000.0" in text
+
+
 def test_a_setting_may_be_a_text_and_a_method_without_it_is_compared_at_each(written):
     trials = [
         make_trial("aim", "linear_marginals", 1.0, k, error, parameters={"ratio": ratio})
