@@ -26,7 +26,8 @@ def metric_by_method(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec,
 
     `spec` has name, metric, title and perhaps
 
-    - xlabel, xscale ("log"), xlim, panels (data set -> title)
+    - xlabel, xscale ("log"), panels (data set -> title)
+    - xlim: points beyond are at the edge
     - relative: as for `metric_by_epsilon`
     - lines: values of the metric at which a thin line is drawn, such as a nominal level.
 
@@ -52,5 +53,6 @@ def _panel(cells: pd.DataFrame, spec: Spec) -> Panel:
     x = Axis(str(spec.get("xlabel") or spec["metric"]), (float(low), float(high)), log)
     y = Axis("", (len(names) - 0.5, -0.5), ticks=dict(enumerate(names)), words="series")
     tip = ["dataset", "mean", "se", "count", "trials"]
-    points = Points(shown, "mean", "row", bars=None, joined=False, tip=tip)
+    shown = shown.assign(x=shown["mean"].clip(*x.limits))
+    points = Points(shown, "x", "row", bars=None, joined=False, tip=tip)
     return Panel(f"ε = {cells['epsilon'].iloc[0]:g}", x, y, [points, lines])
