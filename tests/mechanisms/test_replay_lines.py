@@ -20,6 +20,15 @@ APART = {  # files that are no mechanism, or whose noise nobody here can replay
     *("exact", "trivial", "best_mixture"),  # not private
 }
 NOT_RUN = {  # no row is read there
+    "gem": [  # its steps on a GPU, of released measurements
+        *(
+            "return self.lowered_on_device(columns, a, gamma)",
+            "from dpbench.inference.generator_descent import descend",
+        ),
+        *("sizes = list(self.queries.sizes.values())", "try:"),
+        "steps = descend(self.generator, sizes, columns, a, gamma, self.rates(), self.most, self.resample)",
+        *("except FloatingPointError as error:", "return self.generator.logits(), steps"),
+    ],
     "gen": ["return sum(math.comb(features + 1, k) for k in range(1, degree + 1))"],  # what the paper counts
     "pep": [  # measurements that contradict each other
         *("D = np.maximum(D, FLOOR)", "D, total = D / D.sum(), 1.0", "masses = _masses(D, slabs)"),

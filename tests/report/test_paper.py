@@ -7,7 +7,7 @@ import pytest
 from dpbench.config import Paper, choices, compose, composed, paper_of
 from dpbench.config.labels import styles
 from dpbench.errors import UserError
-from dpbench.report.claims.statements import RELATIONS, WITHOUT_MARGIN
+from dpbench.report.claims.statements import RELATIONS, SHARES, WITHOUT_MARGIN
 from dpbench.report.frames.results import Results, titles_of
 from dpbench.report.kinds import is_table
 from dpbench.report.paper import build_paper
@@ -139,7 +139,11 @@ def test_a_shipped_paper_names_only_what_there_is(name):
         assert compared <= {*labels, *labels.values()}
         assert statement["relation"] in RELATIONS
         margin = statement.get("margin") or paper.published["margins"].get(statement.get("metric", spec["metric"]), {})
-        assert statement["relation"] in WITHOUT_MARGIN or "absolute" in margin or margin["of"] in compared | {*labels}
+        assert (
+            statement["relation"] in (*WITHOUT_MARGIN, *SHARES)
+            or "absolute" in margin
+            or margin["of"] in compared | {*labels}
+        )
         assert set(statement.get("only", [])) <= set(spec["experiments"])
         assert set(statement.get("experiments", [])) <= set(paper.experiments)
         assert set(statement["at"] if isinstance(statement.get("at"), dict) else []) <= datasets

@@ -69,10 +69,10 @@ def test_a_number_stays_within_the_axes(place):
 def test_the_numbers_of_a_figure_have_the_colours_of_their_series_and_leave_its_layout_alone():
     whole = [make_trial(name, mse=0.2, repetition=k) for name in METHODS for k in range(3)]
     lost = [make_trial(name, status="no_estimate", repetition=3) for name in METHODS]
-    figure, drawn = draw([*whole, *lost])
+    figure, _ = draw([*whole, *lost])
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.texts] == ["3"] * len(METHODS)
-    colours = {name: line.get_color() for name, line in lines_of(figure).items()}
     found = {text.xy: text.get_color() for text in axes.texts}
-    assert found == {(row["place"], row["mean"]): colours[row["series"]] for row in drawn.to_dict("records")}
+    points = [(line.get_xdata()[0], line.get_ydata()[0], line.get_color()) for line in lines_of(figure).values()]
+    assert found == {(x, y): colour for x, y, colour in points} and len(points) == len(METHODS)
     assert not any(text.get_in_layout() for text in axes.texts)
