@@ -161,7 +161,7 @@ def _first_screen(arguments: argparse.Namespace) -> str:
 
 def _best(known: Known, errors: pd.DataFrame) -> str:
     """The method of least errors at these places, and what it keeps; of intervals, their level and how many cover."""
-    names = known.paying(ranked(errors), errors.index)
+    names = known.paying(ranked(errors, 0.75), errors.index)
     if not names:
         return "none"
     if known.level is None:

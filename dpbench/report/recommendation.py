@@ -172,12 +172,13 @@ def ratios_of(errors: pd.DataFrame) -> pd.DataFrame:
     return errors.div(lowest, axis=0).where(errors.ne(lowest, axis=0), 1.0).where(errors.notna())
 
 
-def ranked(errors: pd.DataFrame) -> list[str]:
+def ranked(errors: pd.DataFrame, part: float = 0.5) -> list[str]:
     """The methods over some places, the best first, by the geometric mean of `ratios_of` where they have an error.
 
-    Those that lack one at half of the places or more are left out, and those that are not to be used (inf) at any.
+    Those that have one at no more than this part of the places are left out, and those that are not to be used (inf) at
+    any.
     """
-    kept = errors.columns[(errors.notna().mean() > 0.5) & (errors != math.inf).all()]
+    kept = errors.columns[(errors.notna().mean() > part) & (errors != math.inf).all()]
     ratios = ratios_of(errors)[kept]
     with np.errstate(divide="ignore"):
         return [str(name) for name in np.log(ratios).mean().sort_values(kind="stable").index]
