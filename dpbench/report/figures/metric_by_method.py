@@ -18,6 +18,7 @@ from dpbench.report.picture.picture import Axis, Panel, Picture, Points, around,
 
 DRAWN = ["epsilon", "series", "dataset", "mean", "se", "count", "trials"]
 MEANS = "A point per data set: the mean over its repetitions with a value; none where fewer than half have one"
+BEYOND = "Points beyond the axis are at its edge"
 
 
 def metric_by_method(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec, notes: str = "") -> Picture:
@@ -40,7 +41,8 @@ def metric_by_method(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec,
     cells["trials"] = cells[["count", "nonfinite", "failed"]].sum(axis=1)
     cells = cells.sort_values(["epsilon", "series_order", "dataset"], ignore_index=True)
     found = [here for _, here in cells.groupby("epsilon")]
-    footnote = as_text([notes, MEANS, *sweep_footnotes(rows, known)] if len(rows) else [notes])
+    beyond = [BEYOND] if spec.get("xlim") and not cells["mean"].dropna().between(*spec["xlim"]).all() else []
+    footnote = as_text([notes, MEANS, *beyond, *sweep_footnotes(rows, known)] if len(rows) else [notes])
     looks = line_styles(known) | dict.fromkeys(levels(spec).rows["series"], LEVEL)
     return titled(spec, [_panel(here, spec) for here in found], looks, footnote, found, DRAWN)
 

@@ -26,12 +26,14 @@ ENDS = 3  # tables named as those where a method does best, and worst
 
 @dataclass(frozen=True)
 class Record:
-    """How a method did in a leaderboard at an epsilon: its ranks, and the cells where it did best and worst."""
+    """How a method did in a leaderboard at an epsilon: its ranks, if it has any, and the cells where it did best and
+    worst.
+    """
 
     board: Board
     label: str
     epsilon: float
-    ranks: Mapping[Any, Any]
+    ranks: Mapping[Any, Any] | None
     methods: int
     best: Sequence[Mapping[Any, Any]]
     worst: Sequence[Mapping[Any, Any]]
@@ -85,7 +87,7 @@ def records_of(board: Board, mechanism: str) -> list[Record]:
         best, worst = (rows.head(ENDS).to_dict("records") for rows in (order, order[::-1]))
         methods = int((board.ranks["epsilon"] == epsilon).sum())
         name, at = str(label), float(str(epsilon))
-        found.append(Record(board, name, at, board.ranked[name, at], methods, best, worst, *medians))
+        found.append(Record(board, name, at, board.ranked.get((name, at)), methods, best, worst, *medians))
     return found
 
 

@@ -44,3 +44,10 @@ def test_a_point_needs_a_value_in_half_of_the_repetitions():
     shown = [line for line in figure.axes[0].lines if line.get_label() == label]
     assert not any(len(line.get_xdata()) for line in shown)
     assert "none where fewer than half have one" in footnote(figure)
+
+
+def test_points_beyond_the_axis_are_at_its_edge_which_is_said():
+    figure, _ = drawn(trials(), xlim=[0.25, 0.45])
+    places = {place for line in figure.axes[0].lines for place in line.get_xdata()}
+    assert {0.25, 0.45} <= places and "Points beyond the axis are at its edge" in footnote(figure)
+    assert "beyond" not in footnote(drawn(trials(), xlim=[0, 1])[0])
