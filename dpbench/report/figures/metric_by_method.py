@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -41,7 +42,8 @@ def metric_by_method(frame: pd.DataFrame, labels: Mapping[str, str], spec: Spec,
     cells["trials"] = cells[["count", "nonfinite", "failed"]].sum(axis=1)
     cells = cells.sort_values(["epsilon", "series_order", "dataset"], ignore_index=True)
     found = [here for _, here in cells.groupby("epsilon")]
-    beyond = [BEYOND] if spec.get("xlim") and not cells["mean"].dropna().between(*spec["xlim"]).all() else []
+    low, high = spec.get("xlim") or (-math.inf, math.inf)
+    beyond = [] if cells["mean"].dropna().between(low, high).all() else [BEYOND]
     footnote = as_text([notes, MEANS, *beyond, *sweep_footnotes(rows, known)] if len(rows) else [notes])
     looks = line_styles(known) | dict.fromkeys(levels(spec).rows["series"], LEVEL)
     return titled(spec, [_panel(here, spec) for here in found], looks, footnote, found, DRAWN)
