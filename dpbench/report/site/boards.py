@@ -132,9 +132,14 @@ class Board:
 
 
 def boards_of(paper: Paper, exports: Exports) -> Iterator[Board]:
-    """The leaderboards of a paper, from the exports of its experiments; one that was not run yet has none."""
+    """The leaderboards of a paper, from the exports of its experiments; one that was not run yet has none.
+
+    Of several rankings of the same experiments the first one has a leaderboard: their pages would have the same trials.
+    """
+    done = set()
     for spec in paper.report["figures"]:
-        if spec.get("kind") == RANKS:
+        if spec.get("kind") == RANKS and (experiments := tuple(spec["experiments"])) not in done:
+            done.add(experiments)
             yield board_of(paper, spec, [cell for name in spec["experiments"] for cell in exports.get(name, [])])
 
 
