@@ -54,6 +54,7 @@ from dpbench.report.recommendation import (
 from dpbench.report.text import aligned, number, span
 
 SHOWN = 3  # methods
+EXISTS = 0.75  # of all tables: on so many has a method a value that is named without a size
 TRIVIAL = {  # by the metric: the trivial answer, and what to do where no method beats it
     "r2": ("the mean of the target", "predict the mean"),
     "auc": ("a constant score", "give all rows the same score"),
@@ -161,7 +162,7 @@ def _first_screen(arguments: argparse.Namespace) -> str:
 
 def _best(known: Known, errors: pd.DataFrame) -> str:
     """The method of least errors at these places, and what it keeps; of intervals, their level and how many cover."""
-    names = known.paying(ranked(errors, 0.75), errors.index)
+    names = known.paying(ranked(errors, EXISTS), errors.index)
     if not names:
         return "none"
     if known.level is None:

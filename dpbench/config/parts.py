@@ -23,7 +23,7 @@ NAMES = {"_offers_": KINDS, "_relations_": RELATIONS, "_needs_": (*KINDS, TEST_R
 EVERY = {"_target_": "Target", "_version_": "int | str", "_label_": "str", "_levels_": "str"}
 READER = {**EVERY, "_needs_": "list | str"}
 MAKER = {**EVERY, "_label_": "str | dict", "_offers_": "list", "_relations_": "list"}
-MAKER |= {"_unpaid_": "dict", "_styles_": "dict"}
+MAKER |= {"_unpaid_": "dict", "_styles_": "dict", "_hide_runtime_": "bool"}
 # Keys of a part that are no parameters, and their types; `resolve` checks a target.
 RESERVED = {"mechanism": MAKER, "model": READER, "metric": READER}
 

@@ -32,8 +32,8 @@ class Part:
     none is not `private`, and runs under any. `needs`: the kinds of release of which a model or metric reads one (none
     named: any). `labels`: whether the target must have two levels; `classes`: whether it may have more
     (`Design.several`). `test_rows`: whether there must be test rows. `unpaid`: by file of a data set's sources, what
-    the parameters took from its rows. `calibrations`: those it has if it takes any. `version`: what the user declares
-    of a function of their own. `label`, `methods`, `styles`: see `labels`.
+    the parameters took from its rows. `secret_runtime`: see `hide_runtime`. `calibrations`: those it has if it takes
+    any. `version`: what the user declares of a function of their own. `label`, `methods`, `styles`: see `labels`.
     """
 
     group: str
@@ -48,6 +48,7 @@ class Part:
     classes: bool = False
     test_rows: bool = False
     unpaid: Mapping[str, str] = field(default_factory=dict)
+    secret_runtime: bool = False
     calibrations: tuple[str, ...] = ("tight", "paper")
     version: str | None = None
     label: str | None = None
@@ -81,6 +82,7 @@ class Part:
             classes=node.get("_levels_") in LEVELS[1:],
             test_rows=TEST_ROWS in needs,
             unpaid=texts("_unpaid_"),
+            secret_runtime=node.get("_hide_runtime_", False),
             calibrations=names("calibration") if several else CALIBRATIONS[:2],
             version=f"declared {node['_version_']}" if node.get("_version_") is not None else None,
             label=methods.pop(OTHERS, None) if isinstance(label, dict) else label,
@@ -102,8 +104,10 @@ class Part:
 
     @property
     def hide_runtime(self) -> bool:
-        """Whether it runs a random number of times, which must stay secret: time and memory are not recorded."""
-        return self.takes("tuning") and self.value("tuning") == RandomSearch.kind
+        """Whether time and memory depend on a secret, as its config says or as it runs a random number of times: they
+        are not recorded.
+        """
+        return self.secret_runtime or (self.takes("tuning") and self.value("tuning") == RandomSearch.kind)
 
     @cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:

@@ -30,7 +30,6 @@ FORMER = {  # reserved keys that there were, and what is written in their place
     "_private_": "a mechanism that is not private has _relations_: []",
     "_methods_": "write _label_: {rows: AIM-Synth, others: AIM}, by model or kind of release",
     "_calibrations_": "write calibration: [tight, paper, authors], without those that it has not",
-    "_hide_runtime_": "leave it out; tuning: random_search says it",
     "_test_rows_": "write _needs_: [test_rows], along with the kinds of release",
     "_required_": _SPEC,
     "_optional_": _SPEC,

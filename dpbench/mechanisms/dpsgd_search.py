@@ -64,8 +64,7 @@ def dpsgd_search(
     and 1 for that of the predicted probability (Brier score), which goes with the logistic loss. Only the run with the
     least score is released, and the ledger holds the distribution of K. This is a guarantee against those who do not
     learn K. It follows from the seed of the noise, which must stay secret, and shows in the seconds and memory of a
-    release, which are not recorded; who watches the machine's clock is not covered. No run stops
-    early.
+    release, which are not recorded; who watches the machine's clock is not covered. No run stops early.
     **Shapes** X (n, p), y (n,) as `design` encodes them; theta (p,).
     **Departures** 1. Runs that differ in clip or learning rate alone share their Poisson samples, but not in a random
     search. Each has the distribution of a run alone. Theorem 22, however, holds for independent runs: that all runs

@@ -65,6 +65,8 @@ def test_the_runtime_of_a_random_number_of_runs_is_hidden_however_it_is_chosen()
         ]
     )
     assert found.mechanisms[0].hide_runtime
+    own = {"_target_": TARGET, "_offers_": ["statistics"], "_hide_runtime_": True}
+    assert parts_of("mechanism", {"mechanism": {"ssp": own}})[0].hide_runtime
 
 
 @pytest.mark.parametrize(

@@ -112,12 +112,10 @@ def _rule(paper: Paper, statement: Statement, metric: str, symbol: str) -> str:
     if relation in (*WITHOUT_MARGIN, *SHARES):
         return sentence
     margin = _margin(paper, statement, metric)
-    part = (
-        ""
-        if "absolute" in margin
-        else f"{margin['part']:g} of the {metric} of {labels.get(margin['of'], margin['of'])}"
-    )
-    return f"{sentence}. The margin is {part or margin['absolute']}: {margin['reason']}"
+    if "absolute" in margin:
+        return f"{sentence}. The margin is {margin['absolute']}: {margin['reason']}"
+    of = labels.get(margin["of"], margin["of"])
+    return f"{sentence}. The margin is {margin['part']:g} of the {metric} of {of}: {margin['reason']}"
 
 
 def _title(paper: Paper, panel: str) -> str:

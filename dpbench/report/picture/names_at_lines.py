@@ -23,7 +23,7 @@ MOST = 3  # lines of a figure that have their names: more would fill its panels
 # Parts of the width and height of the narrowest panel, of either renderer
 LETTER, LINE, OFF = 0.019, 0.06, 0.006  # of a letter, of a line of text, and between a line and its name
 MARKER, NOTE = (0.018, 0.03), (0.08, 0.1)  # from a point to the edges of its marker, and of a text at it
-SAME = 0.015  # nearer lines could not be told by their names
+SAME = 0.015  # nearer lines could not be distinguished by their names
 EDGE, BAR = 0.99, 0.02  # where the rightmost name ends, and the space for the bar of each of several lines
 SHIFTS = np.arange(0, 0.6, 0.03)  # how far left of this edge a name may end
 STEPS = 80  # places on the line from one point to the next

@@ -19,7 +19,7 @@ from dpbench.report.figures.mean_ranks import (
     friedman_sentence,
     ranks_of,
     without_rank,
-)  # fmt: skip
+)
 from dpbench.report.footnotes import listed, sweep_footnotes
 from dpbench.report.frames.series import declared_titles, mark_series, series_of
 from dpbench.report.tables.cells import NOT_RUN
