@@ -30,7 +30,7 @@ def test_tables_of_intervals_have_three_features_and_train_on_what_is_not_tested
         compose([f"experiment=arena_intervals{name}"]).grids for name in ("", "_more", "_marginals")
     )
     tables = [grid.dataset["name"] for grid in (*four, *more)]
-    assert tables == [grid.dataset["name"] for grid in marginals] and len({*tables}) == 18
+    assert tables == [grid.dataset["name"] for grid in marginals] and len({*tables}) == 20
     for grid in (*four, *more, *marginals):
         left = left_for_training(grid.dataset, grid.sample)
         assert len(grid.dataset.domain.names) == 4
