@@ -88,7 +88,9 @@ def comparison_table(
         trials = trials_at(marked, ["row", "series"], "setting", keys, [None, None, *columns])
     else:
         trials = trials_at(marked, ["row"], "series", [(name,) for name in texts], [None, *columns])
-    tidy = cells.drop(columns="unconverged").assign(row=[titles.get(name, name) for name in cells["row"]])
+    needless = ["unconverged", *([] if published else ["published", "verdict"])]
+    needless += ["method"] if (cells["method"] == cells["series"]).all() else []
+    tidy = cells.drop(columns=needless).assign(row=[titles.get(name, name) for name in cells["row"]])
     below = [f"Cells: {STATISTICS[statistic]} (repetitions with a value)", *_about_level(spec)]
     below += sweep_footnotes(rows.assign(dataset=rows["dataset"].replace(titles)), series_of(rows, labels))
     below += _about_published(cells, spec, published)

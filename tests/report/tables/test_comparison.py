@@ -100,8 +100,15 @@ def test_what_the_paper_has_of_methods_that_the_table_does_not_show_is_left_out(
     made = table(trials, PUBLISHED, show=["BinAgg", "AIM"], beside={"AIM": "GAN"})
     assert made.header == ["", "BinAgg", "GAN"], "a method that is to be shown and was not run stands there"
     made = table(trials, PUBLISHED, show=["BinAgg"])
-    assert made.header == ["", "BinAgg"] and "GAN" not in set(made.tidy["method"])
+    assert made.header == ["", "BinAgg"] and "GAN" not in set(made.tidy["series"])
     assert [line[0] for line in made.rows] == ["A", "z"], "a data set that only the paper has"
+
+
+def test_the_csv_has_the_columns_that_say_something():
+    trials = [trial(value=0.3, repetition=k, dataset="a", calibration=c) for c in ("tight", "paper") for k in range(2)]
+    known, both = {"method", "published", "verdict"}, table(trials, PUBLISHED).tidy
+    assert {*table(trials[:1]).tidy}.isdisjoint(known), "a method has the name of its series, and nothing is published"
+    assert known <= {*both} and set(both["method"]) == {"BinAgg", "GAN"}
 
 
 def test_calibrations_are_columns_and_both_are_shown_with_the_paper():
