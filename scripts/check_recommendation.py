@@ -32,8 +32,8 @@ def rows(need: str, check: str) -> Iterator[dict[str, object]]:
     for (name, epsilon), errors in found.evidence.errors.iterrows():
         size, least = found.sizes[name], errors.min()
         near = known.nearest(size, epsilon)
-        order = known.ordered(near)
-        taken = known.paying(order[:SHOWN], near.index)
+        order = [name for name in known.ordered(size, epsilon) if not known.gives_mean(name)]
+        taken = known.paying(order[:SHOWN], near.index, known.amount(size, epsilon))
         first, trivial = (taken or order)[0], found.evidence.trivial[name]
         yield {
             "need": need, "dataset": name, "rows": size.rows, "columns": size.columns, "epsilon": epsilon,

@@ -17,6 +17,7 @@ from dpbench.data.simulate import Simulation
 from dpbench.errors import UserError
 from dpbench.files import Node
 from dpbench.report.recommendation import Size
+from dpbench.report.text import number
 
 NEEDS = {  # the arenas that answer it
     "coefficients": ("arena_regression",),
@@ -35,15 +36,19 @@ SOME_TABLE = ("dataset=csv", "dataset.path=FILE.csv", "dataset.domain=FILE.yaml"
 class Own:
     """The table that is asked for: its name, "" if its size alone is known, the budgets, and its settings.
 
-    `relation`: of its neighbours, "" if none is set. `read`: what was read of private rows, in words.
+    `delta`: as it is given, or that of the arena. `relation`: of its neighbours, "" if none is set. `read`: what was
+    read of private rows, in words. `files`: the checksums of its public sources, by which other tables of the same rows
+    are known.
     """
 
     name: str
     size: Size
     epsilons: Sequence[float]
     settings: Sequence[str]
+    delta: str = ""
     relation: str = ""
     read: str = ""
+    files: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -75,12 +80,16 @@ def asked_of(arguments: argparse.Namespace) -> Asked:
         own, need = _table(arguments, rest, bool(experiment))
     else:
         need = "" if experiment else need or "coefficients"
-        own = Own("", _given(arguments, rest), (), SOME_TABLE[:-1] if need in WITHOUT_TARGET else SOME_TABLE)
+        table = SOME_TABLE[:-1] if need in WITHOUT_TARGET else SOME_TABLE
+        own = Own("", _given(arguments, rest), (), (*table, *rest))
+    if need in WITHOUT_TARGET:
+        own = replace(own, size=replace(own.size, coefficients=None))
     lines = [[f"experiment={name}", *where] for name in NEEDS.get(need, ())] or [[*experiment, *where]]
     arenas = [compose(line, config_dir) for line in lines]
     delta = [item for item in rest if item.startswith("delta=")]
-    epsilons = compose([*budget, *delta], config_dir).epsilons if budget else arenas[0].epsilons
-    return Asked(need, arenas, replace(own, epsilons=epsilons))
+    given = compose([*budget, *delta], config_dir)
+    text = delta[0].partition("=")[2] if delta else number(arenas[0].delta)
+    return Asked(need, arenas, replace(own, epsilons=given.epsilons if budget else arenas[0].epsilons, delta=text))
 
 
 def _given(arguments: argparse.Namespace, settings: Sequence[str]) -> Size:
@@ -91,15 +100,15 @@ def _given(arguments: argparse.Namespace, settings: Sequence[str]) -> Size:
             "name a table: dataset=csv with dataset.path, dataset.domain and dataset.target, or one of `dpbench list "
             "datasets`; or give its size alone: --rows and --columns"
         )
-    if settings:
-        raise UserError(f"with a size only experiment, epsilon, mu and results can be set, not {settings[0]}")
+    if other := [item for item in settings if not item.startswith("delta=")]:
+        raise UserError(f"with a size only experiment, epsilon, mu, delta and results can be set, not {other[0]}")
     if rows is None or columns is None:
         raise UserError("--rows and --columns go together where no table is named")
     return _checked(Size(rows, columns, columns if coefficients is None else coefficients))
 
 
 def _checked(size: Size) -> Size:
-    if min(size.rows, size.columns, size.coefficients) < 1:
+    if min(size.rows, size.columns, size.coefficients or 1) < 1:
         raise UserError("--rows, --columns and --coefficients must be at least 1")
     return size
 
@@ -124,8 +133,14 @@ def _table(arguments: argparse.Namespace, settings: Sequence[str], named: bool) 
     kept = [item for item in settings if item.lstrip("+~").partition("=")[0].partition(".")[0] in KEPT]
     rows, read = _public_rows(table, arguments.rows)
     relation = table.budget.relation if any(item.startswith("relation=") for item in kept) else ""
-    own = Own(table.dataset.name, _checked(size_of(table, rows)), (), kept, relation, read)
+    size = _checked(size_of(table, rows))
+    own = Own(table.dataset.name, size, (), kept, "", relation, read, files_of(table.dataset))
     return own, need or ""
+
+
+def files_of(dataset: Dataset) -> frozenset[str]:
+    """The checksums of the files that its rows are read from, as far as they are declared."""
+    return frozenset(one.sha256 for one in dataset.sources if one.sha256)
 
 
 def _public_rows(table: Single, given: int | None) -> tuple[int, str]:
@@ -171,5 +186,10 @@ def _coefficients(domain: Domain, settings: Node) -> int:
 
 
 def size_text(size: Size) -> str:
-    """The size in words."""
-    return f"{size.rows:,} rows, {size.columns} columns, {size.coefficients} coefficients"
+    """The size in words.
+
+    >>> size_text(Size(20000, 8, 1)), size_text(Size(9, 1, None))
+    ('20,000 rows, 8 columns, 1 coefficient', '9 rows, 1 column')
+    """
+    counts = {"row": size.rows, "column": size.columns, "coefficient": size.coefficients}
+    return ", ".join(f"{n:,} {name}{'s' * (n != 1)}" for name, n in counts.items() if n is not None)

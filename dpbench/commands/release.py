@@ -32,7 +32,7 @@ from dpbench.data.synthetic_csv import typed_rows
 from dpbench.data.table import Table
 from dpbench.errors import ContractError, NoEstimateError, UnconvergedError, UserError
 from dpbench.files import Json, write_file
-from dpbench.grid.feasibility import ANSWERS
+from dpbench.grid.feasibility import ANSWERS, check_counts, declared
 from dpbench.grid.odometer import Odometer, Sum, TableKey
 from dpbench.grid.plan import inputs_of
 from dpbench.grid.provenance import provenance
@@ -152,6 +152,8 @@ def checked(asked: Single, config_dir: Path | None) -> tuple[Part, Design | None
     """
     budget, domain = asked.budget, asked.dataset.domain
     part = private_part(asked.mechanism, budget.relation, budget.epsilon, asked.parameters, config_dir)
+    if budget.relation != "replace":
+        check_counts(part, *declared(part))
     for model in asked.models:
         check_reads(model, part.offers, config_dir)
         if model.target == ANSWERS:

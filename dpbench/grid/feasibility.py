@@ -48,20 +48,34 @@ def check_shapes(experiment: Experiment, domain: Domain) -> None:
     if encoding or any(model.target != ANSWERS for model in filter(_ours, experiment.models)):
         Design(domain, **experiment.design).check_levels()
     for mechanism in filter(_ours, experiment.mechanisms):
-        rows, known = _rows(mechanism, experiment)
-        for name, value in _numbers(mechanism.parameters, COUNTS):
-            setting = f"{mechanism.group}.{mechanism.name}.{name}"
-            if value < 1:
-                raise UserError(f"{setting} must be at least 1, not {shown(value)}")
-            if name == "degree" and value > len(domain.names):
-                raise UserError(f"{setting}={value}: {where} has {len(domain.names)} attributes; lower it")
-            if rows is not None and name.split(".")[-1] in AT_MOST_ROWS and value > rows:
-                raise UserError(f"{setting}={value:,} is more than the {rows:,} {known}; lower it")
+        check_counts(mechanism, *_rows(mechanism, experiment))
+        for name, value in _numbers(mechanism.parameters, {"degree"}):
+            if value > len(domain.names):
+                setting = f"{mechanism.group}.{mechanism.name}.{name}={value}"
+                raise UserError(f"{setting}: {where} has {len(domain.names)} attributes; lower it")
         method = mechanism.parameters.get("method", mechanism.target.rpartition(".")[2])  # a search has one
         if method in HISTOGRAMS:
             limits = [limit for _, limit in _numbers(mechanism.parameters, {"max_model_mb"})]
             who = f"{mechanism.group}.{mechanism.name}, {where}: {method}"
             check_histogram(who, domain, min(limits, default=HISTOGRAM_MB))
+
+
+def check_counts(mechanism: Part, rows: int | None, known: str) -> None:
+    """Compare the counts among the parameters of a mechanism, if it is the project's, with the `rows` that it takes for
+    n, of which `known` says where they are from. Raises `UserError` for one below 1, or for more in a batch than rows.
+    """
+    for name, value in _numbers(mechanism.parameters if _ours(mechanism) else {}, COUNTS):
+        setting = f"{mechanism.group}.{mechanism.name}.{name}"
+        if value < 1:
+            raise UserError(f"{setting} must be at least 1, not {shown(value)}")
+        if rows is not None and name.split(".")[-1] in AT_MOST_ROWS and value > rows:
+            raise UserError(f"{setting}={value:,} is more than the {rows:,} {known}; lower it")
+
+
+def declared(mechanism: Part) -> tuple[int | None, str]:
+    """The rows that the mechanism's `expected_rows` declares, None if it has none, and what says so."""
+    rows = mechanism.parameters.get("expected_rows")
+    return rows, "" if rows is None else f"rows that mechanism.{mechanism.name}.expected_rows declares"
 
 
 def _ours(part: Part) -> bool:
@@ -86,9 +100,9 @@ def _numbers(parameters: Parameters, names: Collection[str]) -> Iterator[tuple[s
 
 def _rows(mechanism: Part, experiment: Experiment) -> tuple[int | None, str]:
     """How many rows the mechanism takes for n, and what says so; None if that is not known before they are read."""
-    expected = mechanism.parameters.get("expected_rows")
+    expected, said = declared(mechanism)
     if expected is not None and experiment.relation != "replace":
-        return expected, f"rows that mechanism.{mechanism.name}.expected_rows declares"
+        return expected, said
     rows, sample = declared_rows(experiment.dataset), experiment.sample
     if rows is None:
         return None, ""

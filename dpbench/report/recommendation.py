@@ -22,23 +22,25 @@ PLACE = ["dataset", "epsilon"]
 IN_UNITS = {"mse": "r2"}  # a metric in units of the table, and the same without them
 TRIVIAL = {"r2": 0.0, "auc": 0.5}  # of the mean, and of a constant score
 TRIVIAL_ANSWERS = ("zero", "uniform", "independent")  # the mechanisms that give them to queries
-RULES = ("near", "overall")  # best on the nearest places, best over all
+RULES = ("near", "budget", "overall")  # best on the nearest places, over all tables at the nearest epsilon, over all
 PAYS = 0.75  # of the places: a method that beats the trivial answer there pays
+EXISTS = 0.75  # of the runs, or of all tables: a method with a value in so many has one
 
 
 @dataclass(frozen=True)
 class Size:
-    """What is known of a table without any budget: rows, attributes, and coefficients of a regression."""
+    """What is known of a table without any budget: rows, attributes, and coefficients, None without a regression."""
 
     rows: int
     columns: int
-    coefficients: int
+    coefficients: int | None
 
     def at(self, epsilon: float) -> Floats:
-        """The coordinates of the table under a budget (3,): the logarithms of n epsilon (the noise of a mean is its
-        inverse), of the attributes and of the coefficients. The distance of tables is that of these points.
+        """The coordinates of the table under a budget (3,), or (2,) without a regression: the logarithms of n epsilon
+        (the noise of a mean is its inverse), of the attributes and of the coefficients. The distance of tables is that
+        of these points.
         """
-        return np.log([self.rows * epsilon, self.columns, self.coefficients])
+        return np.log([self.rows * epsilon, self.columns, *([] if self.coefficients is None else [self.coefficients])])
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,11 @@ class Evidence:
     @cached_property
     def wins(self) -> pd.DataFrame:
         """Whether the error of each method at each place is below that of the trivial answer, 1 or 0; NaN where it was
-        not run. Where there is no such answer no method wins.
+        not run. Where there is no such answer, whether it has a value in `EXISTS` of its runs, and is not `below`.
         """
+        if self.trivial.isna().all():
+            exists = self.cells["without"] <= (1 - EXISTS) * self.cells["runs"]
+            return (exists & ~self.cells["below"]).astype(float).unstack("series")
         trivial = self.cells.index.get_level_values("dataset").map(self.trivial.to_dict())
         return (self.cells["error"] < trivial).astype(float).unstack("series")
 
@@ -184,18 +189,41 @@ def ranked(errors: pd.DataFrame, part: float = 0.5) -> list[str]:
         return [str(name) for name in np.log(ratios).mean().sort_values(kind="stable").index]
 
 
+def orders(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Size, epsilon: float) -> dict[str, list[str]]:
+    """The methods for a table of this size, the best first, by each of the `RULES`: those that have an error on most of
+    the nearest places, and are to be used there.
+    """
+    at = errors.index.get_level_values("epsilon")
+    budget = min(at.unique(), key=lambda one: abs(math.log(one / epsilon)))
+    here = ranked(nearest(errors, sizes, own.at(epsilon)))
+    by_rule = (here, ranked(errors[at == budget]), ranked(errors))
+    return {rule: [name for name in names if name in here] for rule, names in zip(RULES, by_rule, strict=True)}
+
+
 def left_out(errors: pd.DataFrame, sizes: Mapping[str, Size]) -> pd.DataFrame:
     """How each of the `RULES` chose in the past: at each place, the error of the method that is first by the other data
     sets, as a multiple of the lowest error there; inf if that method has none.
+
+    The lowest is that of the methods that are to be used (not inf) on all other data sets: what covers on one alone may
+    do so by chance. NaN where none of these has an error.
     """
-    ratios, rows = ratios_of(errors), []
     others = {name: errors.drop(index=name, level="dataset") for name in errors.index.unique("dataset")}
-    overall = {name: ranked(rest)[:1] for name, rest in others.items()}
+    used = {name: (rest != math.inf).all() for name, rest in others.items()}
+    rows = []
     for dataset, epsilon in errors.index:
-        near = ranked(nearest(others[dataset], sizes, sizes[dataset].at(epsilon)))[:1]
-        here = ratios.loc[(dataset, epsilon)].fillna(math.inf)
-        rows.append([here[first].min() for first in (near, overall[dataset])])
-    return pd.DataFrame(rows, index=errors.index, columns=list(RULES)).fillna(math.inf)
+        here = errors.loc[(dataset, epsilon)].replace(math.inf, math.nan)
+        least = here[used[dataset]].min()
+        firsts = [names[:1] for names in orders(others[dataset], sizes, sizes[dataset], epsilon).values()]
+        found = [here[names].min() for names in firsts]
+        rows.append([math.nan if np.isnan(least) else _ratio(error, least) for error in found])
+    return pd.DataFrame(rows, index=errors.index, columns=list(RULES))
+
+
+def _ratio(error: float, least: float) -> float:
+    """1 for two errors of 0; inf if there is no error, or the least one is 0."""
+    if np.isnan(error):
+        return math.inf
+    return 1.0 if error == least else error / least if least else math.inf
 
 
 def rates(costs: pd.DataFrame) -> pd.Series[int]:
@@ -214,6 +242,11 @@ class Payoff:
     places: int
     won_below: int
     below: int
+
+    @property
+    def often_below(self) -> bool:
+        """Whether it won at most of the places with less, or there is none."""
+        return not self.below or 2 * self.won_below > self.below
 
 
 def pays_from(won: pd.Series[float], amounts: pd.Series[float]) -> Payoff | None:
@@ -237,10 +270,10 @@ def beyond(errors: pd.DataFrame, sizes: Mapping[str, Size], own: Size, epsilon: 
     """What lies outside the range of the places, and by which factor: nothing is known there."""
 
     def measures(size: Size, budget: float) -> list[float]:
-        return [size.rows * budget, size.columns, size.coefficients, budget]
+        return [*np.exp(size.at(budget)), budget]
 
     known = np.array([measures(sizes[dataset], budget) for dataset, budget in errors.index])
-    found, names = [], ("n ε", "columns", "coefficients", "ε")
+    found, names = [], [*("n ε", "columns", "coefficients")[: len(own.at(epsilon))], "ε"]
     for name, value, least, most in zip(names, measures(own, epsilon), known.min(0), known.max(0), strict=True):
         if value < least:
             found.append(f"{name} = {value:,.6g} is {least / value:.3g} times less than the least, {least:,.6g}")

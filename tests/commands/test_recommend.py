@@ -2,6 +2,7 @@
 
 import hashlib
 import lzma
+import math
 import re
 import runpy
 import shlex
@@ -20,7 +21,7 @@ from dpbench.commands.release import checked
 from dpbench.config import compose
 from dpbench.config.experiment import single
 from dpbench.report.outcomes import shipped
-from dpbench.report.recommendation import CLOSE, Size, nearest, ranked
+from dpbench.report.recommendation import CLOSE, RULES, Size, nearest, orders
 from dpbench.resources import PACKAGE, conf_dir
 
 RESULTS = PACKAGE.parent / "results"
@@ -52,17 +53,60 @@ def commands(text):
 
 @arena
 def test_where_methods_lose_the_verdict_is_first_and_none_is_offered():
-    """With 100 rows at epsilon 0.01 all are worse than the mean, and rows of 442 than independent attributes."""
-    few, rows = answer("--rows", "100", "--columns", "10", "epsilon=0.01"), answer("dataset=diabetes", "--need", "rows")
+    """With 300 rows at epsilon 0.1 all are worse than the mean, and rows of 442 than independent attributes."""
+    few, rows = answer("--rows", "300", "--columns", "10", "epsilon=0.1"), answer("dataset=diabetes", "--need", "rows")
     verdict = (
         "None of the methods with the least errors beat {} on most of the 5 nearest places: {}, or collect more rows."
     )
     mean = verdict.format("the mean of the target", "predict the mean")
     independent = verdict.format("independent attributes", "release the distribution of each attribute alone")
-    assert few.splitlines()[3] == f"ε = 0.01. {mean}" and f"\nε = 1. {independent}\n" in rows
-    assert not commands(few) and "dpbench" not in few
+    assert few.splitlines()[3] == f"ε = 0.1, δ = 1e-05. {mean}" and f"\nε = 1, δ = 1e-05. {independent}\n" in rows
     kept = re.search(r"What came nearest, with the gain kept .*, median \(range\): (.*)\.\n", few)[1]
-    assert re.match(r"AMP -1 \(-1\.5 to 0\.57\), mean of the target -0\.", kept)
+    assert re.match(r"AMP -\d.* to 0\.\d+\); ", kept) and "mean of the target" not in kept
+    private = shlex.split(re.search(r"^To predict the mean privately: (.*)", few, re.MULTILINE)[1])
+    assert not commands(few) and "mechanism=mean_target" in private
+    asked = [item for item in private[2:-2] if not item.startswith("dataset")]
+    checked(single(["dataset=diabetes", *asked], None), None)
+
+
+@arena
+def test_far_below_all_data_of_the_arena_nothing_is_said_to_be_best():
+    """n epsilon = 1, where a method that beats the trivial answer on all tables says nothing."""
+    for need in ("coefficients", "classifier", "rows", "queries"):
+        out = answer("--need", need, "--rows", "100", "--columns", "10", "epsilon=0.01", "delta=1e-7")
+        unit = "columns" if need in ("rows", "queries") else "coefficients"
+        assert f"ε = 0.01, δ = 1e-7. No table of the arena has so little data (n ε / {unit} is 0.1 here, and " in out
+        assert "Collect more rows: " in out and not commands(out)
+
+
+@arena
+def test_where_no_method_has_intervals_it_says_from_how_many_rows_on_one_has():
+    out = answer("--need", "intervals", "--rows", "500", "--columns", "4", "epsilon=0.1")
+    assert "ε = 0.1, δ = 1e-05. None of the methods with the least errors had intervals that cover in three of" in out
+    rows, won, places = re.search(
+        r"Collect more rows: SSP, one scale pays from about ([\d,]+) rows on.* had intervals .* on (\d+) of (\d+) ", out
+    ).groups()
+    assert int(rows.replace(",", "")) > 500 and int(won) >= 0.75 * int(places) and not commands(out)
+
+
+@arena
+def test_a_method_that_the_rows_are_too_few_for_is_not_named(tmp_path):
+    """A batch of 1,024 rows, of 300: every command that is named runs."""
+    out = answer(*sick(tmp_path), "--rows", "300", "epsilon=0.1")
+    assert "Not on this table: DP-SGD, given parameters: mechanism.dpsgd.batch_size=1,024 is more than the 300" in out
+    assert len(commands(out)) == 3 and not any("mechanism=dpsgd" in line for line in commands(out))
+
+
+@arena
+def test_a_table_under_another_name_is_no_evidence_for_itself():
+    assert "adult" not in re.search(r"nearest places: (.*)", answer("dataset=adult", "--need", "rows", "epsilon=1"))[1]
+
+
+@arena
+def test_answers_to_queries_are_those_that_the_arena_scored():
+    """MST releases pairs unless it is asked for more."""
+    out = answer("--need", "queries", "--rows", "500", "--columns", "4", "epsilon=1")
+    assert "mechanism=mst model=released_answers mechanism.mst.workload=3 " in out
 
 
 @arena
@@ -74,8 +118,8 @@ def test_a_method_is_offered_if_it_keeps_some_of_the_gain(need, rows):
     blocks, table = out.split("\nε = ")[1:], compose([f"experiment={NEEDS[need][0]}"]).grids[0].dataset.name
     assert len(blocks) == 3
     for block in blocks:
-        lost = block.partition(". ")[2].startswith("None of the methods")
-        found = {} if lost or "No method can" in block else methods(block)
+        lost = block.partition(". ")[2].startswith(("None of the methods", "No table of the arena"))
+        found = {} if lost else methods(block)
         assert len(found) == len(commands(block)) <= 3
         for row in found.values():
             assert need == "intervals" or float(next(row[name] for name in row if "gain kept" in name).split()[0]) > 0
@@ -103,15 +147,15 @@ def test_the_rows_from_which_a_method_pays_are_told_with_their_basis():
         assert won + won_below <= places + below == 60 and won >= 0.75 * places > 3 and won_below < below
     assert found["0.01"] == ("Collect more", 10 * found["0.1"][1])
     assert found["0.1"][0] == "Enough" and found["1"][1] == found["0.1"][1]
-    assert "pays from" not in answer(*INTERVALS)  # which have no trivial answer
 
 
 def test_of_a_method_that_always_pays_fewer_rows_may_do():
     won = pd.Series(1.0, pd.RangeIndex(6))
     known = SimpleNamespace(
-        trivial="the mean",
+        won="beat the mean",
         divisor="columns",
         amounts=pd.Series(10.0, won.index),
+        amount=lambda size, epsilon: size.rows * epsilon / size.columns,
         evidence=SimpleNamespace(wins={"A": won}),
     )
     (line,) = _amount(known, Size(900, 9, 9), 1.0, ["A"], lost=False)
@@ -121,9 +165,7 @@ def test_of_a_method_that_always_pays_fewer_rows_may_do():
 
 @arena
 def test_how_sure_it_is_depends_on_the_table_and_the_best_over_all_is_named():
-    choice = (
-        r"The choice: the best on the 5 nearest places\. .* in (\d+) of 60 cases, the best over all \(AMP\) in (\d+)\."
-    )
+    choice = r"The choice: the best on the 5 nearest places\. .* in (\d+) of 60 cases, .* over all \(AMP\) in (\d+)\."
     sure = r"Take ([\w, +-]+): it was within 10 % of the least error on (\d) of the 5 nearest places\."
     found = set()
     for rows in ("3000", "300000"):
@@ -158,10 +200,14 @@ def test_without_a_table_it_shows_the_best_by_need_as_the_readme_does():
     _, table, how = out.rstrip("\n").split("\n\n")
     assert f"```text\n{table}\n```\n" in (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
     lines = [re.split(r" {2,}", line) for line in table.splitlines()]
-    assert lines[0] == ["--need", "ε = 0.1", "ε = 1", "ε = 10"] and [line[0] for line in lines[1:]] == [*NEEDS]
+    assert lines[0] == ["--need", "ε = 0.1", "ε = 1", "ε = 10", "see docs/arena.md"] and [
+        line[0] for line in lines[1:]
+    ] == [*NEEDS]
     numbers = [
-        re.fullmatch(r"none|.*[^-\d](\d\.\d\d)( of 0\.9.*)?", cell)[1] for line in lines[1:] for cell in line[1:]
+        re.fullmatch(r"none|.*[^-\d](\d\.\d\d)( of 0\.9.*)?", cell)[1] for line in lines[1:] for cell in line[1:-1]
     ]
+    titles = re.findall(r"^## (.*)", DOCS, re.MULTILINE)
+    assert {line[-1] for line in lines[1:]} <= {f"#{title.lower().replace(' ', '-')}" for title in titles}
     assert all(0 < float(text) <= 1 for text in numbers if text)
     assert "dpbench recommend --need coefficients --rows" in how and "dataset.domain=FILE.yaml" in how
     assert (
@@ -176,7 +222,7 @@ def test_the_best_by_need_are_first_in_the_figures_of_ranks_where_their_rule_is_
     table = [re.split(r" {2,}", line) for line in answer().split("\n\n")[1].splitlines()[1:]]
     figures = {"coefficients": "regression_ranks", "classifier": "classification_ranks", "rows": "rows_ranks"}
     for need, *cells in table:
-        for epsilon, cell in zip((0.1, 1.0, 10.0), cells, strict=True):
+        for epsilon, cell in zip((0.1, 1.0, 10.0), cells[:-1], strict=True):
             if need in figures and cell != "none":
                 drawn = pd.read_csv(RESULTS / "arena" / "figures" / f"{figures[need]}.csv")
                 first = drawn[drawn["epsilon"] == epsilon].sort_values("mean_rank")["series"].head(3).tolist()
@@ -209,9 +255,10 @@ def test_rows_are_those_nearest_to_the_real_ones_and_each_command_is_a_release(t
     own = sick(tmp_path) if target else sick(tmp_path)[:-1]
     (tmp_path / "my.csv").unlink()  # no row is read
     out = answer(*own, "epsilon=1", "--rows", "5000", *(["--need", "rows"] if target else []))
-    assert out.startswith("csv: 5,000 rows, 2 columns, 2 coefficients. No row of it was read. ")
+    assert out.startswith("csv: 5,000 rows, 2 columns. No row of it was read. ")
     assert (
-        "Error: two_way in arena_rows" in out and "gain kept (1: as without privacy, 0: independent attributes)" in out
+        "Error: TV distance of pairs, in arena_rows (" in out
+        and "gain kept (1: as without privacy, 0: independent attributes)" in out
     )
     assert len(methods(out)) == len(commands(out)) >= 1
     for line in commands(out):
@@ -253,6 +300,7 @@ def test_the_number_of_private_rows_is_asked_for_unless_it_is_public_or_declared
         (["dataset=csv", "dataset.domain=my.yaml", "--need", "intervals"], "give the attribute that is predicted"),
         (["dataset=simulation"], "simulation has as many rows as are drawn"),
         (["--rows", "5", "--columns", "3", "model=[]"], "can be set, not model=[]"),
+        (["--rows", "5", "--columns", "3", "delta=2"], "delta"),
         (["--need", "rows", "experiment=arena_queries", "dataset=diabetes"], "leave experiment=arena_queries out"),
         (["--need", "classifier", "dataset=diabetes"], "the target target does not have two levels"),
     ],
@@ -311,19 +359,22 @@ def rates_row(need):
     """The row of the first table in docs, with each table left out in turn."""
     arenas = [compose([f"experiment={name}", f"results={RESULTS}"]) for name in NEEDS[need]]
     known, _ = known_of(Asked(need, arenas, Own("", Size(1, 1, 1), (), ())), None)
-    errors, cases, named, lost = known.evidence.errors, len(known.costs), [], []
+    errors, cases, named, lost = known.evidence.errors, known.costs.notna().all(axis=1).sum(), [], []
     for dataset, epsilon in errors.index:
-        near = nearest(errors.drop(index=dataset, level="dataset"), known.sizes, known.sizes[dataset].at(epsilon))
-        best = ranked(near)[:3]
+        others, size = errors.drop(index=dataset, level="dataset"), known.sizes[dataset]
+        near = nearest(others, known.sizes, size.at(epsilon))
+        best = [name for name in orders(others, known.sizes, size, epsilon)[known.rule] if not known.gives_mean(name)][
+            :3
+        ]
         taken = known.paying(best, near.index)
         if taken:
             named.append(known.evidence.wins.loc[(dataset, epsilon), taken[0]] == 1)
         elif best:
             lost.append(known.evidence.wins.loc[(dataset, epsilon), best[0]] != 1)
-    within = [f"{(known.costs[rule] <= 1.1).sum()} of {cases}" for rule in ("near", "overall")]
-    worst = " and ".join(f"{ratio:.3g}" for ratio in known.costs.max()) + " times"
-    worst = "none usable" if "inf" in worst else worst
-    named, lost = (f"{sum(found)} of {len(found)}" if known.trivial and found else "" for found in (named, lost))
+    within = [f"{(known.costs[rule] <= 1.1).sum()} of {cases}" for rule in RULES]
+    worst = known.costs[known.rule].max()
+    worst = "no value" if worst == math.inf else f"{worst:.3g} times"
+    named, lost = (f"{sum(found)} of {len(found)}" if found else "" for found in (named, lost))
     return f"| {need} ({ERRORS[need]}) | {' | '.join(within)} | {worst} | {named} | {lost} |"
 
 

@@ -14,6 +14,7 @@ from dpbench.report.recommendation import (
     evidence_of,
     left_out,
     nearest,
+    orders,
     pays_from,
     ranked,
     ranking_metric,
@@ -159,7 +160,7 @@ def test_a_method_without_any_error_is_the_best():
 
 def test_a_choice_that_has_no_error_on_the_left_out_table_was_wrong():
     costs = left_out(places(one=[NAN, 1.0, 1.0, 1.0], two=[2.0, 2.0, 2.0, 2.0]), SIZES)
-    assert costs["overall"].tolist() == [INF, 1, 1, 1] and rates(costs).tolist() == [3, 3]
+    assert costs["overall"].tolist() == [INF, 1, 1, 1] and rates(costs).tolist() == [3, 3, 3]
     assert ranked(places(one=INF, two=INF)) == []
 
 
@@ -193,6 +194,36 @@ def test_where_large_and_small_tables_differ_the_nearest_choose_right_and_one_me
     costs = left_out(errors, sizes)
     assert (costs["near"] == 1).all() and costs["overall"].max() == 2
     assert rates(costs).index[0] == "near"
+
+
+def test_where_the_budget_decides_the_best_over_all_tables_at_it_are_right():
+    """With little data at a large epsilon the nearest places are those of a small one."""
+    sizes = {
+        name: Size(rows, 5, 5) for name, rows in zip("abcdef", (100, 1000, 10**4, 10**5, 10**6, 10**7), strict=True)
+    }
+    index = pd.MultiIndex.from_product([[*sizes], [0.1, 10.0]], names=["dataset", "epsilon"])
+    low = index.get_level_values("epsilon") == 0.1
+    errors = pd.DataFrame({"one": np.where(low, 1.0, 2.0), "two": np.where(low, 2.0, 1.0)}, index=index)
+    costs = left_out(errors, sizes)
+    assert (costs["budget"] == 1).all() and rates(costs).index[0] == "budget" and costs["overall"].max() == 2
+    assert orders(errors, sizes, Size(100, 5, 5), 7.0)["budget"] == ["two", "one"], "the nearest budget"
+
+
+def test_a_method_that_covers_on_one_table_alone_is_no_yardstick():
+    """Its score there is by chance; and where nothing else has an error, no choice was right or wrong."""
+    errors = places(covers=[2.0, 2.0, 2.0, NAN], chance=[1.0, INF, INF, 1.0])
+    costs = left_out(errors, SIZES)
+    assert costs.loc[("a", 1.0)].tolist() == [1, 1, 1] and costs.loc[("d", 1.0)].isna().all()
+
+
+def test_without_a_trivial_answer_a_method_wins_where_it_has_intervals_that_cover():
+    scores, covered = list[tuple](), list[tuple]()
+    for name, exist, coverage in (("often", 3, 1.0), ("seldom", 2, 1.0), ("narrow", 4, 0.5)):
+        scores += [("a", name, 1.0, 2.0, "lower", "done")] * exist
+        scores += [("a", name, 1.0, NAN, "lower", "no_estimate")] * (4 - exist)
+        covered += [("a", name, 1.0, coverage, "none", "done")] * exist
+    evidence = evidence_of(pd.concat([cells(*scores), cells(*covered, metric="coverage")]), "m", {}, level=0.9)
+    assert evidence.wins.loc[("a", 1.0)].to_dict() == {"often / x": 1, "seldom / x": 0, "narrow / x": 0}
 
 
 def test_a_table_is_no_evidence_for_itself():
