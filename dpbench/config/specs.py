@@ -72,6 +72,7 @@ class Spec(AnySpec, total=False):
     values: list[Any]
     less: str
     level: float
+    each: str
     beside: dict[str, str]
     ranks: list[Ranks]
     ratios: list[list[str]]

@@ -1,5 +1,8 @@
 """How often each method is better than the trivial answer, by rows and epsilon for each coefficient."""
 
+import pytest
+
+from dpbench.errors import UserError
 from dpbench.report.frames.frame import trial_frame
 from dpbench.report.tables.better_by_size import better_by_size_table
 
@@ -36,3 +39,14 @@ def test_a_row_a_method_and_a_column_a_power_of_ten_of_rows_and_epsilon_a_coeffi
         [100, "AdaSSP", 1, 0, 3],
     ]
     assert len(made.trials[0, 1]) == 6, "a table of one's own declares no rows"
+
+
+def test_without_a_regression_the_data_are_for_each_column():
+    """Mushroom has 8,124 rows of 23 columns, and 105 coefficients."""
+    spec = {**SPEC, "each": "column"}
+    stored = trials([0.10, 0.11, 0.12], dataset="mushroom", epsilon=0.5)
+    both = [better_by_size_table(trial_frame(stored), LABELS, one, {}) for one in (SPEC, spec)]
+    assert [made.header[1] for made in both] == ["10 to 100", "100 to 1,000"]
+    assert "times ε for each column." in both[1].footnotes[0] and "for each coefficient." in both[0].footnotes[0]
+    with pytest.raises(UserError, match="each"):
+        better_by_size_table(trial_frame(stored), LABELS, {**SPEC, "each": "cell"}, {})
