@@ -223,7 +223,16 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, (bool, str)) or value is None or not math.isfinite(value):
         yield path, str(value)
     else:
-        yield path, float(value)
+        yield path, _rounded(value)
+
+
+def _rounded(value: float) -> float:
+    """To twelve digits, more than are compared (`golden.TOLERANCE`).
+
+    >>> _rounded(1 / 3)
+    0.333333333333
+    """
+    return float(f"{value:.12g}")
 
 
 def _array(values: Sequence[Any]) -> np.ndarray[Any, Any] | None:
@@ -242,10 +251,10 @@ def _summary(array: np.ndarray[Any, Any]) -> Any:
         return {"shape": list(array.shape), "sha256": hashlib.sha256(text).hexdigest()[:16]}
     flat = np.ravel(array).astype(float)
     places = np.unique(np.linspace(0, max(flat.size - 1, 0), min(SHOWN, flat.size)).astype(int))
-    shown = [float(flat[k]) if math.isfinite(flat[k]) else str(flat[k]) for k in places]
+    shown = [_rounded(flat[k]) if math.isfinite(flat[k]) else str(flat[k]) for k in places]
     some = {"shape": list(array.shape), "values": shown}
     if len(places) == flat.size:
         return some
     finite = np.where(np.isfinite(flat), flat, 0.0)
     weights = np.cos(np.arange(1.0, flat.size + 1))
-    return {**some, "sum": float(weights @ finite), "size": float(np.abs(finite).sum())}
+    return {**some, "sum": _rounded(weights @ finite), "size": _rounded(np.abs(finite).sum())}
