@@ -249,7 +249,8 @@ def _fits(asked: Single, made: Release, config_dir: Path | None) -> tuple[list[F
         if len(fitted.coefficients):
             fits.append(fitted)
         else:
-            failures.append(f"{model.name} has no coefficients; nothing is written of it")
+            instead = ": fit it to synthetic.csv" if made.get(SyntheticRows) is not None else ""
+            failures.append(f"{model.name} has no coefficients, so that nothing is written of it{instead}")
     return fits, failures
 
 
