@@ -118,7 +118,7 @@ def _behind(found: Behind, about: About) -> Behind:
     if about.ran_here:
         return replace(found, command=f"{found.command} --config-dir own")
     numbers = [replace(one, facts=list(scored(one.cell))) for one in found.numbers]
-    return replace(found, versions="", command="", numbers=numbers)
+    return replace(found, facts=(), command="", numbers=numbers)
 
 
 def _ranks(rows: Sequence[Row]) -> dict[float, tuple[float, int, int]]:
