@@ -1,6 +1,7 @@
 """A submission is on a leaderboard with the numbers that can be compared, and with no others."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -9,6 +10,8 @@ from dpbench.config import Paper, compose
 from dpbench.metrics.evaluation import Score
 from dpbench.report.export_file import load_export, write_export
 from dpbench.report.site.boards import board_of
+from dpbench.report.site.leaderboards import Pages
+from dpbench.report.site.rendering import Site
 from dpbench.report.site.submitted import entries_of
 from dpbench.report.submissions import About, Submission
 
@@ -87,8 +90,11 @@ def test_beside_its_mark_are_another_protocol_and_how_many_tables(board, adult, 
 
 @pytest.mark.parametrize(("mse", "mark"), [(0.04, "below the error without privacy"), (0.06, ""), (None, "")])
 def test_a_mean_below_the_error_without_privacy_is_marked(board, adult, tmp_path, mse, mark):
-    (entry,) = entries_of(board, submitted(tmp_path, [make_trial("mine", mse=mse, epsilon=1.0)]), adult, ())
-    assert [entry.beyond(row) for row in entry.rows] == [mark]
+    arena = replace(board, spec={**SPEC, "experiments": ["arena_regression"]})
+    (entry,) = entries_of(arena, submitted(tmp_path, [make_trial("mine", mse=mse, epsilon=1.0)]), adult, ())
+    Pages(arena, adult, ()).write(site := Site(tmp_path / "pages"), [entry])
+    page = (site.folder / "boards" / f"{arena.name}.md").read_text()
+    assert re.findall(r"</a> <em>(\w+ the [^<]*)</em></td>", page) == ([mark] if mark else [])
 
 
 def test_a_score_above_that_without_privacy_is_marked(adult, tmp_path):
