@@ -92,6 +92,7 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     assert stranger("--recompute", "1") == 0
     said = capsys.readouterr().out
     assert "departs in: 1 of 4 tables; 1 of 12 pairs of a table and an epsilon; 2 of 5 repetitions (recomputed)" in said
+    assert "stranger_s_moments.jsonl.xz to results/submissions of the repository; `make site` then shows it" in said
     copy = stranger.folder / "copy" / "submissions"  # of the results of the repository
     shutil.copytree(stranger.folder / "sent", copy)
     scores(stranger.folder)
