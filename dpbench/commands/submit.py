@@ -52,7 +52,7 @@ def submit(arguments: argparse.Namespace) -> int:
         raise UserError(f"{source} is neither the folder of a run nor a .parquet or .csv file of scores")
     path = write_submission(about, trials, arguments.out, ledger_of)
     print(f"{about.method}: {len(trials)} trials, {about.follows} ({about.mark})")
-    print(f"{path}: added to results/submissions of the repository, it is on the leaderboard")
+    print(f"Add {path} to results/submissions of the repository; `make site` then shows it")
     return 0
 
 

@@ -37,6 +37,11 @@ def _methods(mechanisms: Mapping[str, Part], models: Mapping[str, Part]) -> Meth
     }
 
 
+def shipped_labels() -> set[str]:
+    """The labels of the project's own methods."""
+    return {label for _, label in _shipped_methods().values()}
+
+
 @cache
 def _shipped_methods() -> Methods:
     """Thousands, the same for every line."""

@@ -25,7 +25,7 @@ READER = {**EVERY, "_needs_": "list | str"}
 MAKER = {**EVERY, "_label_": "str | dict", "_offers_": "list", "_relations_": "list"}
 MAKER |= {"_unpaid_": "dict", "_styles_": "dict", "_hide_runtime_": "bool"}
 # Keys of a part that are no parameters, and their types; `resolve` checks a target.
-RESERVED = {"mechanism": MAKER, "model": READER, "metric": READER}
+RESERVED = {"mechanism": MAKER, "model": READER, "metric": {**READER, "_least_": "float", "_most_": "float"}}
 
 
 def part_of(group: str, name: str, config_dir: Path | None = None) -> Part:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -34,6 +35,7 @@ class Part:
     (`Design.several`). `test_rows`: whether there must be test rows. `unpaid`: by file of a data set's sources, what
     the parameters took from its rows. `secret_runtime`: see `hide_runtime`. `calibrations`: those it has if it takes
     any. `version`: what the user declares of a function of their own. `label`, `methods`, `styles`: see `labels`.
+    `least`, `most`: between which the values of a metric are.
     """
 
     group: str
@@ -54,6 +56,8 @@ class Part:
     label: str | None = None
     methods: Mapping[str, str] = field(default_factory=dict)
     styles: Mapping[str, str] = field(default_factory=dict)
+    least: float = -math.inf
+    most: float = math.inf
 
     @classmethod
     def of(cls, group: str, name: str, node: Node) -> Part:
@@ -88,6 +92,8 @@ class Part:
             label=methods.pop(OTHERS, None) if isinstance(label, dict) else label,
             methods=methods,
             styles=texts("_styles_"),
+            least=float(node.get("_least_", -math.inf)),
+            most=float(node.get("_most_", math.inf)),
         )
 
     def reads(self, offers: Sequence[str]) -> bool:

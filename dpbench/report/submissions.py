@@ -11,9 +11,13 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import cache, cached_property
+from itertools import combinations
 from pathlib import Path
 
 from dpbench.config import choices
+from dpbench.config.labels import shipped_labels
+from dpbench.config.parts import declared_parts
 from dpbench.errors import MALFORMED, UserError, shown
 from dpbench.files import Json, read_xz, write_file
 from dpbench.grid.records import Trial, TrialKey, spent_to_dict
@@ -35,6 +39,8 @@ TEXTS = {  # what the texts of a header may be, and how a message says it
     "dpbench": (r"[\w.+-]{1,30}", "a version"),
     "commit": (r"([0-9a-f]{40})?", "a commit"),
 }
+MARKS = ("self-reported, not run here", "self-reported", "recomputed")  # how far numbers can be relied on
+ROUNDING = 1e-9  # of a score at the end of its range
 NAME = r"\w[\w.-]{0,59}"  # of a part, a data set, a relation
 PATH = re.compile(r"(?<![\w/:.<>%^])/(?:[\w.@+-]+/)+[\w.@+-]*|\b[A-Za-z]:\\\\|\bfile:")
 
@@ -83,10 +89,8 @@ class About:
 
     @property
     def mark(self) -> str:
-        """How far its numbers can be relied on."""
-        if not self.ran_here:
-            return "self-reported, not run here"
-        return "recomputed" if self.recomputed else "self-reported"
+        """How far its numbers can be relied on: one of `MARKS`."""
+        return MARKS[self.ran_here and 1 + bool(self.recomputed)]
 
     @property
     def follows(self) -> str:
@@ -100,6 +104,11 @@ class Submission:
 
     about: About
     cells: Sequence[Cell]
+
+    @cached_property
+    def ids(self) -> frozenset[str]:
+        """The identities of its trials."""
+        return frozenset(name for cell in self.cells for name in cell.ids)
 
 
 def place_of(key: TrialKey) -> Json:
@@ -116,18 +125,45 @@ def metrics_of(key: TrialKey) -> dict[str, Json]:
 
 def write_submission(about: About, trials: Sequence[Trial], folder: Path, ledger_of: LedgerOf = no_ledgers) -> Path:
     """Write the file of a method into `folder`; its path. Raises `UserError` if `read_submission` would not accept it,
-    and then writes nothing.
+    or for what the folder has already, and then writes nothing.
     """
     header = {"submission": {**asdict(about), "departs": list(about.departs)}}
     with tempfile.TemporaryDirectory(prefix="dpbench-") as aside:
         made = write_export(trials, Path(aside), ledger_of, about.name + SUFFIX, header)
-        read_submission(made)
-        return write_file(folder / made.name, made.read_bytes())
+        submission, path = read_submission(made), folder / made.name
+        if path.exists():
+            _check_replaces(path, about)
+        _check_distinct([*(one for one in _submissions(folder) if one.about.name != about.name), submission])
+        return write_file(path, made.read_bytes())
+
+
+def _check_replaces(path: Path, about: About) -> None:
+    """Raises `UserError` for a file that is somebody else's, or whose numbers can be relied on more."""
+    there = read_submission(path).about
+    if there.who != about.who or MARKS.index(there.mark) > MARKS.index(about.mark):
+        said = (f"{one.mark} by {one.who}" for one in (there, about))
+        raise UserError(f"{path} is {' and would become '.join(said)}: delete it first if that is meant")
 
 
 def submissions_in(results: Path) -> list[Submission]:
     """Those in a folder of results. Raises `UserError` for the first that cannot be used."""
-    return [read_submission(path) for path in sorted((results / FOLDER).glob(f"*{SUFFIX}"))]
+    found = _submissions(results / FOLDER)
+    _check_distinct(found)
+    return found
+
+
+def _submissions(folder: Path) -> list[Submission]:
+    return [read_submission(path) for path in sorted(folder.glob(f"*{SUFFIX}"))]
+
+
+def _check_distinct(submissions: Sequence[Submission]) -> None:
+    """Raises `UserError` for a trial that two of them have."""
+    for one, other in combinations(submissions, 2):
+        if shared := one.ids & other.ids:
+            raise UserError(
+                f"{len(shared)} trials of {other.about.method} are those of {one.about.method} under another name, such"
+                f" as {min(shared)}: submit them once, or run yours in a folder of its own"
+            )
 
 
 def read_submission(path: Path) -> Submission:
@@ -152,7 +188,9 @@ def read_submission(path: Path) -> Submission:
 
 
 def _problems(about: About, cells: Sequence[Cell]) -> Iterator[str]:
-    """What is wrong with its trials."""
+    """What is wrong with its name and its trials."""
+    if _plain(about.method) in _taken():
+        yield f"{about.method} is the name of a method that the leaderboards have: give yours another --method name"
     trials = [trial for cell in cells for trial in cell.trials]
     if not 0 < len(trials) <= MOST_TRIALS:
         yield f"it must have 1 to {MOST_TRIALS:,} trials"
@@ -166,6 +204,23 @@ def _problems(about: About, cells: Sequence[Cell]) -> Iterator[str]:
         yield from _of_trial(trial, about)
     for cell in cells:
         yield from _of_ledger(cell)
+
+
+def _plain(name: str) -> str:
+    """A name without what a reader may overlook."""
+    return re.sub(r"[\s_-]+", "", name.casefold())
+
+
+@cache
+def _taken() -> frozenset[str]:
+    """The names of the project's mechanisms and methods."""
+    return frozenset(map(_plain, (*choices("mechanism"), *shipped_labels())))
+
+
+@cache
+def _ranges() -> dict[str, tuple[float, float]]:
+    """Between which the values of each metric are."""
+    return {name: (metric.least, metric.most) for name, metric in declared_parts("metric").items()}
 
 
 def _of_key(key: TrialKey) -> Iterator[str]:
@@ -196,6 +251,10 @@ def _of_trial(trial: Trial, about: About) -> Iterator[str]:
         yield f"trial {trial.id} is of {shown(trial.experiment)}, not of {about.experiment}"
     if not trial.public:
         yield f"trial {trial.id} is on private rows, which its scores reveal"
+    for score in trial.scores:
+        least, most = _ranges().get(score.name, (-math.inf, math.inf))
+        if score.value < least - ROUNDING or score.value > most + ROUNDING:
+            yield f"trial {trial.id} has {score.name} = {score.value:g}, which is always within [{least:g}, {most:g}]"
     if not about.ran_here:
         return
     if trial.status == "done" and trial.spent is None:

@@ -92,6 +92,7 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     assert stranger("--recompute", "1") == 0
     said = capsys.readouterr().out
     assert "departs in: 1 of 4 tables; 1 of 12 pairs of a table and an epsilon; 2 of 5 repetitions (recomputed)" in said
+    assert "stranger_s_moments.jsonl.xz to results/submissions of the repository; `make site` then shows it" in said
     copy = stranger.folder / "copy" / "submissions"  # of the results of the repository
     shutil.copytree(stranger.folder / "sent", copy)
     scores(stranger.folder)
@@ -108,8 +109,9 @@ def test_a_strangers_run_is_a_row_of_the_leaderboard(stranger, capsys):
     Pages(board, datasets, ()).write(site, entries)
     write_submissions(site, submitted, entries)
     page = (site.folder / "boards" / "arena-regression_ranks.md").read_text()
-    assert page.count("Stranger&#39;s moments</a> <em>recomputed</em>") == 2  # among the ranks, and the numbers
-    assert page.count("Elsewhere</a> <em>self-reported, not run here</em>") == 2
+    assert page.count("Stranger&#39;s moments</a> <em>recomputed, arena lite 1.1, 1 of 1 tables</em>") == 1  # in ranks
+    assert page.count("Stranger&#39;s moments</a> <em>recomputed</em>") == 1  # in numbers
+    assert page.count("Elsewhere</a> <em>self-reported, not run here</em>") == 1
     own, elsewhere = (
         (site.folder / "submissions" / f"{name}.md").read_text() for name in ("stranger_s_moments", "elsewhere")
     )

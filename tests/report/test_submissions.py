@@ -2,7 +2,7 @@
 
 import json
 import lzma
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -29,6 +29,12 @@ def made(repetition=0, spent=0.1, name="mine", **given):
 
 def replaced(trial, **change):
     return type(trial)(**{**vars(trial), **change})
+
+
+def scored(metric, value):
+    """A trial with a score of this metric."""
+    trial = made()
+    return replaced(trial, scores=(replace(trial.scores[0], name=metric, value=value),))
 
 
 def written(folder, trials, name="my_method", **header):
@@ -60,6 +66,8 @@ def test_what_was_written_is_read(tmp_path):
         ({"more": 1}, "says what is not known"),
         ({"experiment": "arena_queries"}, "is of 'arena_regression', not of arena_queries"),
         ({"method": "Other"}, "must be called other.jsonl.xz"),
+        ({"method": "ADA-SSP"}, "ADA-SSP is the name of a method that the leaderboards have: give yours another"),
+        ({"method": "gaussian marginals"}, "is the name of a method"),
     ],
 )
 def test_a_header_that_cannot_be_shown_is_refused(tmp_path, header, message):
@@ -80,6 +88,9 @@ def test_a_header_that_cannot_be_shown_is_refused(tmp_path, header, message):
         ([made(release_seconds="long")], "that is no number"),
         ([replaced(made(), status="well")], "has the status 'well'"),
         ([replaced(made(), public=False)], "on private rows"),
+        ([made(mse=-0.1)], r"has mse = -0.1, which is always within \[0, inf\]"),
+        ([scored("auc", 1.2)], r"has auc = 1.2, which is always within \[0, 1\]"),
+        ([scored("r2", 1.1)], r"has r2 = 1.1, which is always within \[-inf, 1\]"),
     ],
 )
 def test_trials_that_cannot_be_used_are_refused(tmp_path, trials, message):
@@ -98,6 +109,46 @@ def test_a_method_that_ran_elsewhere_has_no_cost_and_says_so(tmp_path):
     about = About("My method", "A. Name", "arena_regression", "arena 1.0", "0.1.0", ran_here=False)
     write_submission(about, [replaced(made(), spent=None)], tmp_path / "submissions")
     assert submissions_in(tmp_path)[0].about.mark == "self-reported, not run here"
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-12, None])
+def test_a_score_at_the_end_of_its_range_or_without_a_value_is_one(tmp_path, value):
+    write_submission(ABOUT, [made(mse=value)], tmp_path / "submissions")
+    assert len(submissions_in(tmp_path)) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "message"),
+    [
+        ({"recomputed": 1}, {}, "is recomputed by A. Name and would become self-reported by A. Name: delete it first"),
+        ({}, {"ran_here": False}, "would become self-reported, not run here"),
+        ({}, {"who": "B. Name"}, "is self-reported by A. Name and would become self-reported by B. Name"),
+        ({}, {"recomputed": 1}, None),
+        ({"recomputed": 1}, {"recomputed": 1, "link": "https://example.org"}, None),
+    ],
+)
+def test_a_file_is_replaced_by_one_that_says_no_less(tmp_path, first, then, message):
+    path = write_submission(replace(ABOUT, **first), [made()], tmp_path)
+    before, after = path.read_bytes(), replace(ABOUT, **then)
+    if message is None:
+        assert read_submission(write_submission(after, [made()], tmp_path)).about == after
+    else:
+        with pytest.raises(UserError, match=message):
+            write_submission(after, [made()], tmp_path)
+        assert path.read_bytes() == before
+
+
+def test_trials_are_submitted_under_one_name(tmp_path):
+    folder, other = tmp_path / "submissions", replace(ABOUT, method="Other")
+    write_submission(ABOUT, [made(0), made(1)], folder)
+    with pytest.raises(UserError, match="1 trials of Other are those of My method under another name"):
+        write_submission(other, [made(1), made(2)], folder)
+    assert [path.name for path in folder.iterdir()] == ["my_method.jsonl.xz"]
+    write_submission(other, [made(2)], folder)
+    assert len(submissions_in(tmp_path)) == 2
+    written(folder, [made(1)], name="third", method="Third")
+    with pytest.raises(UserError, match="trials of Third are those of My method"):
+        submissions_in(tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from dpbench.report.frames.frame import LEVEL, SERIES
 from dpbench.report.page.shown_ledgers import lines_of
 from dpbench.report.site.boards import Board
 from dpbench.report.site.rendering import Scale, Site, chart, digits, score
-from dpbench.report.tables.runs import measured_for
+from dpbench.report.tables.runs import audit_of, audited
 from dpbench.report.text import number
 
 if TYPE_CHECKING:
@@ -60,7 +60,9 @@ class Row:
 
 @dataclass(frozen=True)
 class Number:
-    """All that stands behind a number: the facts, the ledger and the trials."""
+    """All that stands behind a number: its own facts, the ledger and the trials. `whose`: the repetition of the ledger,
+    "" for the first one.
+    """
 
     cell: Mapping[Any, Any]
     score: str
@@ -72,10 +74,10 @@ class Number:
 
 @dataclass(frozen=True)
 class Behind:
-    """What stands behind the numbers of a method on a table: its versions, the command and each number."""
+    """What stands behind the numbers of a method on a table: what they share, the command and each number."""
 
     title: str
-    versions: str
+    facts: Sequence[str]
     command: str
     numbers: Sequence[Number]
 
@@ -166,11 +168,27 @@ class Pages:
 
     def behind(self, title: str, cells: Sequence[Mapping[Any, Any]]) -> Behind:
         """What stands behind the numbers of one method on one table."""
-        exported = [one for cell in cells for one in self.board.exported(cell)]
-        made = [part for one in exported for part in _parts(one.key)]
-        return Behind(title, ", ".join(dict.fromkeys(made)), command(exported), [self._number(cell) for cell in cells])
+        exported = [self.board.exported(cell) for cell in cells]
+        facts = [list(facts_of(*one)) for one in zip(cells, exported, strict=True)]
+        shared = [fact for fact in facts[0] if len(facts) > 1 and all(fact in own for own in facts)]
+        numbers = [
+            self._number(cell, [fact for fact in own if fact not in shared])
+            for cell, own in zip(cells, facts, strict=True)
+        ]
+        every = [one for own in exported for one in own]
+        told = [", ".join(dict.fromkeys(part for one in every for part in _parts(one.key))), *self._bounds(exported)]
+        told += [f"each number: {'; '.join(shared)}"] if shared else []
+        return Behind(title, told, command(every), numbers)
 
-    def _number(self, cell: Mapping[Any, Any]) -> Number:
+    def _bounds(self, exported: Sequence[Sequence[Cell]]) -> Iterator[str]:
+        """The lower bounds by audits that the numbers of a private method have, each once."""
+        keys = [[one.key for one in own] for own in exported]
+        private = [own for own in keys if math.isfinite(own[0].release.budget.epsilon)]
+        if private:
+            bounds = dict.fromkeys(audited(audit_of(own, self.audits)) for own in private)
+            yield f"lower bound on ε by audit: {'; '.join(bounds)}"
+
+    def _number(self, cell: Mapping[Any, Any], facts: Sequence[str]) -> Number:
         exported = self.board.exported(cell)
         ledger = next((one.ledger for one in exported if one.ledger is not None), None)
         trials = [
@@ -180,24 +198,24 @@ class Pages:
         return Number(
             cell,
             score(cell),
-            list(self._facts(cell, exported)),
-            "" if ledger is None else f"repetition {ledger.repetition}",
+            facts,
+            f"repetition {ledger.repetition}" if ledger is not None and ledger.repetition else "",
             [] if ledger is None else list(lines_of(ledger.events)),
             trials,
         )
 
-    def _facts(self, cell: Mapping[Any, Any], exported: Sequence[Cell]) -> Iterator[str]:
-        yield from scored(cell)
-        if math.isfinite(cell["epsilon"]):
-            target = f"ε = {number(cell['epsilon'])}, δ = {number(cell['delta'])}"
-            yield f"budget {target}, neighbours {cell['relation'].replace('_', '/')}"
-            spent = cell["spent_epsilon"]
-            yield "spent unknown: no release" if pd.isna(spent) else f"spent at most ε = {number(spent)} at this δ"
-            yield f"lower bound on ε by audit: {measured_for([one.key for one in exported], self.audits)}"
-        commits = Counter[str]()
-        for one in exported:
-            commits[str(one.shared["provenance"]["commit"])[:12]] += one.count
-        yield f"commit {', '.join(f'{commit} ({count})' for commit, count in commits.items())}"
+
+def facts_of(cell: Mapping[Any, Any], exported: Sequence[Cell]) -> Iterator[str]:
+    """The facts of a number: its interval and runs, its budget and its code."""
+    yield from scored(cell)
+    if math.isfinite(cell["epsilon"]):
+        spent = cell["spent_epsilon"]
+        yield "spent unknown: no release" if pd.isna(spent) else f"spent at most ε = {number(spent)}"
+        yield f"δ = {number(cell['delta'])}, neighbours {cell['relation'].replace('_', '/')}"
+    commits = Counter[str]()
+    for one in exported:
+        commits[str(one.shared["provenance"]["commit"])[:12]] += one.count
+    yield f"commit {', '.join(f'{commit} ({count})' for commit, count in commits.items())}"
 
 
 def methods_of(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
@@ -209,7 +227,7 @@ def methods_of(cells: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def scored(cell: Mapping[Any, Any]) -> Iterator[str]:
     """The interval of a number, and its runs."""
     if cell["count"]:
-        yield f"{INTERVAL} {digits(cell['low'], 5)} to {digits(cell['high'], 5)} (Student's t)"
+        yield f"interval {digits(cell['low'], 5)} to {digits(cell['high'], 5)}"
     lost = {"not finite": "nonfinite", "failed": "failed"}
     yield ", ".join([f"{cell['runs']} runs", *(f"{cell[name]} {text}" for text, name in lost.items() if cell[name])])
 

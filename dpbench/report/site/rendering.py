@@ -21,7 +21,7 @@ from dpbench.report.picture.render_vega import CONFIG
 from dpbench.report.text import mean_and_error, number
 
 TEMPLATES = Path(__file__).parent / "templates"
-WIDTH, HEIGHT, MARK = 96, 14, 3  # pixels of a bar and of its mark
+WIDTH, HEIGHT, MARK = 96, 14, 3  # pixels of a bar and of its mark, as in site.css
 SERIES = [COLOURS[name] for name in ("blue", "vermillion", "green", "purple", "sky", "orange")]  # of the epsilons
 STEP = 9  # pixels of a point's row in a chart
 
@@ -103,10 +103,7 @@ class Scale:
         if pd.isna(value):
             return ""
         first, middle, last = (f"{self.at(value if pd.isna(one) else one):.0f}" for one in (low, value, high))
-        return (
-            f'<svg class="bar" width="{WIDTH}" height="{HEIGHT}" aria-hidden="true">'
-            f'<path d="M{first} 7H{last}"/><circle cx="{middle}" cy="7" r="{MARK}"/></svg>'
-        )
+        return f'<svg class="bar" aria-hidden="true"><path d="M{first} 7H{last}"/><circle cx="{middle}"/></svg>'
 
 
 def chart(rows: pd.DataFrame, x: str, low: str, high: str, title: str, *, log: bool = False) -> str:
@@ -145,7 +142,7 @@ def chart(rows: pd.DataFrame, x: str, low: str, high: str, title: str, *, log: b
             },
         ],
     }
-    return json.dumps(spec, ensure_ascii=False).replace("</", "<\\/")
+    return json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
 
 
 def _records(rows: pd.DataFrame) -> list[dict[str, Any]]:

@@ -70,7 +70,7 @@ def _line(costs: Sequence[float]) -> str:
     path = " ".join(f"{x:.0f},{y:.1f}" for x, y in points)
     x, y = points[-1]
     return (
-        f'<svg class="bar" width="{WIDTH}" height="{HEIGHT}" aria-hidden="true">'
+        '<svg class="bar" aria-hidden="true">'
         f'<polyline points="{path}" fill="none" stroke="currentColor"/><circle cx="{x:.0f}" cy="{y:.1f}" r="2"/></svg>'
     )
 

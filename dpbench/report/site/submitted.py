@@ -36,6 +36,24 @@ class Entry:
     ranks: Mapping[float, tuple[float, int, int]]
 
     @property
+    def mark(self) -> str:
+        """How far its numbers can be relied on, by which protocol they are if not that of the board, and on how many
+        of its tables.
+        """
+        other = "" if self.about.protocol == self.board.protocol else self.about.protocol
+        tables = {row.cell["dataset"] for row in self.rows}
+        count = f"{len(tables)} of {len(self.board.datasets)} tables"
+        return ", ".join(filter(None, [self.about.mark, other, count]))
+
+    def beyond(self, row: Row) -> str:
+        """A mark of a mean that is better than that of every method without privacy on the table; "" for others."""
+        cells = self.board.cells
+        exact = cells[(cells["dataset"] == row.cell["dataset"]) & ~np.isfinite(cells["epsilon"])]["mean"]
+        if row.cell["direction"] == "higher":
+            return "above the score without privacy" if row.cell["mean"] > exact.max() else ""
+        return "below the error without privacy" if row.cell["mean"] < exact.min() else ""
+
+    @property
     def page(self) -> str:
         """The page of the submission."""
         return f"submissions/{self.about.name}.md"
@@ -100,7 +118,7 @@ def _behind(found: Behind, about: About) -> Behind:
     if about.ran_here:
         return replace(found, command=f"{found.command} --config-dir own")
     numbers = [replace(one, facts=list(scored(one.cell))) for one in found.numbers]
-    return replace(found, versions="", command="", numbers=numbers)
+    return replace(found, facts=(), command="", numbers=numbers)
 
 
 def _ranks(rows: Sequence[Row]) -> dict[float, tuple[float, int, int]]:

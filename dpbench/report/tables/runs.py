@@ -160,23 +160,35 @@ def trials_at(
 
 
 def measured(group: Sequence[Trial], audits: Sequence[AuditRecord]) -> str:
-    """The largest lower bound on the epsilon of these trials, and its estimate: one that holds for the budgets of all;
-    if there is none, that of the other budget whose bound is the largest part of the epsilon spent there.
-    """
-    return measured_for([trial.key for trial in group], audits)
-
-
-def measured_for(keys: Sequence[TrialKey], audits: Sequence[AuditRecord]) -> str:
-    """The same for the keys of trials."""
-    first, budgets = keys[0], [key.release.budget for key in keys]
-    epsilon, delta = budgets[0].epsilon, max(budget.delta for budget in budgets)
-    asked = {(first.release.mechanism.name, calibration_of(first), budget.relation) for budget in budgets}
-    own = [one for one in audits if (one.mechanism, one.calibration, one.relation) in asked]
-    if here := [one for one in own if one.epsilon == epsilon and one.delta >= delta]:
-        best = max(here, key=lambda one: one.measured)
+    """The lower bound on the epsilon of these trials (`audit_of`), and its estimate."""
+    keys = [trial.key for trial in group]
+    best = audit_of(keys, audits)
+    if best is not None and _covers(best, keys):
         return f"{best.measured:.3g} ({best.estimate})"
-    if not own:
+    return audited(best)
+
+
+def audited(audit: AuditRecord | None) -> str:
+    """The lower bound of an audit, with its budget."""
+    if audit is None:
         return "not audited"
-    best = max(own, key=lambda one: one.measured / one.spent)
-    where = f"at ε = {number(best.epsilon)}, δ = {number(best.delta)}"
-    return f"{where}: {best.measured:.3g} of {best.spent:.3g} ({best.estimate})"
+    where = f"at ε = {number(audit.epsilon)}, δ = {number(audit.delta)}"
+    return f"{where}: {audit.measured:.3g} of {audit.spent:.3g} ({audit.estimate})"
+
+
+def audit_of(keys: Sequence[TrialKey], audits: Sequence[AuditRecord]) -> AuditRecord | None:
+    """The audit with the largest lower bound on the epsilon of trials: one that holds for the budgets of all; if there
+    is none, that of the other budget whose bound is the largest part of the epsilon spent there.
+    """
+    first = keys[0]
+    asked = {(first.release.mechanism.name, calibration_of(first), key.release.budget.relation) for key in keys}
+    own = [one for one in audits if (one.mechanism, one.calibration, one.relation) in asked]
+    if here := [one for one in own if _covers(one, keys)]:
+        return max(here, key=lambda one: one.measured)
+    return max(own, key=lambda one: one.measured / one.spent, default=None)
+
+
+def _covers(audit: AuditRecord, keys: Sequence[TrialKey]) -> bool:
+    """Whether the bound of an audit holds for the budgets of all these trials."""
+    budgets = [key.release.budget for key in keys]
+    return audit.epsilon == budgets[0].epsilon and audit.delta >= max(budget.delta for budget in budgets)

@@ -4,6 +4,7 @@ import html
 import math
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,14 @@ import pytest
 
 from dpbench.config import Paper, choices, compose
 from dpbench.errors import UserError
+from dpbench.grid.audits import AuditRecord
 from dpbench.grid.plan import make_plan
 from dpbench.report.export_file import load_export, write_export
 from dpbench.report.site.__main__ import write_site
 from dpbench.report.site.boards import board_of, boards_of
 from dpbench.report.site.documents import Checkout
-from dpbench.report.site.rendering import Scale, Site
+from dpbench.report.site.leaderboards import Pages, methods_of
+from dpbench.report.site.rendering import Scale, Site, digits
 from dpbench.report.text import mean_and_error
 
 from ..made_up import make_trial
@@ -70,7 +73,7 @@ def test_all_numbers_of_a_leaderboard_are_those_of_the_export(made, trials):
         (given, text, _), runs, seconds = shown[where]
         assert float(given or "nan") == pytest.approx(cell["mean"], rel=1e-5, nan_ok=True)  # six digits
         assert text == mean_and_error(cell["mean"], cell["se"])
-        assert (float(runs[1]), float(seconds[0])) == (cell["runs"], pytest.approx(cell["s"], rel=1e-5))
+        assert (float(runs[1]), seconds[1]) == (cell["runs"], digits(cell["s"], 2))
 
 
 def test_mean_ranks_are_those_of_the_committed_table(made):
@@ -89,14 +92,46 @@ def test_mean_ranks_are_those_of_the_committed_table(made):
 def test_a_permalink_has_the_trials_of_its_number_and_the_line_that_runs_them(made, trials):
     page = (made / "pages" / "boards/arena-regression_ranks/abalone.md").read_text()
     before, part = page.split('id="adassp-linear_statistics-tight-1"')
+    method, part = before[before.rindex("<details") :], part.partition("</div>")[0]
     line = shlex.split(html.unescape(re.findall("<code>(.*?)</code>", before)[-1]))
-    listed = re.findall(r"^(\d+) ([0-9a-f]{16}) (\S+)$", part.partition("</div>")[0], re.MULTILINE)
+    listed = re.findall(r"^(\d+) ([0-9a-f]{16}) (\S+)$", part, re.MULTILINE)
     assert line[:2] == ["dpbench", "run"] and line[-1] == "epsilon=[0.1,1,10]"
     planned = list(make_plan(compose([*line[2:-1], "epsilon=[1]"])).trial_ids)
     assert [trial for _, trial, _ in listed] == planned
     own = trials.query("dataset == 'abalone' and mechanism == 'adassp' and epsilon == 1")["value"]
     assert sorted(float(value) for *_, value in listed) == pytest.approx(sorted(own), rel=1e-4)
-    assert "gaussian: multiplier" in part and "lower bound on ε by audit" in part
+    assert "gaussian: multiplier" in part and re.search(r"spent at most ε = 1\b", part)
+    assert "δ = 1e-05, neighbours add/remove" in method and "lower bound on ε by audit: at ε = " in method
+
+
+def test_what_the_numbers_of_a_method_share_is_said_once(tmp_path):
+    trials = [
+        replace(make_trial("ssp", epsilon=epsilon, repetition=n, calibration="tight"), provenance={"commit": commit})
+        for epsilon, commit in ((0.1, "abc"), (1.0, "abc"), (10.0, "def"))
+        for n in (0, 1)
+    ]
+    board = board_of(
+        Paper("one", "One", {"panels": {}, "figures": [SPEC]}, {}), SPEC, load_export(write_export(trials, tmp_path))
+    )
+    (own,) = methods_of(board.cells)
+    audits = [
+        AuditRecord(
+            "ssp", "tight", "add_remove", epsilon, 1e-5, epsilon, bound, "exact", 0.95, 4, "", {}, "", None, None
+        )
+        for epsilon, bound in ((1.0, 0.5), (10.0, 7.0))
+    ]
+    made = Pages(board, {}, audits).behind("SSP", own.to_dict("records"))
+    bound = "at ε = 10, δ = 1e-05: 7 of 10 (exact); at ε = 1, δ = 1e-05: 0.5 of 1 (exact)"
+    assert made.facts[1:] == [
+        f"lower bound on ε by audit: {bound}",
+        "each number: interval 0.08 to 0.08; 2 runs; δ = 1e-05, neighbours add/remove",
+    ]
+    assert [number.facts for number in made.numbers] == [
+        [f"spent at most ε = {epsilon}", f"commit {commit} (2)"]
+        for epsilon, commit in (("0.1", "abc"), ("1", "abc"), ("10", "def"))
+    ]
+    (alone,) = Pages(board, {}, ()).behind("SSP", own.to_dict("records")[:1]).numbers
+    assert "2 runs" in alone.facts, "what one number has stays with it"
 
 
 def test_every_link_leads_to_a_page_and_to_what_is_on_it(made):

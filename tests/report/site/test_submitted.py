@@ -1,13 +1,17 @@
 """A submission is on a leaderboard with the numbers that can be compared, and with no others."""
 
 import math
+import re
 from dataclasses import replace
 
 import pytest
 
 from dpbench.config import Paper, compose
+from dpbench.metrics.evaluation import Score
 from dpbench.report.export_file import load_export, write_export
 from dpbench.report.site.boards import board_of
+from dpbench.report.site.leaderboards import Pages
+from dpbench.report.site.rendering import Site
 from dpbench.report.site.submitted import entries_of
 from dpbench.report.submissions import About, Submission
 
@@ -26,10 +30,12 @@ def adult():
 def board(tmp_path):
     errors = {"ssp": 0.3, "adassp": 0.1}
     trials = [make_trial(name, mse=mse, repetition=n, epsilon=1.0) for name, mse in errors.items() for n in (0, 1)]
-    trials.append(make_trial("exact", mse=0.05, epsilon="inf"))
-    return board_of(
-        Paper("one", "One", {"panels": {}, "figures": [SPEC]}, {}), SPEC, load_export(write_export(trials, tmp_path))
-    )
+    return made_of([*trials, make_trial("exact", mse=0.05, epsilon="inf")], tmp_path)
+
+
+def made_of(trials, folder, spec=SPEC):
+    paper = Paper("one", "One", {"panels": {}, "figures": [spec]}, {})
+    return board_of(paper, spec, load_export(write_export(trials, folder)))
 
 
 def submitted(folder, trials):
@@ -72,3 +78,30 @@ def test_a_method_of_which_a_run_has_no_value_ranks_last(board, adult, tmp_path)
     trials = [make_trial("mine", mse=mse, repetition=n, epsilon=1.0) for n, mse in enumerate((0.01, None))]
     (entry,) = entries_of(board, submitted(tmp_path, trials), adult, ())
     assert entry.rows[0].cell["rank"] == 3 and not math.isnan(entry.rows[0].cell["mean"])
+
+
+def test_beside_its_mark_are_another_protocol_and_how_many_tables(board, adult, tmp_path):
+    arena = replace(board, spec={**SPEC, "experiments": ["arena_regression"]})
+    (entry,) = entries_of(arena, submitted(tmp_path, [make_trial("mine", mse=0.2, epsilon=1.0)]), adult, ())
+    assert entry.mark == "self-reported, arena 1.0, 1 of 1 tables" and arena.protocol != "arena 1.0"
+    same = replace(entry, about=replace(ABOUT, protocol=arena.protocol, recomputed=1))
+    assert same.mark == "recomputed, 1 of 1 tables"
+
+
+@pytest.mark.parametrize(("mse", "mark"), [(0.04, "below the error without privacy"), (0.06, ""), (None, "")])
+def test_a_mean_below_the_error_without_privacy_is_marked(board, adult, tmp_path, mse, mark):
+    arena = replace(board, spec={**SPEC, "experiments": ["arena_regression"]})
+    (entry,) = entries_of(arena, submitted(tmp_path, [make_trial("mine", mse=mse, epsilon=1.0)]), adult, ())
+    Pages(arena, adult, ()).write(site := Site(tmp_path / "pages"), [entry])
+    page = (site.folder / "boards" / f"{arena.name}.md").read_text()
+    assert re.findall(r"</a> <em>(\w+ the [^<]*)</em></td>", page) == ([mark] if mark else [])
+
+
+def test_a_score_above_that_without_privacy_is_marked(adult, tmp_path):
+    def trial(name, value, epsilon):
+        return make_trial(name, epsilon=epsilon, scores=[Score("auc", value, "", "higher")], metrics=["auc"])
+
+    board = made_of([trial("ssp", 0.7, 1.0), trial("exact", 0.8, "inf")], tmp_path, {**SPEC, "metric": "auc"})
+    for value, mark in ((0.9, "above the score without privacy"), (0.75, "")):
+        (entry,) = entries_of(board, submitted(tmp_path, [trial("mine", value, 1.0)]), adult, ())
+        assert [entry.beyond(row) for row in entry.rows] == [mark]

@@ -1,9 +1,8 @@
 // Tables are sorted and filtered, charts are drawn, and what a permalink leads into is opened.
 (() => {
   const value = (row, at) => {
-    const cell = row.cells[at], given = cell.dataset.v;
-    const text = given ?? cell.textContent.trim();
-    return text !== "" && !isNaN(text) ? +text : given === undefined ? text : Infinity;
+    const cell = row.cells[at], text = cell.dataset.v ?? cell.textContent.trim();
+    return text === "" ? Infinity : isNaN(text) ? text : +text;
   };
   const compare = (a, b) => typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b));
 
