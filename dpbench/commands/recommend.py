@@ -118,6 +118,11 @@ class Known:
         return "" if self.evidence.trivial.isna().all() else TRIVIAL.get(self.metric, OF_QUERIES)[0]
 
     @property
+    def instead(self) -> str:
+        """What to do where no method beats the trivial answer."""
+        return TRIVIAL.get(self.metric, OF_QUERIES)[1]
+
+    @property
     def won(self) -> str:
         """What a method did where it won (`Evidence.wins`), in words."""
         return f"beat {self.trivial}" if self.trivial else "had intervals that cover in three of four runs"
@@ -285,7 +290,7 @@ def _answer(asked: Asked, known: Known, epsilon: float, config_dir: Path | None)
     taken = [] if far else known.paying([*lines], near.index, amount)
     less = f"n ε / {known.divisor} is {amount:.2g} here, and {least:.2g} or more there"
     unknown = f"No table of the arena has so little data ({less})" if far else ""
-    yield (f"ε = {number(epsilon)}, δ = {asked.own.delta}. {_verdict(known, near, [*lines], taken, unknown)}")
+    yield f"ε = {number(epsilon)}, δ = {asked.own.delta}. {_verdict(known, near, [*lines], taken, unknown)}"
     yield from _amount(known, own, epsilon, taken or [*lines] or ranked(evidence.errors), lost=not taken)
     if not taken and known.trivial:
         yield from _mean_with_noise(asked, known, epsilon, config_dir)
@@ -311,8 +316,7 @@ def _mean_with_noise(asked: Asked, known: Known, epsilon: float, config_dir: Pat
     """The command that releases the trivial answer, where it needs rows."""
     for name, one in known.evidence.methods.items():
         if known.gives_mean(name):
-            instead = TRIVIAL[known.metric][1]
-            yield f"To {instead} privately: {_command(asked, one, epsilon, config_dir)}"
+            yield f"To {known.instead} privately: {_command(asked, one, epsilon, config_dir)}"
 
 
 def _verdict(known: Known, near: pd.DataFrame, best: Sequence[str], taken: Sequence[str], unknown: str) -> str:
@@ -323,9 +327,7 @@ def _verdict(known: Known, near: pd.DataFrame, best: Sequence[str], taken: Seque
     if taken:
         close = (ratios_of(near)[taken[0]] <= CLOSE).sum()
         return f"Take {taken[0]}: it was {WITHIN} on {close} of the {len(near)} nearest places."
-    instead = (
-        f"{TRIVIAL.get(known.metric, OF_QUERIES)[1]}, or collect more rows" if known.trivial else "collect more rows"
-    )
+    instead = f"{known.instead}, or collect more rows" if known.trivial else "collect more rows"
     lost = f"None of the methods with the least errors {known.won} on most of the {len(near)} nearest places"
     verdict = f"{unknown or lost}: {instead}."
     if not best or not known.trivial:
