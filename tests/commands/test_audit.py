@@ -104,7 +104,7 @@ BY_RELEASES = {  # what noisy answers cannot tell of, by mechanism, and by relat
     ),
     **dict.fromkeys([f"{name}_best" for name in SEARCHED], UNPAID),
     **dict.fromkeys(["dpctgan", "dpgan", "patectgan", "pategan", "snsynth_aim"], CLAIMED),
-    **dict.fromkeys(["dpsgd_random", *(f"{name}_search" for name in SEARCHED)], SECRET),
+    **dict.fromkeys(["dpsgd_random", "dpgd_random", *(f"{name}_search" for name in SEARCHED)], SECRET),
     "dpsgd_minibatch replace": NO_LIKELIHOOD.format("gaussian_batch"),
     "kendall_tukey_em": NO_LIKELIHOOD.format("depth_exponential"),
     "tukey_em": NO_ESTIMATE,
