@@ -325,7 +325,8 @@ def _verdict(known: Known, near: pd.DataFrame, best: Sequence[str], taken: Seque
     `unknown`: that nothing is known of so little data, "" if something is.
     """
     if taken:
-        close = (ratios_of(near)[taken[0]] <= CLOSE).sum()
+        used = near.loc[:, (near != math.inf).all()]  # as in the rates: what covers here and there is no yardstick
+        close = (ratios_of(used)[taken[0]] <= CLOSE).sum()
         return f"Take {taken[0]}: it was {WITHIN} on {close} of the {len(near)} nearest places."
     instead = f"{known.instead}, or collect more rows" if known.trivial else "collect more rows"
     lost = f"None of the methods with the least errors {known.won} on most of the {len(near)} nearest places"
