@@ -90,7 +90,7 @@ class About:
     @property
     def mark(self) -> str:
         """How far its numbers can be relied on: one of `MARKS`."""
-        return MARKS[self.ran_here and 1 + bool(self.recomputed)]
+        return MARKS[1 + bool(self.recomputed) if self.ran_here else 0]
 
     @property
     def follows(self) -> str:
