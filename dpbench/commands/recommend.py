@@ -127,7 +127,7 @@ class Known:
         """What a method did where it won (`Evidence.wins`), in words."""
         return f"beat {self.trivial}" if self.trivial else "had intervals that cover in three of four runs"
 
-    @property
+    @cached_property
     def amounts(self) -> pd.Series[float]:
         """n epsilon / d of each place."""
         places = self.evidence.errors.index
@@ -313,10 +313,13 @@ def _answer(asked: Asked, known: Known, epsilon: float, config_dir: Path | None)
 
 
 def _mean_with_noise(asked: Asked, known: Known, epsilon: float, config_dir: Path | None) -> Iterator[str]:
-    """The command that releases the trivial answer, where it needs rows."""
+    """The command that releases the trivial answer, where it needs rows, or why none does on this table."""
     for name, one in known.evidence.methods.items():
         if known.gives_mean(name):
-            yield f"To {known.instead} privately: {_command(asked, one, epsilon, config_dir)}"
+            try:
+                yield f"To {known.instead} privately: {_command(asked, one, epsilon, config_dir)}"
+            except UserError as error:
+                yield f"Not on this table: {name}: {error}"
 
 
 def _verdict(known: Known, near: pd.DataFrame, best: Sequence[str], taken: Sequence[str], unknown: str) -> str:
